@@ -1,0 +1,310 @@
+"""Train the bundled checkpoints from any text file, resumably.
+
+    python -m data.recipes.pretrain encoder --text corpus.txt --work DIR --out data/models/atlas-encoder
+    python -m data.recipes.pretrain decoder --text corpus.txt --work DIR --out data/models/atlas-decoder
+
+`encoder`: a small BERT (masked tokens + next sentence, WordPiece, lower-cased). `decoder`: a small GPT-2
+(next token, byte-level BPE, `<|endoftext|>` first and between documents). The text file has a sentence a
+line and an empty line between documents (`data.recipes.corpus` writes one). Run the same command again
+after an interruption: the vocabulary, the token file and the last saved step in `--work` are taken up.
+The learning rate is constant and falls to zero over the last fifth of `--tokens`.
+"""
+
+import argparse
+import json
+import math
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from torch.nn.functional import cross_entropy
+from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+END_OF_TEXT = "<|endoftext|>"
+LENGTHS, LENGTH_SHARES = np.array([32, 64, 128]), np.array([0.25, 0.35, 0.40])  # shares of the batches
+IGNORED = -100  # torch's index for targets that do not count
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is trained and how; written into the model card."""
+
+    kind: str
+    layers: int = 6
+    heads: int = 6
+    hidden: int = 192
+    vocabulary: int = 8192
+    positions: int = 128
+    batch_tokens: int = 8192
+    peak_rate: float = 1.5e-3
+    warm_up_steps: int = 200
+    weight_decay: float = 0.01
+    tokens: int = 30_000_000
+    seed: int = 0
+
+
+# ---------------------------------------------------------------- vocabulary and tokens
+
+
+def train_tokenizer(kind: str, text: Path, size: int) -> Tokenizer:
+    if kind == "encoder":
+        tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = decoders.WordPiece()
+        trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=BERT_SPECIALS, show_progress=False)
+    else:
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[END_OF_TEXT], show_progress=False,
+                                      initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    with text.open(encoding="utf-8") as lines:
+        tokenizer.train_from_iterator((line for k, line in enumerate(lines) if k % 4 == 0), trainer)
+    if kind == "encoder":
+        cls, sep = ("[CLS]", tokenizer.token_to_id("[CLS]")), ("[SEP]", tokenizer.token_to_id("[SEP]"))
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[cls, sep])
+    else:
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return tokenizer
+
+
+def as_transformers(kind: str, tokenizer: Tokenizer, positions: int) -> PreTrainedTokenizerFast:
+    """The tokenizer that plain AutoTokenizer opens again."""
+    names = (dict(pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
+                  model_input_names=["input_ids", "token_type_ids", "attention_mask"])
+             if kind == "encoder" else dict(bos_token=END_OF_TEXT, eos_token=END_OF_TEXT, unk_token=END_OF_TEXT))
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=positions, **names)
+
+
+class Corpus:
+    """Sentences as token ids. `plain[i]` starts a text; `spaced[i]` follows another sentence (decoder only)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ids = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("plain", "spaced")}
+        self.starts = {name: np.load(folder / f"{name}_starts.npy") for name in ("plain", "spaced")}
+        self.document = np.load(folder / "document.npy")  # document number of each sentence
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+    def sentence(self, index: int, *, spaced: bool = False) -> np.ndarray:
+        name = "spaced" if spaced else "plain"
+        return self.ids[name][self.starts[name][index]:self.starts[name][index + 1]]
+
+
+def tokenize(tokenizer: Tokenizer, kind: str, text: Path, folder: Path) -> None:
+    """Write the corpus as uint16 ids with sentence starts and document numbers."""
+    if (folder / "document.npy").exists():
+        return
+    lines = text.read_text(encoding="utf-8").split("\n")
+    document = np.cumsum([not line for line in lines])
+    kept = [k for k, line in enumerate(lines) if line]
+    for name, prefix in (("plain", ""), ("spaced", " ")):
+        pieces, lengths = [], [0]
+        for start in range(0, len(kept), 20_000) if name == "plain" or kind == "decoder" else ():
+            batch = [prefix + lines[k] for k in kept[start:start + 20_000]]
+            for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+                pieces.append(np.array(encoding.ids, dtype=np.uint16))
+                lengths.append(len(encoding.ids))
+        np.save(folder / f"{name}.npy", np.concatenate(pieces) if pieces else np.zeros(0, np.uint16))
+        np.save(folder / f"{name}_starts.npy", np.cumsum(lengths))
+    np.save(folder / "document.npy", document[kept].astype(np.int32))
+
+
+# ---------------------------------------------------------------- batches
+
+
+class Batches:
+    """Draws batches of one length, by step number, so that a resumed run sees what it would have seen."""
+
+    def __init__(self, corpus: Corpus, recipe: Recipe, specials: dict[str, int], *, held_out: bool = False) -> None:
+        self.corpus, self.recipe, self.specials = corpus, recipe, specials
+        edge = int(len(corpus) * 0.995)
+        self.low, self.high = (edge, len(corpus) - 1) if held_out else (0, edge)
+
+    def run_of(self, start: int, budget: int) -> tuple[np.ndarray, int]:
+        """Consecutive sentences of one document from `start`, cut at `budget`; and the index behind them."""
+        parts, size, k = [], 0, start
+        while size < budget and k < self.high and self.corpus.document[k] == self.corpus.document[start]:
+            parts.append(self.corpus.sentence(k, spaced=self.recipe.kind == "decoder" and k > start))
+            size, k = size + len(parts[-1]), k + 1
+        return np.concatenate(parts)[:budget] if parts else np.zeros(0, np.uint16), k
+
+    def pair(self, rng: np.random.Generator, length: int) -> tuple[list[int], list[int], int]:
+        """Ids, segments and the next-sentence label (0 follows, 1 random, IGNORED single) of one example."""
+        cls, sep = self.specials["[CLS]"], self.specials["[SEP]"]
+        start = int(rng.integers(self.low, self.high))
+        if rng.random() < 0.2:
+            first, _ = self.run_of(start, length - 2)
+            return [cls, *first, sep], [0] * (len(first) + 2), IGNORED
+        room = length - 3
+        first, after = self.run_of(start, max(4, int(room * rng.uniform(0.25, 0.75))))
+        follows = rng.random() < 0.5 and self.corpus.document[after] == self.corpus.document[start]
+        other = after if follows else int(rng.integers(self.low, self.high))
+        second, _ = self.run_of(other, room - len(first))
+        ids = [cls, *first, sep, *second, sep]
+        return ids, [0] * (len(first) + 2) + [1] * (len(second) + 1), 0 if follows else 1
+
+    def encoder_batch(self, rng: np.random.Generator, length: int) -> dict[str, torch.Tensor]:
+        rows = [self.pair(rng, length) for _ in range(self.recipe.batch_tokens // length)]
+        shape = (len(rows), length)
+        ids, segments, mask = np.zeros(shape, int), np.zeros(shape, int), np.zeros(shape, int)
+        for k, (row, segment, _) in enumerate(rows):
+            ids[k, :len(row)], segments[k, :len(row)], mask[k, :len(row)] = row, segment, 1
+        chosen = (rng.random(shape) < 0.15) & (ids >= len(BERT_SPECIALS))
+        targets = np.where(chosen, ids, IGNORED)
+        fate = rng.random(shape)
+        ids = np.where(chosen & (fate < 0.8), self.specials["[MASK]"], ids)
+        ids = np.where(chosen & (fate > 0.9), rng.integers(len(BERT_SPECIALS), self.recipe.vocabulary, shape), ids)
+        arrays = dict(ids=ids, segments=segments, mask=mask, targets=targets, next=np.array([row[2] for row in rows]))
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    def decoder_batch(self, rng: np.random.Generator, length: int) -> dict[str, torch.Tensor]:
+        end = self.specials[END_OF_TEXT]
+        ids = np.full((self.recipe.batch_tokens // length, length + 1), end)
+        for row in ids:
+            filled, start = 1, int(rng.integers(self.low, self.high))
+            while filled <= length:
+                text, start = self.run_of(start, length + 1 - filled)
+                row[filled:filled + len(text)] = text
+                filled += len(text) + 1  # the end of text that stands between documents
+                start = int(rng.integers(self.low, self.high)) if rng.random() < 0.5 or start >= self.high else start
+        return {"ids": torch.from_numpy(ids)}
+
+    def at(self, step: int) -> dict[str, torch.Tensor]:
+        rng = np.random.default_rng([self.recipe.seed, step, self.low])
+        length = int(rng.choice(LENGTHS, p=LENGTH_SHARES))
+        return self.encoder_batch(rng, length) if self.recipe.kind == "encoder" else self.decoder_batch(rng, length)
+
+
+# ---------------------------------------------------------------- model and loss
+
+
+def build(recipe: Recipe, end: int = 0) -> torch.nn.Module:
+    if recipe.kind == "encoder":
+        return BertForPreTraining(BertConfig(
+            vocab_size=recipe.vocabulary, hidden_size=recipe.hidden, num_hidden_layers=recipe.layers,
+            num_attention_heads=recipe.heads, intermediate_size=4 * recipe.hidden,
+            max_position_embeddings=recipe.positions, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+    return GPT2LMHeadModel(GPT2Config(
+        vocab_size=recipe.vocabulary, n_embd=recipe.hidden, n_layer=recipe.layers, n_head=recipe.heads,
+        n_positions=recipe.positions, bos_token_id=end, eos_token_id=end, resid_pdrop=0.0, embd_pdrop=0.0,
+        attn_pdrop=0.0))
+
+
+def losses(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Mean losses in nats: `token` (masked or next), and `next_sentence` for the encoder."""
+    if "targets" not in batch:
+        scores = model(input_ids=batch["ids"][:, :-1]).logits
+        return {"token": cross_entropy(scores.flatten(0, 1).float(), batch["ids"][:, 1:].flatten())}
+    states = model.bert(batch["ids"], attention_mask=batch["mask"], token_type_ids=batch["segments"])
+    chosen = batch["targets"] != IGNORED  # the vocabulary is only scored where a token was masked
+    scores = model.cls.predictions(states.last_hidden_state[chosen])
+    relation = model.cls.seq_relationship(states.pooler_output)
+    return {"token": cross_entropy(scores.float(), batch["targets"][chosen]),
+            "next_sentence": cross_entropy(relation.float(), batch["next"], ignore_index=IGNORED)}
+
+
+def optimizer_for(model: torch.nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    decayed = [p for p in model.parameters() if p.ndim > 1]
+    plain = [p for p in model.parameters() if p.ndim <= 1]
+    return torch.optim.AdamW([{"params": decayed, "weight_decay": recipe.weight_decay},
+                              {"params": plain, "weight_decay": 0.0}], lr=recipe.peak_rate, betas=(0.9, 0.98), fused=True)
+
+
+def rate_at(step: int, recipe: Recipe) -> float:
+    total = math.ceil(recipe.tokens / recipe.batch_tokens)
+    falling = min(1.0, (total - step) / (0.2 * total))
+    return recipe.peak_rate * min(1.0, (step + 1) / recipe.warm_up_steps) * max(0.0, falling)
+
+
+@torch.no_grad()
+def held_out_loss(model: torch.nn.Module, batches: Batches, count: int = 24) -> dict[str, float]:
+    found = [losses(model, batches.at(step)) for step in range(count)]
+    return {name: float(torch.stack([one[name] for one in found]).mean()) for name in found[0]}
+
+
+# ---------------------------------------------------------------- the run
+
+
+def train(recipe: Recipe, corpus: Corpus, specials: dict[str, int], work: Path, save_every: int) -> torch.nn.Module:
+    torch.manual_seed(recipe.seed)
+    model = build(recipe, specials.get(END_OF_TEXT, 0))
+    optimizer = optimizer_for(model, recipe)
+    first, saved = 0, work / "resume.pt"
+    if saved.exists():
+        state = torch.load(saved, weights_only=True)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        first = state["step"]
+    batches, unseen = Batches(corpus, recipe, specials), Batches(corpus, recipe, specials, held_out=True)
+    total, began = math.ceil(recipe.tokens / recipe.batch_tokens), time.time()
+    for step in range(first, total):
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(step, recipe)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = sum(losses(model, batches.at(step)).values())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if (step + 1) % save_every == 0 or step + 1 == total:
+            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}
+            torch.save(state, saved.with_suffix(".part"))
+            saved.with_suffix(".part").replace(saved)
+            speed = (step + 1 - first) * recipe.batch_tokens / (time.time() - began)
+            log = dict(step=step + 1, of=total, tokens_per_second=round(speed), **held_out_loss(model, unseen))
+            print(json.dumps(log), flush=True)
+            with (work / "log.jsonl").open("a") as out:
+                out.write(json.dumps(log) + "\n")
+    return model
+
+
+def export(model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, recipe: Recipe, work: Path, out: Path) -> None:
+    """Write float16 safetensors, the config (dropout back at 0.1 for fine-tuning), tokenizer and training log."""
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "resid_pdrop", "embd_pdrop", "attn_pdrop"):
+        if hasattr(model.config, name):
+            setattr(model.config, name, 0.1)
+    model.half().save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    log = [json.loads(line) for line in (work / "log.jsonl").read_text().splitlines()]
+    (out / "training.json").write_text(json.dumps({"recipe": asdict(recipe), "log": log}, indent=1) + "\n")
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=["encoder", "decoder"])
+    parser.add_argument("--text", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True, help="vocabulary, tokens and the last saved step")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tokens", type=int, default=Recipe.tokens)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--save-every", type=int, default=100)
+    return parser.parse_args()
+
+
+def main() -> None:
+    chosen = options()
+    torch.set_num_threads(chosen.threads)
+    recipe = Recipe(kind=chosen.kind, tokens=chosen.tokens, seed=chosen.seed)
+    chosen.work.mkdir(parents=True, exist_ok=True)
+    vocabulary = chosen.work / "tokenizer.json"
+    if not vocabulary.exists():
+        train_tokenizer(chosen.kind, chosen.text, recipe.vocabulary).save(str(vocabulary))
+    tokenizer = Tokenizer.from_file(str(vocabulary))
+    tokenize(tokenizer, chosen.kind, chosen.text, chosen.work)
+    names = BERT_SPECIALS if chosen.kind == "encoder" else [END_OF_TEXT]
+    specials = {name: tokenizer.token_to_id(name) for name in names}
+    model = train(recipe, Corpus(chosen.work), specials, chosen.work, chosen.save_every)
+    export(model, as_transformers(chosen.kind, tokenizer, recipe.positions), recipe, chosen.work, chosen.out)
+
+
+if __name__ == "__main__":
+    main()
