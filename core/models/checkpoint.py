@@ -1,0 +1,183 @@
+"""An opened checkpoint: the model, its tokenizer, and the few facts every experiment asks for."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import nn
+
+from core.errors import CheckpointError, InputError
+from core.models.encoding import Encoding
+from core.models.family import Family, family_of
+
+LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees it
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A model in eval mode with its tokenizer. name: as the user asked for it. weights_hash: of the weights.
+
+    Two sessions may share one: nothing about a run is kept on the model.
+    """
+
+    name: str
+    model: nn.Module
+    tokenizer: Any
+    weights_hash: str = ""
+    revision: str | None = None
+
+    @cached_property
+    def family(self) -> Family:
+        return family_of(self.model.config.model_type)
+
+    @property
+    def layers(self) -> int:
+        return int(self.model.config.num_hidden_layers)
+
+    @property
+    def heads(self) -> int:
+        return int(self.model.config.num_attention_heads)
+
+    @property
+    def causal(self) -> bool:
+        return self.family.causal
+
+    @property
+    def dtype(self) -> str:
+        return str(next(self.model.parameters()).dtype).removeprefix("torch.")
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @property
+    def labels(self) -> dict[int, str] | None:
+        """Names of the classes, when the checkpoint classifies."""
+        architectures = type(self.model).__name__
+        return dict(self.model.config.id2label) if "SequenceClassification" in architectures else None
+
+    @cached_property
+    def max_length(self) -> int:
+        """Longest input in pieces, special tokens included."""
+        limits = [getattr(self.model.config, name, None) for name in self.family.positions]
+        known = [int(limit) - self.family.position_offset for limit in limits if limit]
+        limit = getattr(self.tokenizer, "model_max_length", None)
+        if limit and limit < 1_000_000:
+            known.append(int(limit))
+        return min(known, default=512)
+
+    def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
+        """Split a sentence or pair into pieces, with [CLS]/[SEP], or BOS and an end-of-text between sentences.
+
+        Longer inputs lose pieces at the end of the longer sentence; `Encoding.cut` counts them. Raises
+        InputError on an empty text, one of more than LONGEST_TEXT characters, or no room for any piece.
+        """
+        for name, value in (("sentence", text), ("second sentence", pair)):
+            if value is not None and not value.strip():
+                raise InputError(f"The {name} must have at least one visible character; it is empty: type a text.")
+            if value is not None and len(value) > LONGEST_TEXT:
+                raise InputError(f"The {name} may have at most {LONGEST_TEXT:,} characters; it has {len(value):,}: "
+                                 "shorten it or split it into rows.")
+        limit = min(max_length or self.max_length, self.max_length)
+        encoding = _encode(self.tokenizer, text, pair, limit, adds_start=self.causal)
+        if not encoding.ordinary:
+            raise InputError("The tokenizer of this checkpoint finds no piece in the text (only invisible "
+                             "characters?): type a text with letters.")
+        return encoding
+
+
+def hash_of_parameters(model: nn.Module) -> str:
+    """SHA-256 over names and values of the weights; equal weights in another dtype hash differently."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def _encode(tokenizer: Any, text: str, pair: str | None, limit: int, *, adds_start: bool) -> Encoding:
+    if not tokenizer.is_fast:
+        raise CheckpointError("Attention Atlas needs a tokenizer with character offsets; "
+                              f"{type(tokenizer).__name__} has none: save a fast tokenizer with this checkpoint.")
+    if adds_start and _adds_no_special(tokenizer):
+        return _with_start(tokenizer, text, pair, limit)
+    return _with_template(tokenizer, text, pair, limit)
+
+
+def _adds_no_special(tokenizer: Any) -> bool:
+    return tokenizer.num_special_tokens_to_add(pair=True) == 0
+
+
+def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:
+    """Encoders: the tokenizer's own template; `longest_first` is the papers' rule for cutting pairs."""
+    whole = tokenizer(text, pair, truncation=False, verbose=False)
+    found = tokenizer(text, pair, truncation="longest_first", max_length=limit, return_offsets_mapping=True,
+                      verbose=False)
+    batch = found.encodings[0]
+    ids, sequence = found["input_ids"], batch.sequence_ids
+    separators = tuple(k for k, one in enumerate(ids) if sequence[k] is None and one == tokenizer.sep_token_id)
+    first = 0 if ids and sequence[0] is None else None
+    return Encoding(
+        text=text, pair=pair, ids=tuple(ids), segments=tuple(found.get("token_type_ids", [0] * len(ids))),
+        tokens=tuple(_spelled(tokenizer, ids)), sentence=tuple(sequence), first=first, separators=separators,
+        offsets=tuple(None if sequence[k] is None else span for k, span in enumerate(found["offset_mapping"])),
+        cut=len(whole["input_ids"]) - len(ids))
+
+
+def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:
+    """Decoders whose tokenizer adds nothing: BOS, the sentence, and end-of-text before a second sentence."""
+    start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+    if start is None:
+        raise CheckpointError("A decoder's tokenizer must name a beginning- or end-of-text token; this one has "
+                              "neither: set bos_token or eos_token in its tokenizer_config.json.")
+    between = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else start
+    parts = [tokenizer(one, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+             for one in (text, pair) if one is not None]
+    kept = _longest_first([len(part["input_ids"]) for part in parts], limit - len(parts))
+    ids, offsets, sentence = [start], [None], [None]
+    for number, (part, room) in enumerate(zip(parts, kept, strict=True)):
+        if number:
+            ids, offsets, sentence = [*ids, between], [*offsets, None], [*sentence, None]
+        ids += part["input_ids"][:room]
+        offsets += [_visible(span, (text, pair)[number]) for span in part["offset_mapping"][:room]]
+        sentence += [number] * room
+    separators = () if len(parts) == 1 else (1 + kept[0],)
+    return Encoding(text=text, pair=pair, ids=tuple(ids), segments=(0,) * len(ids), offsets=tuple(offsets),
+                    tokens=tuple(_spelled(tokenizer, ids)), sentence=tuple(sentence), first=0, separators=separators,
+                    cut=sum(len(part["input_ids"]) for part in parts) - sum(kept))
+
+
+def _visible(span: tuple[int, int], text: str | None) -> tuple[int, int]:
+    """A byte-level piece may own the space before its word; its characters are those of the word."""
+    start, end = span
+    while start < end - 1 and text and text[start].isspace():
+        start += 1
+    return start, end
+
+
+def _longest_first(lengths: list[int], room: int) -> list[int]:
+    """How many pieces of each sentence stay when pieces are popped from the longer one until they fit."""
+    kept = list(lengths)
+    while sum(kept) > max(room, 0):
+        longest = max(range(len(kept)), key=lambda k: (kept[k], k))
+        kept[longest] -= 1
+    return kept
+
+
+def _spelled(tokenizer: Any, ids: list[int]) -> list[str]:
+    """Pieces as people read them: byte-level spellings decoded, the leading-space mark kept as a thin `·`."""
+    pieces = tokenizer.convert_ids_to_tokens(ids)
+    if not any("Ġ" in piece or "Ċ" in piece for piece in pieces) and not _is_byte_level(tokenizer):
+        return pieces
+    special = set(tokenizer.all_special_ids)
+    return [piece if one in special else tokenizer.decode([one]).replace(" ", "·") or piece
+            for one, piece in zip(ids, pieces, strict=True)]
+
+
+def _is_byte_level(tokenizer: Any) -> bool:
+    return "ByteLevel" in type(getattr(tokenizer.backend_tokenizer, "decoder", None)).__name__

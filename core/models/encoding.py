@@ -1,0 +1,49 @@
+"""One input as a model sees it: pieces, their characters, which sentence they belong to, what was cut."""
+
+from dataclasses import dataclass
+
+from core.errors import InputError
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Pieces of a sentence or pair; every tuple has one entry a position.
+
+    ids: vocabulary numbers. segments: token types fed to the model (all 0 where it has none). tokens: the
+    pieces' texts. offsets: characters [start, end) in the sentence the piece belongs to, None for special
+    tokens. sentence: 0, 1, or None for special tokens. first: position of [CLS] / BOS, or None. separators:
+    positions of [SEP], or of the end-of-text token between sentences. cut: pieces dropped to fit the length.
+    """
+
+    text: str
+    pair: str | None
+    ids: tuple[int, ...]
+    segments: tuple[int, ...]
+    tokens: tuple[str, ...]
+    offsets: tuple[Span | None, ...]
+    sentence: tuple[int | None, ...]
+    first: int | None
+    separators: tuple[int, ...]
+    cut: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def pieces(self, start: int, end: int, sentence: int = 0) -> tuple[int, ...]:
+        """Positions whose characters overlap [start, end) of a sentence (0 the first, 1 the second).
+
+        Raises InputError when the span lies outside the text. Pieces that were cut are not returned.
+        """
+        source = self.text if sentence == 0 else self.pair or ""
+        if not 0 <= start < end <= len(source):
+            raise InputError(f"A span must lie inside its text of {len(source)} characters and not be empty; seen "
+                             f"[{start}, {end}): mark it again.")
+        return tuple(k for k, span in enumerate(self.offsets)
+                     if span is not None and self.sentence[k] == sentence and span[0] < end and start < span[1])
+
+    @property
+    def ordinary(self) -> tuple[int, ...]:
+        """Positions of pieces of the text (no [CLS], [SEP], BOS)."""
+        return tuple(k for k, span in enumerate(self.offsets) if span is not None)

@@ -1,0 +1,51 @@
+"""What is special about a model family: whether it is causal, where interventions cannot reach, how it classifies.
+
+Adding a family is one record here and one line in the parametrised test of the capture core.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Family:
+    """Facts about a `model_type` of transformers.
+
+    causal: a query sees only keys up to itself. interceptable: its attention goes through transformers'
+    AttentionInterface, so single layers can be observed and changed; otherwise capture falls back to eager
+    `output_attentions` and interventions are refused. positions: config fields that bound the input length.
+    position_offset: positions that the embedding table keeps for itself.
+    """
+
+    model_type: str
+    causal: bool
+    interceptable: bool = True
+    positions: tuple[str, ...] = ("max_position_embeddings", "n_positions")
+    position_offset: int = 0
+
+
+_RECORDS = (
+    Family("bert", causal=False),
+    Family("roberta", causal=False, position_offset=2),
+    Family("albert", causal=False),
+    Family("electra", causal=False),
+    Family("distilbert", causal=False),
+    Family("mobilebert", causal=False),
+    Family("modernbert", causal=False),
+    Family("xlnet", causal=False, interceptable=False, positions=()),
+    Family("gpt2", causal=True),
+    Family("opt", causal=True),
+    Family("llama", causal=True),
+    Family("gpt_neox", causal=True),
+    Family("gpt_neo", causal=True, interceptable=False),
+)
+FAMILIES = {record.model_type: record for record in _RECORDS}
+
+
+def family_of(model_type: str) -> Family:
+    """The record of a family; for an unknown one what transformers' own tables say (the self-check decides)."""
+    if model_type in FAMILIES:
+        return FAMILIES[model_type]
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
+
+    return Family(model_type, causal=model_type in CAUSAL and model_type not in MASKED)

@@ -1,0 +1,176 @@
+"""Open a checkpoint: bundled by name, a local folder, or a hub id. Safetensors only, no code from elsewhere."""
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from core import config
+from core.errors import CheckpointError
+from core.models.checkpoint import Checkpoint
+from core.models.family import family_of
+
+HeadKind = Literal["none", "classifier", "language"]
+Progress = Callable[[float, str], None]  # share done 0 to 1, what is happening
+
+_HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[\w.-]+)?$")
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_CLASSIFIER_NAMES = ("classifier", "score", "pre_classifier", "logits_proj", "qa_outputs", "summary.summary")
+
+
+def bundled_names() -> list[str]:
+    """The checkpoints that come with the project, by the names that `open_checkpoint` takes."""
+    folders = sorted(config.BUNDLED_MODELS.glob("*/config.json"))
+    return [folder.parent.name for folder in folders if "model_type" in json.loads(folder.read_text())]
+
+
+def open_checkpoint(
+    name: str, *, revision: str | None = None, head: HeadKind = "none", dtype: str = "float32",
+    device: str = "auto", on_progress: Progress | None = None,
+) -> Checkpoint:
+    """Open a checkpoint in eval mode.
+
+    name: bundled name, folder, or hub id. head: "none" for the bare Transformer, "classifier" for a fine-tuned
+    sequence classifier, "language" for masked- or next-token prediction. dtype: float32, bfloat16 or float16.
+    Raises CheckpointError, in one sentence, for names that lead nowhere, pickled weights, damaged files, a
+    missing head, or a hub that cannot be reached.
+    """
+    if dtype not in _DTYPES:
+        raise CheckpointError(f"A checkpoint opens as {', '.join(_DTYPES)}; {dtype!r} was asked for.")
+    folder = locate(name, revision=revision, on_progress=on_progress)
+    weights = weight_files(folder, name)
+    model, tokenizer = _load(folder, name, head, _DTYPES[dtype])
+    model = model.to(choose_device(device)).eval().requires_grad_(requires_grad=False)
+    return Checkpoint(name=name, model=model, tokenizer=tokenizer, revision=revision,
+                      weights_hash=_hash_of_files(tuple(weights), tuple(file.stat().st_mtime_ns for file in weights)))
+
+
+def choose_device(device: str) -> str:
+    """"auto" is CUDA, then MPS, then the CPU."""
+    if device != "auto":
+        return device
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+# ---------------------------------------------------------------- finding the folder
+
+
+def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
+    """The local folder of a checkpoint; a hub id is downloaded first."""
+    bundled = config.BUNDLED_MODELS / name
+    if re.fullmatch(r"[\w.-]+", name) and (bundled / "config.json").is_file():
+        return bundled
+    folder = Path(name).expanduser()
+    try:
+        is_folder, is_file = folder.is_dir(), folder.is_file()
+    except (OSError, ValueError):
+        is_folder = is_file = False
+    if is_file:
+        raise CheckpointError(f"A checkpoint is a folder with config.json and safetensors; {name} is a file: "
+                              "give the folder it lies in.")
+    if is_folder:
+        return _checked(folder, name)
+    if not _HUB_ID.match(name) or ".." in name:
+        raise CheckpointError(f'No folder and no hub id is called "{name[:120]}"; bundled names that open: '
+                              f"{', '.join(bundled_names()) or 'none'}.")
+    return _downloaded(name, revision, on_progress)
+
+
+def _checked(folder: Path, name: str) -> Path:
+    if not (folder / "config.json").is_file():
+        raise CheckpointError(f"A checkpoint folder must hold config.json; {name} has none: give the folder that "
+                              "save_pretrained wrote.")
+    return folder
+
+
+def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -> Path:
+    from core.models.hub import download
+
+    return download(name, revision, on_progress)
+
+
+def weight_files(folder: Path, name: str) -> list[Path]:
+    """The safetensors files, or a sentence about what stands there instead."""
+    files = sorted(folder.glob("*.safetensors"))
+    if files:
+        return files
+    pickled = [file.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for file in folder.glob(pattern)]
+    if pickled:
+        raise CheckpointError(f"Weights must be safetensors, because a pickle can run code when it is read; {name} has "
+                              f"only {pickled[0]}: convert it with save_pretrained(safe_serialization=True).")
+    raise CheckpointError(f"A checkpoint must hold model.safetensors; {name} has no weights: save it again.")
+
+
+@lru_cache(maxsize=64)
+def _hash_of_files(files: tuple[Path, ...], modified: tuple[int, ...]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+# ---------------------------------------------------------------- loading
+
+
+def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[Any, Any]:
+    from safetensors import SafetensorError
+    from transformers import AutoConfig, AutoTokenizer
+
+    quiet = logging.getLogger("transformers")
+    level, _ = quiet.level, quiet.setLevel(logging.ERROR)
+    try:
+        found = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        model, report = _auto_class(head, found.model_type).from_pretrained(
+            folder, config=found, dtype=dtype, trust_remote_code=False, use_safetensors=True, output_loading_info=True,
+            attn_implementation="sdpa" if family_of(found.model_type).interceptable else "eager")
+    except SafetensorError as error:
+        raise CheckpointError(f"The weights of {name} cannot be read ({error}); the file is damaged or was cut "
+                              "short: copy or download it again.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError) as error:
+        raise CheckpointError(f"{name} cannot be opened as a Transformer checkpoint: {_first_line(error)} "
+                              "Check its config.json and tokenizer files.") from error
+    finally:
+        quiet.setLevel(level)
+    _refuse_missing(report, name, head)
+    return model, tokenizer
+
+
+def _auto_class(head: HeadKind, model_type: str) -> Any:
+    import transformers
+
+    if head == "classifier":
+        return transformers.AutoModelForSequenceClassification
+    if head == "language":
+        causal = family_of(model_type).causal
+        return transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
+    return transformers.AutoModel
+
+
+def _refuse_missing(report: dict[str, Any], name: str, head: HeadKind) -> None:
+    """transformers fills weights it does not find at random; only a pooler that nobody reads may be filled."""
+    missing = [key for key in report["missing_keys"] if "pooler" not in key]
+    if not missing and not report["mismatched_keys"]:
+        return
+    if head == "classifier" and all(key.startswith(_CLASSIFIER_NAMES) for key in missing):
+        raise CheckpointError(f"A classifier must have a trained classification head; {name} has none: fine-tune it "
+                              "on a task first, or choose a fine-tuned checkpoint.")
+    shown = (missing or [str(key) for key in report["mismatched_keys"]])[0]
+    raise CheckpointError(f"Every weight of a checkpoint must be in its file; {name} lacks {len(missing) or 'some'} of "
+                          f"them, {shown} first: save it again with save_pretrained.")
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    line = text[0] if text else type(error).__name__
+    return line if line.endswith(".") else line + "."
