@@ -6,8 +6,12 @@ import typer
 
 from core.errors import AtlasError
 
-app = typer.Typer(help="Attention Atlas: what attention heads do, and whether it matters.", no_args_is_help=True,
-                  pretty_exceptions_enable=False, add_completion=False)
+app = typer.Typer(
+    help="Attention Atlas: what attention heads do, and whether it matters.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
 study = typer.Typer(help="Run one experiment and print its rows.", no_args_is_help=True)
 app.add_typer(study, name="study")
 

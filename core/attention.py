@@ -39,8 +39,10 @@ class Head(NamedTuple):
     def within(self, layers: int, heads: int) -> Self:
         """This head, or an InputError when a model of `layers` x `heads` has no such head."""
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
-            raise InputError(f"This checkpoint has {layers} layers of {heads} heads, so there is no {self}; "
-                             f"choose between L1H1 and {Head(layers - 1, heads - 1)}.")
+            raise InputError(
+                f"This checkpoint has {layers} layers of {heads} heads, so there is no {self}; "
+                f"choose between L1H1 and {Head(layers - 1, heads - 1)}."
+            )
         return self
 
 
@@ -68,14 +70,18 @@ class AttentionMaps:
         if len(shape) != 4 or shape[2] != shape[3]:
             raise InputError(f"Attention maps have the axes {AXES} with as many queries as keys; seen {shape}.")
         if not len(self.tokens) == len(self.segments) == shape[2]:
-            raise InputError(f"Maps of {shape[2]} positions need as many tokens and segments; seen "
-                             f"{len(self.tokens)} and {len(self.segments)}.")
+            raise InputError(
+                f"Maps of {shape[2]} positions need as many tokens and segments; seen "
+                f"{len(self.tokens)} and {len(self.segments)}."
+            )
         sums = self.weights.sum(-1, dtype=np.float64)
         off = np.abs(sums - 1)
         if not off.max(initial=0) <= ROW_SUM_TOLERANCE:
             layer, head, query = np.unravel_index(np.nanargmax(np.where(np.isnan(off), np.inf, off)), off.shape)
-            raise InputError(f"Every row of an attention map sums to 1; {Head(int(layer), int(head))} query {query} "
-                             f"sums to {sums[layer, head, query]:.3f} (dropout on, or padding not cropped?).")
+            raise InputError(
+                f"Every row of an attention map sums to 1; {Head(int(layer), int(head))} query {query} "
+                f"sums to {sums[layer, head, query]:.3f} (dropout on, or padding not cropped?)."
+            )
 
     @property
     def layers(self) -> int:

@@ -78,13 +78,17 @@ class Checkpoint:
             if value is not None and not value.strip():
                 raise InputError(f"The {name} must have at least one visible character; it is empty: type a text.")
             if value is not None and len(value) > LONGEST_TEXT:
-                raise InputError(f"The {name} may have at most {LONGEST_TEXT:,} characters; it has {len(value):,}: "
-                                 "shorten it or split it into rows.")
+                raise InputError(
+                    f"The {name} may have at most {LONGEST_TEXT:,} characters; it has {len(value):,}: "
+                    "shorten it or split it into rows."
+                )
         limit = min(max_length or self.max_length, self.max_length)
         encoding = _encode(self.tokenizer, text, pair, limit, adds_start=self.causal)
         if not encoding.ordinary:
-            raise InputError("The tokenizer of this checkpoint finds no piece in the text (only invisible "
-                             "characters?): type a text with letters.")
+            raise InputError(
+                "The tokenizer of this checkpoint finds no piece in the text (only invisible "
+                "characters?): type a text with letters."
+            )
         return encoding
 
 
@@ -102,8 +106,10 @@ def hash_of_parameters(model: nn.Module) -> str:
 
 def _encode(tokenizer: Any, text: str, pair: str | None, limit: int, *, adds_start: bool) -> Encoding:
     if not tokenizer.is_fast:
-        raise CheckpointError("Attention Atlas needs a tokenizer with character offsets; "
-                              f"{type(tokenizer).__name__} has none: save a fast tokenizer with this checkpoint.")
+        raise CheckpointError(
+            "Attention Atlas needs a tokenizer with character offsets; "
+            f"{type(tokenizer).__name__} has none: save a fast tokenizer with this checkpoint."
+        )
     if adds_start and _adds_no_special(tokenizer):
         return _with_start(tokenizer, text, pair, limit)
     return _with_template(tokenizer, text, pair, limit)
@@ -116,28 +122,41 @@ def _adds_no_special(tokenizer: Any) -> bool:
 def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:
     """Encoders: the tokenizer's own template; `longest_first` is the papers' rule for cutting pairs."""
     whole = tokenizer(text, pair, truncation=False, verbose=False)
-    found = tokenizer(text, pair, truncation="longest_first", max_length=limit, return_offsets_mapping=True,
-                      verbose=False)
+    found = tokenizer(
+        text, pair, truncation="longest_first", max_length=limit, return_offsets_mapping=True, verbose=False
+    )
     batch = found.encodings[0]
     ids, sequence = found["input_ids"], batch.sequence_ids
     separators = tuple(k for k, one in enumerate(ids) if sequence[k] is None and one == tokenizer.sep_token_id)
     first = 0 if ids and sequence[0] is None else None
     return Encoding(
-        text=text, pair=pair, ids=tuple(ids), segments=tuple(found.get("token_type_ids", [0] * len(ids))),
-        tokens=tuple(_spelled(tokenizer, ids)), sentence=tuple(sequence), first=first, separators=separators,
+        text=text,
+        pair=pair,
+        ids=tuple(ids),
+        segments=tuple(found.get("token_type_ids", [0] * len(ids))),
+        tokens=tuple(_spelled(tokenizer, ids)),
+        sentence=tuple(sequence),
+        first=first,
+        separators=separators,
         offsets=tuple(None if sequence[k] is None else span for k, span in enumerate(found["offset_mapping"])),
-        cut=len(whole["input_ids"]) - len(ids))
+        cut=len(whole["input_ids"]) - len(ids),
+    )
 
 
 def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:
     """Decoders whose tokenizer adds nothing: BOS, the sentence, and end-of-text before a second sentence."""
     start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if start is None:
-        raise CheckpointError("A decoder's tokenizer must name a beginning- or end-of-text token; this one has "
-                              "neither: set bos_token or eos_token in its tokenizer_config.json.")
+        raise CheckpointError(
+            "A decoder's tokenizer must name a beginning- or end-of-text token; this one has "
+            "neither: set bos_token or eos_token in its tokenizer_config.json."
+        )
     between = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else start
-    parts = [tokenizer(one, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-             for one in (text, pair) if one is not None]
+    parts = [
+        tokenizer(one, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        for one in (text, pair)
+        if one is not None
+    ]
     kept = _longest_first([len(part["input_ids"]) for part in parts], limit - len(parts))
     ids, offsets, sentence = [start], [None], [None]
     for number, (part, room) in enumerate(zip(parts, kept, strict=True)):
@@ -147,9 +166,18 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
         offsets += [_visible(span, (text, pair)[number]) for span in part["offset_mapping"][:room]]
         sentence += [number] * room
     separators = () if len(parts) == 1 else (1 + kept[0],)
-    return Encoding(text=text, pair=pair, ids=tuple(ids), segments=(0,) * len(ids), offsets=tuple(offsets),
-                    tokens=tuple(_spelled(tokenizer, ids)), sentence=tuple(sentence), first=0, separators=separators,
-                    cut=sum(len(part["input_ids"]) for part in parts) - sum(kept))
+    return Encoding(
+        text=text,
+        pair=pair,
+        ids=tuple(ids),
+        segments=(0,) * len(ids),
+        offsets=tuple(offsets),
+        tokens=tuple(_spelled(tokenizer, ids)),
+        sentence=tuple(sentence),
+        first=0,
+        separators=separators,
+        cut=sum(len(part["input_ids"]) for part in parts) - sum(kept),
+    )
 
 
 def _visible(span: tuple[int, int], text: str | None) -> tuple[int, int]:
@@ -175,8 +203,10 @@ def _spelled(tokenizer: Any, ids: list[int]) -> list[str]:
     if not any("Ġ" in piece or "Ċ" in piece for piece in pieces) and not _is_byte_level(tokenizer):
         return pieces
     special = set(tokenizer.all_special_ids)
-    return [piece if one in special else tokenizer.decode([one]).replace(" ", "·") or piece
-            for one, piece in zip(ids, pieces, strict=True)]
+    return [
+        piece if one in special else tokenizer.decode([one]).replace(" ", "·") or piece
+        for one, piece in zip(ids, pieces, strict=True)
+    ]
 
 
 def _is_byte_level(tokenizer: Any) -> bool:

@@ -38,10 +38,15 @@ class Encoding:
         """
         source = self.text if sentence == 0 else self.pair or ""
         if not 0 <= start < end <= len(source):
-            raise InputError(f"A span must lie inside its text of {len(source)} characters and not be empty; seen "
-                             f"[{start}, {end}): mark it again.")
-        return tuple(k for k, span in enumerate(self.offsets)
-                     if span is not None and self.sentence[k] == sentence and span[0] < end and start < span[1])
+            raise InputError(
+                f"A span must lie inside its text of {len(source)} characters and not be empty; seen "
+                f"[{start}, {end}): mark it again."
+            )
+        return tuple(
+            k
+            for k, span in enumerate(self.offsets)
+            if span is not None and self.sentence[k] == sentence and span[0] < end and start < span[1]
+        )
 
     @property
     def ordinary(self) -> tuple[int, ...]:

@@ -31,8 +31,13 @@ def bundled_names() -> list[str]:
 
 
 def open_checkpoint(
-    name: str, *, revision: str | None = None, head: HeadKind = "none", dtype: str = "float32",
-    device: str = "auto", on_progress: Progress | None = None,
+    name: str,
+    *,
+    revision: str | None = None,
+    head: HeadKind = "none",
+    dtype: str = "float32",
+    device: str = "auto",
+    on_progress: Progress | None = None,
 ) -> Checkpoint:
     """Open a checkpoint in eval mode.
 
@@ -47,12 +52,17 @@ def open_checkpoint(
     weights = weight_files(folder, name)
     model, tokenizer = _load(folder, name, head, _DTYPES[dtype])
     model = model.to(choose_device(device)).eval().requires_grad_(requires_grad=False)
-    return Checkpoint(name=name, model=model, tokenizer=tokenizer, revision=revision,
-                      weights_hash=_hash_of_files(tuple(weights), tuple(file.stat().st_mtime_ns for file in weights)))
+    return Checkpoint(
+        name=name,
+        model=model,
+        tokenizer=tokenizer,
+        revision=revision,
+        weights_hash=_hash_of_files(tuple(weights), tuple(file.stat().st_mtime_ns for file in weights)),
+    )
 
 
 def choose_device(device: str) -> str:
-    """"auto" is CUDA, then MPS, then the CPU."""
+    """ "auto" is CUDA, then MPS, then the CPU."""
     if device != "auto":
         return device
     if torch.cuda.is_available():
@@ -74,20 +84,24 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
     except (OSError, ValueError):
         is_folder = is_file = False
     if is_file:
-        raise CheckpointError(f"A checkpoint is a folder with config.json and safetensors; {name} is a file: "
-                              "give the folder it lies in.")
+        raise CheckpointError(
+            f"A checkpoint is a folder with config.json and safetensors; {name} is a file: give the folder it lies in."
+        )
     if is_folder:
         return _checked(folder, name)
     if not _HUB_ID.match(name) or ".." in name:
-        raise CheckpointError(f'No folder and no hub id is called "{name[:120]}"; bundled names that open: '
-                              f"{', '.join(bundled_names()) or 'none'}.")
+        raise CheckpointError(
+            f'No folder and no hub id is called "{name[:120]}"; bundled names that open: '
+            f"{', '.join(bundled_names()) or 'none'}."
+        )
     return _downloaded(name, revision, on_progress)
 
 
 def _checked(folder: Path, name: str) -> Path:
     if not (folder / "config.json").is_file():
-        raise CheckpointError(f"A checkpoint folder must hold config.json; {name} has none: give the folder that "
-                              "save_pretrained wrote.")
+        raise CheckpointError(
+            f"A checkpoint folder must hold config.json; {name} has none: give the folder that save_pretrained wrote."
+        )
     return folder
 
 
@@ -104,8 +118,10 @@ def weight_files(folder: Path, name: str) -> list[Path]:
         return files
     pickled = [file.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for file in folder.glob(pattern)]
     if pickled:
-        raise CheckpointError(f"Weights must be safetensors, because a pickle can run code when it is read; {name} has "
-                              f"only {pickled[0]}: convert it with save_pretrained(safe_serialization=True).")
+        raise CheckpointError(
+            f"Weights must be safetensors, because a pickle can run code when it is read; {name} has "
+            f"only {pickled[0]}: convert it with save_pretrained(safe_serialization=True)."
+        )
     raise CheckpointError(f"A checkpoint must hold model.safetensors; {name} has no weights: save it again.")
 
 
@@ -132,14 +148,24 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
         found = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model, report = _auto_class(head, found.model_type).from_pretrained(
-            folder, config=found, dtype=dtype, trust_remote_code=False, use_safetensors=True, output_loading_info=True,
-            attn_implementation="sdpa" if family_of(found.model_type).interceptable else "eager")
+            folder,
+            config=found,
+            dtype=dtype,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            attn_implementation="sdpa" if family_of(found.model_type).interceptable else "eager",
+        )
     except SafetensorError as error:
-        raise CheckpointError(f"The weights of {name} cannot be read ({error}); the file is damaged or was cut "
-                              "short: copy or download it again.") from error
+        raise CheckpointError(
+            f"The weights of {name} cannot be read ({error}); the file is damaged or was cut "
+            "short: copy or download it again."
+        ) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError) as error:
-        raise CheckpointError(f"{name} cannot be opened as a Transformer checkpoint: {_first_line(error)} "
-                              "Check its config.json and tokenizer files.") from error
+        raise CheckpointError(
+            f"{name} cannot be opened as a Transformer checkpoint: {_first_line(error)} "
+            "Check its config.json and tokenizer files."
+        ) from error
     finally:
         quiet.setLevel(level)
     _refuse_missing(report, name, head)
@@ -163,11 +189,15 @@ def _refuse_missing(report: dict[str, Any], name: str, head: HeadKind) -> None:
     if not missing and not report["mismatched_keys"]:
         return
     if head == "classifier" and all(key.startswith(_CLASSIFIER_NAMES) for key in missing):
-        raise CheckpointError(f"A classifier must have a trained classification head; {name} has none: fine-tune it "
-                              "on a task first, or choose a fine-tuned checkpoint.")
+        raise CheckpointError(
+            f"A classifier must have a trained classification head; {name} has none: fine-tune it "
+            "on a task first, or choose a fine-tuned checkpoint."
+        )
     shown = (missing or [str(key) for key in report["mismatched_keys"]])[0]
-    raise CheckpointError(f"Every weight of a checkpoint must be in its file; {name} lacks {len(missing) or 'some'} of "
-                          f"them, {shown} first: save it again with save_pretrained.")
+    raise CheckpointError(
+        f"Every weight of a checkpoint must be in its file; {name} lacks {len(missing) or 'some'} of "
+        f"them, {shown} first: save it again with save_pretrained."
+    )
 
 
 def _first_line(error: Exception) -> str:

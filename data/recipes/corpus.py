@@ -23,8 +23,15 @@ def text_files(source: Path) -> list[Path]:
     """The files under `source` that hold running text, in a fixed order."""
     if source.is_file():
         return [source]
-    return sorted(p for p in source.rglob("*") if p.is_file() and p.suffix in {".txt", ".pos", ".mrg", ""}
-                  and p.name.upper() != "README" and "README" not in p.name and p.name != "categories.txt")
+    return sorted(
+        p
+        for p in source.rglob("*")
+        if p.is_file()
+        and p.suffix in {".txt", ".pos", ".mrg", ""}
+        and p.name.upper() != "README"
+        and "README" not in p.name
+        and p.name != "categories.txt"
+    )
 
 
 def without_tags(text: str) -> str:
@@ -86,8 +93,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--characters", type=int, default=160_000_000, help="stop after about this much")
     options = parser.parse_args()
-    blocks = [block for path, repeats in sources(options.sources) for file in text_files(path)
-              for block in documents(file.read_text(encoding="utf-8", errors="replace")) for _ in range(repeats)]
+    blocks = [
+        block
+        for path, repeats in sources(options.sources)
+        for file in text_files(path)
+        for block in documents(file.read_text(encoding="utf-8", errors="replace"))
+        for _ in range(repeats)
+    ]
     random.Random(options.seed).shuffle(blocks)
     written = 0
     with options.out.open("w", encoding="utf-8") as out:

@@ -61,14 +61,19 @@ def train_tokenizer(kind: str, text: Path, size: int) -> Tokenizer:
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[END_OF_TEXT], show_progress=False,
-                                      initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            special_tokens=[END_OF_TEXT],
+            show_progress=False,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        )
     with text.open(encoding="utf-8") as lines:
         tokenizer.train_from_iterator((line for k, line in enumerate(lines) if k % 4 == 0), trainer)
     if kind == "encoder":
         cls, sep = ("[CLS]", tokenizer.token_to_id("[CLS]")), ("[SEP]", tokenizer.token_to_id("[SEP]"))
         tokenizer.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[cls, sep])
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[cls, sep]
+        )
     else:
         tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     return tokenizer
@@ -76,9 +81,18 @@ def train_tokenizer(kind: str, text: Path, size: int) -> Tokenizer:
 
 def as_transformers(kind: str, tokenizer: Tokenizer, positions: int) -> PreTrainedTokenizerFast:
     """The tokenizer that plain AutoTokenizer opens again."""
-    names = (dict(pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]",
-                  model_input_names=["input_ids", "token_type_ids", "attention_mask"])
-             if kind == "encoder" else dict(bos_token=END_OF_TEXT, eos_token=END_OF_TEXT, unk_token=END_OF_TEXT))
+    names = (
+        dict(
+            pad_token="[PAD]",
+            unk_token="[UNK]",
+            cls_token="[CLS]",
+            sep_token="[SEP]",
+            mask_token="[MASK]",
+            model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        )
+        if kind == "encoder"
+        else dict(bos_token=END_OF_TEXT, eos_token=END_OF_TEXT, unk_token=END_OF_TEXT)
+    )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=positions, **names)
 
 
@@ -95,7 +109,7 @@ class Corpus:
 
     def sentence(self, index: int, *, spaced: bool = False) -> np.ndarray:
         name = "spaced" if spaced else "plain"
-        return self.ids[name][self.starts[name][index]:self.starts[name][index + 1]]
+        return self.ids[name][self.starts[name][index] : self.starts[name][index + 1]]
 
 
 def tokenize(tokenizer: Tokenizer, kind: str, text: Path, folder: Path) -> None:
@@ -108,7 +122,7 @@ def tokenize(tokenizer: Tokenizer, kind: str, text: Path, folder: Path) -> None:
     for name, prefix in (("plain", ""), ("spaced", " ")):
         pieces, lengths = [], [0]
         for start in range(0, len(kept), 20_000) if name == "plain" or kind == "decoder" else ():
-            batch = [prefix + lines[k] for k in kept[start:start + 20_000]]
+            batch = [prefix + lines[k] for k in kept[start : start + 20_000]]
             for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False):
                 pieces.append(np.array(encoding.ids, dtype=np.uint16))
                 lengths.append(len(encoding.ids))
@@ -156,7 +170,7 @@ class Batches:
         shape = (len(rows), length)
         ids, segments, mask = np.zeros(shape, int), np.zeros(shape, int), np.zeros(shape, int)
         for k, (row, segment, _) in enumerate(rows):
-            ids[k, :len(row)], segments[k, :len(row)], mask[k, :len(row)] = row, segment, 1
+            ids[k, : len(row)], segments[k, : len(row)], mask[k, : len(row)] = row, segment, 1
         chosen = (rng.random(shape) < 0.15) & (ids >= len(BERT_SPECIALS))
         targets = np.where(chosen, ids, IGNORED)
         fate = rng.random(shape)
@@ -172,7 +186,7 @@ class Batches:
             filled, start = 1, int(rng.integers(self.low, self.high))
             while filled <= length:
                 text, start = self.run_of(start, length + 1 - filled)
-                row[filled:filled + len(text)] = text
+                row[filled : filled + len(text)] = text
                 filled += len(text) + 1  # the end of text that stands between documents
                 start = int(rng.integers(self.low, self.high)) if rng.random() < 0.5 or start >= self.high else start
         return {"ids": torch.from_numpy(ids)}
@@ -188,14 +202,32 @@ class Batches:
 
 def build(recipe: Recipe, end: int = 0) -> torch.nn.Module:
     if recipe.kind == "encoder":
-        return BertForPreTraining(BertConfig(
-            vocab_size=recipe.vocabulary, hidden_size=recipe.hidden, num_hidden_layers=recipe.layers,
-            num_attention_heads=recipe.heads, intermediate_size=4 * recipe.hidden,
-            max_position_embeddings=recipe.positions, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
-    return GPT2LMHeadModel(GPT2Config(
-        vocab_size=recipe.vocabulary, n_embd=recipe.hidden, n_layer=recipe.layers, n_head=recipe.heads,
-        n_positions=recipe.positions, bos_token_id=end, eos_token_id=end, resid_pdrop=0.0, embd_pdrop=0.0,
-        attn_pdrop=0.0))
+        return BertForPreTraining(
+            BertConfig(
+                vocab_size=recipe.vocabulary,
+                hidden_size=recipe.hidden,
+                num_hidden_layers=recipe.layers,
+                num_attention_heads=recipe.heads,
+                intermediate_size=4 * recipe.hidden,
+                max_position_embeddings=recipe.positions,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+            )
+        )
+    return GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=recipe.vocabulary,
+            n_embd=recipe.hidden,
+            n_layer=recipe.layers,
+            n_head=recipe.heads,
+            n_positions=recipe.positions,
+            bos_token_id=end,
+            eos_token_id=end,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+        )
+    )
 
 
 def losses(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -207,15 +239,21 @@ def losses(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, 
     chosen = batch["targets"] != IGNORED  # the vocabulary is only scored where a token was masked
     scores = model.cls.predictions(states.last_hidden_state[chosen])
     relation = model.cls.seq_relationship(states.pooler_output)
-    return {"token": cross_entropy(scores.float(), batch["targets"][chosen]),
-            "next_sentence": cross_entropy(relation.float(), batch["next"], ignore_index=IGNORED)}
+    return {
+        "token": cross_entropy(scores.float(), batch["targets"][chosen]),
+        "next_sentence": cross_entropy(relation.float(), batch["next"], ignore_index=IGNORED),
+    }
 
 
 def optimizer_for(model: torch.nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     decayed = [p for p in model.parameters() if p.ndim > 1]
     plain = [p for p in model.parameters() if p.ndim <= 1]
-    return torch.optim.AdamW([{"params": decayed, "weight_decay": recipe.weight_decay},
-                              {"params": plain, "weight_decay": 0.0}], lr=recipe.peak_rate, betas=(0.9, 0.98), fused=True)
+    return torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}],
+        lr=recipe.peak_rate,
+        betas=(0.9, 0.98),
+        fused=True,
+    )
 
 
 def rate_at(step: int, recipe: Recipe) -> float:

@@ -1,0 +1,143 @@
+"""The one attention function: every interceptable model runs through it, watched, changed, or neither.
+
+It is registered with transformers' AttentionInterface together with the eager mask under the same name;
+without that mask GPT-2 would silently see the future. A layer that nobody watches or touches runs transformers'
+own SDPA. What a run wants lives in a ContextVar, never on the model, so threads can share one model.
+The layer's index is the order of calls within a forward, because shared layers carry no index of their own.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
+from transformers.masking_utils import eager_mask
+
+from core.capture.interventions import Touch, changed, visible_keys
+
+NAME = "atlas"
+Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
+
+
+@dataclass
+class Run:
+    """What one run asks of the attention function.
+
+    layers: layers of the model, so that calls of the next forward start at 0 again. watcher: called with each
+    layer and its weights after softmax (and after interventions), before dropout. touches: interventions per
+    layer. gates: xi per head [layer, head], multiplied into each head's output (Michel et al.); it may require
+    grad. watched: the layers that the watcher wants.
+    """
+
+    layers: int
+    watcher: Watcher | None = None
+    watched: frozenset[int] = frozenset()
+    touches: dict[int, list[Touch]] = field(default_factory=dict)
+    gates: Float[Tensor, "layer head"] | None = None
+    calls: int = 0
+
+    def next_layer(self) -> int:
+        layer = self.calls % self.layers
+        self.calls += 1
+        return layer
+
+
+_CURRENT: ContextVar[Run | None] = ContextVar("attention_run", default=None)
+
+
+@contextmanager
+def running(run: Run) -> Iterator[Run]:
+    """Make `run` what the attention function obeys in this thread until the block ends; runs do not nest."""
+    token = _CURRENT.set(run)
+    try:
+        yield run
+    finally:
+        _CURRENT.reset(token)
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **options: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """What transformers calls in every attention layer: query, key, value [batch, head, position, dim].
+
+    Returns the heads' outputs [batch, query, head, dim] and, where the weights were computed, the weights.
+    """
+    run = _CURRENT.get()
+    if run is None:
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
+        )
+    layer = run.next_layer()
+    touches = run.touches.get(layer, [])
+    on_weights = [touch for touch in touches if touch.operator != "zero"]
+    if layer in run.watched or on_weights:
+        weights = attention_weights(module, query, key, attention_mask, scaling=scaling, options=options)
+        for touch in on_weights:
+            weights = changed(weights, touch, visible_keys(attention_mask, weights))
+        if run.watcher is not None and layer in run.watched:
+            run.watcher(layer, weights)
+        kept = nn.functional.dropout(weights, p=dropout, training=module.training)
+        output = torch.matmul(kept.to(value.dtype), _per_query_head(module, query, value)).transpose(1, 2)
+    else:
+        weights = None
+        output, _ = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
+        )
+    return _gated(output, layer, run, touches).contiguous(), weights
+
+
+def attention_weights(
+    module: nn.Module,
+    query: Float[Tensor, "batch head query dim"],
+    key: Float[Tensor, "batch kv key dim"],
+    attention_mask: Tensor | None,
+    *,
+    scaling: float | None,
+    options: dict[str, Any],
+) -> Float[Tensor, "batch head query key"]:
+    """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it."""
+    scale = query.size(-1) ** -0.5 if scaling is None else scaling
+    scores = torch.matmul(query, _per_query_head(module, query, key).transpose(2, 3)) * scale
+    if options.get("softcap") is not None:
+        scores = torch.tanh(scores / options["softcap"]) * options["softcap"]
+    if options.get("position_bias") is not None:
+        scores = scores + options["position_bias"]
+    if attention_mask is not None:
+        scores = scores + attention_mask[..., : scores.shape[-1]]
+    # float16 and bfloat16 scores are summed in float32: rows must still add up to 1
+    return torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
+
+
+def _per_query_head(module: nn.Module, query: Tensor, states: Tensor) -> Tensor:
+    groups = query.shape[1] // states.shape[1]
+    return states if groups == 1 else repeat_kv(states, groups)
+
+
+def _gated(output: Float[Tensor, "batch query head dim"], layer: int, run: Run, touches: list[Touch]) -> Tensor:
+    if run.gates is not None:
+        output = output * run.gates[layer].to(output.dtype)[None, None, :, None]
+    for touch in touches:
+        if touch.operator == "zero":
+            output = output.masked_fill(_rows(touch.heads, output)[:, None, :, None], 0.0)
+    return output
+
+
+def _rows(heads: Bool[Tensor, "rows head"], output: Tensor) -> Bool[Tensor, "rows head"]:
+    return heads.to(output.device)
+
+
+AttentionInterface.register(NAME, attention)
+AttentionMaskInterface.register(NAME, eager_mask)

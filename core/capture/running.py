@@ -1,0 +1,171 @@
+"""Run a model over inputs and hand every layer's maps to observers, then drop them.
+
+Inputs are sorted by length and batched with others of exactly their length, so nothing is padded, no statistic
+needs a mask, and results do not depend on the batch. Memory holds one layer's maps of one batch at a time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.attention import AttentionMaps
+from core.capture.function import NAME, Run, running
+from core.capture.interventions import Intervention, touches_of
+from core.errors import InputError, InterventionError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+BATCH_TOKENS = 4096
+
+
+class Observer(Protocol):
+    """Reduces maps as they come. `inputs`: which encodings the rows of the batch are."""
+
+    def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
+        """Take one layer's maps of one batch; they must not be kept or written to."""
+
+
+def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
+    """Indices of inputs of equal length, longest first, at most `batch_tokens` pieces together."""
+    order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
+    start = 0
+    while start < len(order):
+        length = len(encodings[order[start]])
+        most = max(1, batch_tokens // max(1, length))
+        stop = start
+        while stop < len(order) and stop - start < most and len(encodings[order[stop]]) == length:
+            stop += 1
+        yield order[start:stop]
+        start = stop
+
+
+def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Tensor]:
+    """Tensors [batch, position] for inputs of equal length."""
+    tensors = {"input_ids": torch.tensor([one.ids for one in encodings], device=checkpoint.device)}
+    tensors["attention_mask"] = torch.ones_like(tensors["input_ids"])
+    if "token_type_ids" in checkpoint.tokenizer.model_input_names and _takes_segments(checkpoint):
+        tensors["token_type_ids"] = torch.tensor([one.segments for one in encodings], device=checkpoint.device)
+    return tensors
+
+
+def _takes_segments(checkpoint: Checkpoint) -> bool:
+    return bool(getattr(checkpoint.model.config, "type_vocab_size", 2))
+
+
+@contextmanager
+def prepared(
+    checkpoint: Checkpoint,
+    interventions: Iterable[Intervention] = (),
+    *,
+    watcher: Any = None,
+    layers: Iterable[int] | None = None,
+    gates: Tensor | None = None,
+) -> Iterator[Run]:
+    """The attention function set up for this checkpoint: watched layers, interventions, gates.
+
+    On exit the model is as it was. Raises InterventionError where the family cannot be intervened on.
+    """
+    touched = list(interventions)
+    if not checkpoint.family.interceptable:
+        if touched or gates is not None:
+            raise InterventionError(
+                f"Heads can be changed only where attention goes through transformers' interface; "
+                f"{checkpoint.family.model_type} does not: its maps can be looked at, not changed."
+            )
+        yield Run(layers=checkpoint.layers)
+        return
+    if checkpoint.model.config._attn_implementation != NAME:  # once; without a run it is plain SDPA
+        checkpoint.model.set_attn_implementation(NAME)
+    watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()
+    touches = touches_of(touched, layers=checkpoint.layers, heads=checkpoint.heads, causal=checkpoint.causal)
+    with running(Run(layers=checkpoint.layers, watcher=watcher, watched=watched, touches=touches, gates=gates)) as run:
+        yield run
+
+
+def run(
+    checkpoint: Checkpoint,
+    encodings: Sequence[Encoding],
+    observers: Sequence[Observer],
+    *,
+    interventions: Iterable[Intervention] = (),
+    layers: Iterable[int] | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    on_batch: Callable[[list[int], Any], None] | None = None,
+) -> None:
+    """One forward pass over all inputs; every observer sees each layer's maps [batch, head, query, key].
+
+    layers: only these are computed as maps; the others run SDPA. on_batch: called after each batch with its inputs
+    and the model's output (for logits, and for progress).
+    """
+    touched = tuple(interventions)
+    for chosen in batches(encodings, batch_tokens):
+        with torch.no_grad():
+            output = _forward(checkpoint, [encodings[k] for k in chosen], observers, chosen, touched, layers)
+        if on_batch is not None:
+            on_batch(chosen, output)
+
+
+def _forward(
+    checkpoint: Checkpoint,
+    some: list[Encoding],
+    observers: Sequence[Observer],
+    inputs: list[int],
+    interventions: tuple[Intervention, ...],
+    layers: Iterable[int] | None,
+) -> Any:
+    def watch(layer: int, weights: Tensor) -> None:
+        for observer in observers:
+            observer.update(layer, weights, inputs)
+
+    tensors = model_inputs(checkpoint, some)
+    with prepared(checkpoint, interventions, watcher=watch if observers else None, layers=layers):
+        if checkpoint.family.interceptable or not observers:
+            return checkpoint.model(**tensors)
+        output = checkpoint.model(**tensors, output_attentions=True)
+    for layer, weights in enumerate(output.attentions):
+        watch(layer, weights)
+    return output
+
+
+def capture(checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Intervention] = ()) -> AttentionMaps:
+    """All maps of one input, as float32 numpy [layer, head, query, key].
+
+    Raises CheckpointError or InputError (from AttentionMaps) when rows do not sum to 1.
+    """
+    kept: list[np.ndarray] = []
+
+    class Keep:
+        def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
+            kept.append(weights[0].float().cpu().numpy())
+
+    run(checkpoint, [encoding], [Keep()], interventions=interventions)
+    if not kept:
+        raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")
+    sentences = tuple(one if one is not None else 0 for one in encoding.sentence)
+    segments = encoding.segments if any(encoding.segments) else sentences
+    return AttentionMaps(np.stack(kept), encoding.tokens, segments, causal=checkpoint.causal)
+
+
+def predict(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Intervention] = ()
+) -> Float[Tensor, "input label"]:
+    """Logits of a classifier in the order of the inputs, float32. Raises CheckpointError without a classifier."""
+    from core.errors import CheckpointError
+
+    if checkpoint.labels is None:
+        raise CheckpointError(
+            f"Predictions need a classifier; {checkpoint.name} has no classification head: open a "
+            "fine-tuned checkpoint."
+        )
+    found = torch.zeros(len(encodings), len(checkpoint.labels))
+
+    def keep(inputs: list[int], output: Any) -> None:
+        found[inputs] = output.logits.float().cpu()
+
+    run(checkpoint, encodings, [], interventions=interventions, on_batch=keep)
+    return found

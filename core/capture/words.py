@@ -1,0 +1,94 @@
+"""From pieces to words: attention to a word is the sum over its pieces, attention from it the mean.
+
+So rows still sum to 1 (Clark et al. section 4.1). A piece that spans two words joins them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from core.attention import AttentionMaps
+from core.models.encoding import Encoding, Span
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of an input: its pieces' positions, and which sentence and characters it covers (None: special)."""
+
+    text: str
+    positions: tuple[int, ...]
+    sentence: int | None
+    span: Span | None
+
+
+def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> tuple[Word, ...]:
+    """Group pieces into words. spans: word characters of each sentence; without them words end at white space.
+
+    Every position belongs to exactly one word: special tokens and pieces outside all spans stand alone, and words
+    that share a piece (do|n't) become one.
+    """
+    sources = (encoding.text, encoding.pair or "")
+    borders = [list(one) for one in spans] if spans else [spaced_words(source) for source in sources]
+    groups: list[list[int]] = []
+    last: tuple[int | None, Span | None] = (None, None)  # the sentence and the characters of the open group
+    for position, own in enumerate(encoding.offsets):
+        sentence = encoding.sentence[position]
+        reach = None if own is None or sentence is None else _reach(borders[sentence], own)
+        joined = reach is not None and last[1] is not None and sentence == last[0] and reach[0] < last[1][1]
+        if joined:
+            groups[-1].append(position)
+            last = (sentence, (last[1][0], max(last[1][1], reach[1])))
+        else:
+            groups.append([position])
+            last = (sentence, reach)
+    return tuple(_word(encoding, group, sources) for group in groups)
+
+
+def _reach(borders: list[Span], own: Span) -> Span:
+    """Characters of all words that a piece touches; its own characters when it touches none."""
+    touched = [span for span in borders if span[0] < own[1] and own[0] < span[1]]
+    return (min(span[0] for span in touched), max(span[1] for span in touched)) if touched else own
+
+
+def _word(encoding: Encoding, group: list[int], sources: tuple[str, str]) -> Word:
+    sentence = encoding.sentence[group[0]]
+    spans = [encoding.offsets[k] for k in group]
+    if sentence is None or spans[0] is None:
+        return Word(encoding.tokens[group[0]], tuple(group), None, None)
+    start, end = min(span[0] for span in spans if span), max(span[1] for span in spans if span)
+    return Word(sources[sentence][start:end] or encoding.tokens[group[0]], tuple(group), sentence, (start, end))
+
+
+def spaced_words(text: str) -> list[Span]:
+    """Characters [start, end) of the white-space separated words of a text."""
+    spans, start = [], None
+    for position, character in enumerate(text + " "):
+        if character.isspace():
+            if start is not None:
+                spans.append((start, position))
+            start = None
+        elif start is None:
+            start = position
+    return spans
+
+
+def word_weights(
+    weights: Float[np.ndarray, "*heads length length"], words: Sequence[Word]
+) -> Float[np.ndarray, "*heads word word"]:
+    """Sum over each word's key pieces, mean over its query pieces; rows still sum to 1."""
+    membership = np.zeros((weights.shape[-1], len(words)), dtype=weights.dtype)
+    for number, word in enumerate(words):
+        membership[list(word.positions), number] = 1
+    queries = membership / membership.sum(0, keepdims=True)
+    return np.einsum("...qk,qw,kv->...wv", weights, queries, membership, optimize=True)
+
+
+def word_maps(maps: AttentionMaps, encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> AttentionMaps:
+    """The maps between words instead of pieces."""
+    words = words_of(encoding, spans)
+    segments = tuple(maps.segments[word.positions[0]] for word in words)
+    return AttentionMaps(
+        word_weights(maps.weights, words).astype(np.float32), tuple(word.text for word in words), segments, maps.causal
+    )
