@@ -1,0 +1,263 @@
+"""The seven GLUE tasks as one table of facts, and their rows from the bundled samples, a folder, or the hub.
+
+Labels count in the hub's order (`nyu-mll/glue`): RTE and QNLI have 0 = entailment, MNLI has 0 = entailment,
+1 = neutral, 2 = contradiction. The paper's scripts of 2019 spell MNLI's labels in another order and its analysis
+notebook codes entailment as 1, so labels are always matched by name (`core.tasks.labels`).
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core import config
+from core.errors import InputError
+
+HUB, HUB_NAME = "hub", "nyu-mll/glue"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Facts about one task.
+
+    key: as typed. name: as papers write it, and its folder in GLUE's download. text, pair, label: columns of the
+    TSV form (pair None for single sentences); hub_text, hub_pair: the hub's columns. labels: the hub's names in the
+    hub's order, empty for a score (STS-B, 0 to 5). spelled: how the TSV form writes those labels. metrics: the
+    first one ranks checkpoints. dev_file: of the TSV form; dev_split: of the hub. train_rows, dev_rows: official
+    counts. majority: share of the commonest official dev label. drops_short_rows: the official file has rows with
+    missing columns, which every reader leaves out.
+    """
+
+    key: str
+    name: str
+    text: str
+    pair: str | None
+    label: str
+    labels: tuple[str, ...]
+    spelled: tuple[str, ...]
+    metrics: tuple[str, ...]
+    train_rows: int
+    dev_rows: int
+    majority: float | None
+    hub_text: str = "sentence1"
+    hub_pair: str | None = "sentence2"
+    dev_file: str = "dev.tsv"
+    dev_split: str = "validation"
+    drops_short_rows: bool = False
+
+    @property
+    def is_score(self) -> bool:
+        """Whether a number is predicted instead of a class."""
+        return not self.labels
+
+    @property
+    def outputs(self) -> int:
+        """Logits of a classification head: one a label, one for a score."""
+        return len(self.labels) or 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column for column in (self.text, self.pair, self.label) if column)
+
+    @property
+    def metric(self) -> str:
+        """The one that ranks runs."""
+        return self.metrics[0]
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """One row. id: split and zero-based place in its file. label: index into Task.labels, or a score 0 to 5."""
+
+    id: str
+    text: str
+    pair: str | None
+    label: int | float
+
+
+_BINARY = ("0", "1")
+_ENTAILMENT = ("entailment", "not_entailment")
+_INFERENCE = ("entailment", "neutral", "contradiction")
+# fmt: off
+_RECORDS = (
+    Task("mrpc", "MRPC", "#1 String", "#2 String", "Quality", ("not_equivalent", "equivalent"), _BINARY,
+         ("accuracy", "f1"), 3668, 408, 0.684),
+    Task("stsb", "STS-B", "sentence1", "sentence2", "score", (), (), ("pearson", "spearman"), 5749, 1500, None),
+    Task("sst2", "SST-2", "sentence", None, "label", ("negative", "positive"), _BINARY, ("accuracy",), 67349, 872,
+         0.509, hub_text="sentence", hub_pair=None),
+    Task("qqp", "QQP", "question1", "question2", "is_duplicate", ("not_duplicate", "duplicate"), _BINARY,
+         ("accuracy", "f1"), 363846, 40430, 0.632, hub_text="question1", hub_pair="question2", drops_short_rows=True),
+    Task("rte", "RTE", "sentence1", "sentence2", "label", _ENTAILMENT, _ENTAILMENT, ("accuracy",), 2490, 277, 0.527),
+    Task("qnli", "QNLI", "question", "sentence", "label", _ENTAILMENT, _ENTAILMENT, ("accuracy",), 104743, 5463, 0.505,
+         hub_text="question", hub_pair="sentence"),
+    Task("mnli", "MNLI", "sentence1", "sentence2", "gold_label", _INFERENCE, _INFERENCE, ("accuracy",), 392702, 9815,
+         0.354, hub_text="premise", hub_pair="hypothesis", dev_file="dev_matched.tsv", dev_split="validation_matched"),
+)
+# fmt: on
+TASKS = {record.key: record for record in _RECORDS}
+
+
+def task_of(task: str | Task) -> Task:
+    """A task by key or name in any spelling ("SST-2", "sst2", "MNLI-m")."""
+    if isinstance(task, Task):
+        return task
+    key = task.strip().lower().replace("-", "").replace("_", "")
+    key = "mnli" if key in {"mnlim", "mnlimatched"} else key
+    if key not in TASKS:
+        raise InputError(f'A task is one of {", ".join(TASKS)}; "{task[:60]}" is none of them: choose one.')
+    return TASKS[key]
+
+
+def read_rows(
+    task: str | Task,
+    split: str = "train",
+    *,
+    folder: str | Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+) -> list[TaskRow]:
+    """Rows of one split, in the order of the file.
+
+    folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, else a folder in GLUE's TSV
+    form (the one that holds `SST-2/`, or the task's own). limit: at most so many, drawn with `seed` without
+    replacement. Raises InputError naming a missing file, column, or the row with a label outside the set.
+    """
+    task = task_of(task)
+    if split not in ("train", "dev"):
+        raise InputError(f'Rows come from the split "train" or "dev" (GLUE keeps its test labels); seen "{split}".')
+    from_hub = str(folder) == HUB
+    rows = _from_hub(task, split) if from_hub else list(_from_file(task, split, find_file(task, split, folder)))
+    if not rows:
+        raise InputError(f"A split must have at least one row; {task.name} {split} has none: choose other data.")
+    if limit is not None and limit < len(rows):
+        rows = [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
+    return rows
+
+
+# ---------------------------------------------------------------- GLUE's TSV form
+
+
+def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
+    """The TSV file of a split under `folder` (None: the bundled samples)."""
+    root = config.SAMPLES if folder is None else Path(folder).expanduser()
+    names = ["train.tsv"] if split == "train" else [task.dev_file, "dev.tsv"]
+    places = [place / name for name in names for place in (root / task.name, root)]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise InputError(
+            f"The {split} rows of {task.name} are read from {task.name}/{names[0]}; there is none under "
+            f"{root}: give the folder that holds GLUE's task folders."
+        )
+    return found
+
+
+def _from_file(task: Task, split: str, file: Path) -> Iterator[TaskRow]:
+    """Quotes are text: GLUE's files are split at tabs and nothing else."""
+    try:
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"A task's file must be readable UTF-8 text; {file.name} of {task.name} is not ({error}): "
+            "save it again as UTF-8."
+        ) from error
+    header = lines[0].rstrip("\r").split("\t")
+    for column in task.columns:
+        if column not in header:
+            raise InputError(
+                f'{task.name} needs the columns {", ".join(task.columns)}; {file.name} has no "{column}" '
+                f"(it has {', '.join(header)[:120]}): give GLUE's own TSV form."
+            )
+    places = {column: header.index(column) for column in task.columns}
+    for number, line in enumerate(lines[1:]):
+        if line.strip("\r"):
+            yield from _row(task, split, file, number, line.rstrip("\r").split("\t"), places)
+
+
+def _row(
+    task: Task,
+    split: str,
+    file: Path,
+    number: int,
+    fields: list[str],
+    places: dict[str, int],
+) -> Iterator[TaskRow]:
+    if len(fields) <= max(places.values()):
+        if task.drops_short_rows:
+            return
+        raise InputError(
+            f"Every row of {task.name} has at least {max(places.values()) + 1} columns; row {number + 1} "
+            f"of {file.name} has {len(fields)}: repair or remove it."
+        )
+    text, pair = fields[places[task.text]], fields[places[task.pair]] if task.pair else None
+    if not text.strip() or (pair is not None and not pair.strip()):
+        if task.drops_short_rows:
+            return
+        raise InputError(
+            f"Every row of {task.name} has its text; row {number + 1} of {file.name} has an empty one: "
+            "repair or remove it."
+        )
+    label = parse_label(task, fields[places[task.label]], f"row {number + 1} of {file.name}")
+    yield TaskRow(f"{split}-{number}", text, pair, label)
+
+
+def parse_label(task: Task, value: str, place: str) -> int | float:
+    """A label as the TSV form or the hub writes it; InputError naming `place` otherwise."""
+    value = value.strip()
+    if value == "-1":
+        raise InputError(
+            f"GLUE withholds the labels of its test rows (-1), and {place} of {task.name} has one: use the dev split."
+        )
+    if task.is_score:
+        return _score(task, value, place)
+    for known in (task.spelled, task.labels):
+        if value in known:
+            return known.index(value)
+    raise InputError(
+        f'A label of {task.name} is one of {", ".join(task.spelled)}; {place} has "{value[:60]}": repair or remove it.'
+    )
+
+
+def _score(task: Task, value: str, place: str) -> float:
+    try:
+        score = float(value)
+    except ValueError:
+        score = float("nan")
+    if not 0 <= score <= 5:
+        raise InputError(
+            f'A score of {task.name} is a number from 0 to 5; {place} has "{value[:60]}": repair or remove it.'
+        )
+    return score
+
+
+# ---------------------------------------------------------------- the hub
+
+
+def _from_hub(task: Task, split: str) -> list[TaskRow]:
+    import datasets
+
+    try:
+        table: Any = datasets.load_dataset(HUB_NAME, task.key, split="train" if split == "train" else task.dev_split)
+    except Exception as error:  # every transport has its own classes of failure; all mean "not reachable"
+        raise InputError(
+            f"The rows of {task.name} cannot be fetched from the hub from here; connect to a network, "
+            "give a folder in GLUE's TSV form, or use the bundled samples."
+        ) from error
+    return hub_rows(task, split, table)
+
+
+def hub_rows(task: Task, split: str, table: Any) -> list[TaskRow]:
+    """Rows of a `datasets` table, whose labels are numbers in the hub's order already."""
+    rows = []
+    for number, one in enumerate(table):
+        if not task.is_score and not 0 <= one["label"] < len(task.labels):
+            parse_label(task, str(one["label"]), f"row {number + 1} of the hub's {split}")
+        rows.append(
+            TaskRow(
+                f"{split}-{number}",
+                one[task.hub_text],
+                one[task.hub_pair] if task.hub_pair else None,
+                float(one["label"]) if task.is_score else int(one["label"]),
+            )
+        )
+    return rows

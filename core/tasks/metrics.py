@@ -1,0 +1,80 @@
+"""Metrics of the tasks, by scikit-learn and SciPy, and what constant predictions score.
+
+Accuracy and F1 lie between 0 and 1, correlations between -1 and 1. A correlation with constant predictions does
+not exist: it is None here and "undefined" wherever a person reads it, never NaN.
+"""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.errors import InputError
+from core.tasks.glue import Task
+
+Number = float | None
+Values = Sequence[int | float] | np.ndarray
+UNDEFINED = "undefined"
+
+
+def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
+    """The task's metrics of predictions against gold labels [row].
+
+    Accuracy; F1 of class 1 where the task asks for it (0 when nothing is predicted as 1, as scikit-learn has it);
+    for STS-B Pearson's r, Spearman's rho and the mean squared error on its 0-to-5 scale. Published tables print
+    them x 100. Source: methods of Kovaleva et al. 2019, run_classifier.
+    """
+    if len(gold) != len(predicted) or not len(gold):
+        raise InputError(f"Every row needs one prediction; seen {len(gold)} rows and {len(predicted)} predictions.")
+    if task.is_score:
+        return _correlations(np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float))
+    from sklearn.metrics import accuracy_score, f1_score
+
+    found: dict[str, Number] = {"accuracy": float(accuracy_score(gold, predicted))}
+    if "f1" in task.metrics:
+        found["f1"] = float(f1_score(gold, predicted, pos_label=1, zero_division=0.0))
+    return found
+
+
+def _correlations(gold: np.ndarray, predicted: np.ndarray) -> dict[str, Number]:
+    from scipy.stats import pearsonr, spearmanr
+    from sklearn.metrics import mean_squared_error
+
+    found: dict[str, Number] = {"pearson": None, "spearman": None, "mse": float(mean_squared_error(gold, predicted))}
+    if len(gold) < 2 or is_constant(gold) or is_constant(predicted):
+        return found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # near-constant input: the value is judged below
+        found["pearson"] = _finite(pearsonr(gold, predicted).statistic)
+        found["spearman"] = _finite(spearmanr(gold, predicted).statistic)
+    return found
+
+
+def _finite(value: float) -> Number:
+    return float(value) if np.isfinite(value) else None
+
+
+def is_constant(predicted: Values) -> bool:
+    """Whether every prediction is the same, up to the noise of float32 sums for scores."""
+    values = np.asarray(predicted, dtype=float)
+    return bool(np.ptp(values) <= 1e-4 * max(1.0, float(np.abs(values).max()))) if len(values) else True
+
+
+def shown(value: Number, digits: int = 1) -> str:
+    """A metric as tables print it (x 100), or "undefined"."""
+    return UNDEFINED if value is None else f"{100 * value:.{digits}f}"
+
+
+def constant_baselines(task: Task, gold: Values) -> dict[str, dict[str, Number]]:
+    """What predicting one label for every row scores, by label; for STS-B the mean score ("mean")."""
+    if task.is_score:
+        return {"mean": metrics(task, gold, [float(np.mean(gold))] * len(gold))}
+    return {name: metrics(task, gold, [k] * len(gold)) for k, name in enumerate(task.labels)}
+
+
+def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
+    """The commonest train label (the smaller index on a tie) and what it scores on dev; "mean" for STS-B."""
+    if task.is_score:
+        return "mean", metrics(task, dev, [float(np.mean(train))] * len(dev))
+    commonest = int(np.argmax(np.bincount(np.asarray(train, dtype=int), minlength=len(task.labels))))
+    return task.labels[commonest], metrics(task, dev, [commonest] * len(dev))
