@@ -1,0 +1,15 @@
+"""The ASGI app: `streamlit run app.py`.
+
+The script it serves lies in pages/parts/: beside a folder named pages, a cold link to a page would run that page alone.
+"""
+
+import gc
+
+import streamlit as st
+
+import pages.parts.charts
+import pages.parts.resources
+import pages.parts.shell
+
+gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
+app = st.App(pages.parts.shell.__file__)

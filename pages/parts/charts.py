@@ -1,0 +1,321 @@
+"""The charts of every page: Altair only, one function per kind, colours from the theme in light and dark.
+
+Scales name the theme's ranges ("ramp", "diverging", "category"), which .streamlit/config.toml defines, so a chart
+follows the theme; `exported` puts the light colours in, for files. Layers run down, heads across, counted from 1.
+"""
+
+import tomllib
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+import altair as alt
+import pandas as pd
+
+from core.attention import Head
+from core.config import PROJECT
+
+CELL = 26  # pixels of one head in a layer x head picture
+
+
+def head_picture(
+    frame: pd.DataFrame,
+    *,
+    value: str,
+    title: str,
+    diverging: bool = False,
+    domain: tuple[float, float] | None = None,
+    highlight: Collection[Head] = (),
+    tooltip: Sequence[str] = (),
+    label: str | None = None,
+    cell: int = CELL,
+    select: bool = False,
+    categories: Sequence[str] | None = None,
+) -> alt.LayerChart:
+    """A layer x head picture of one number (or one class) per head.
+
+    frame: one row a head with columns `layer`, `head` (zero-based) and `value`. diverging: blue below 0, orange
+    above, symmetric about 0. domain: ends of the scale (default: 0 or the least to the greatest value).
+    highlight: heads to outline. tooltip: more columns to read. select: a click selects "cell" (layer, head).
+    categories: `value` holds class names, in this order. Heads without a value stay empty.
+    """
+    drawn = frame.assign(
+        Layer=frame["layer"] + 1,
+        Head=frame["head"] + 1,
+        Name=[str(Head(int(a), int(b))) for a, b in zip(frame["layer"], frame["head"], strict=True)],
+    )
+    x = alt.X("Head:O", title="head", axis=alt.Axis(labelAngle=0, orient="top"))
+    y = alt.Y("Layer:O", title="layer")
+    base = alt.Chart(drawn).encode(x=x, y=y)
+    kind = "N" if categories else "Q"
+    colour = alt.Color(
+        _field(value, kind),
+        title=label or value,
+        scale=_scale(drawn[value], diverging, domain, categories),
+        legend=_legend(categories),
+    )
+    tips = [
+        alt.Tooltip("Name:N", title="head"),
+        alt.Tooltip(_field(value, kind), title=label or value, **({} if categories else {"format": ".4~g"})),
+    ]
+    tips += [alt.Tooltip(_field(name, _kind(drawn[name])), title=name) for name in tooltip]
+    cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(color=colour, tooltip=tips)
+    if select:
+        cells = cells.add_params(alt.selection_point(name="cell", fields=["layer", "head"], on="click", toggle=False))
+    marked = drawn[[Head(int(a), int(b)) in set(highlight) for a, b in zip(drawn["layer"], drawn["head"], strict=True)]]
+    outline = alt.Chart(marked).mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2.5).encode(x=x, y=y)
+    return alt.layer(cells, outline).properties(width=alt.Step(cell), height=alt.Step(cell), title=title)
+
+
+def stacked_bars(
+    frame: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    colour: str,
+    title: str,
+    order: Sequence[str] | None = None,
+    column: str | None = None,
+    y_title: str | None = None,
+    normalize: bool = False,
+    tooltip: Sequence[str] = (),
+) -> alt.Chart:
+    """Shares or counts per `x`, stacked by class. order: classes from the bottom. column: small multiples."""
+    stack: Any = "normalize" if normalize else "zero"
+    tips = [alt.Tooltip(_field(name, _kind(frame[name])), title=name) for name in (x, colour, y, *tooltip)]
+    chart = (
+        alt.Chart(frame, title=title)
+        .mark_bar()
+        .encode(
+            x=alt.X(_field(x, "N"), title=x, sort=None, axis=alt.Axis(labelAngle=0)),
+            y=alt.Y(_field(y, "Q"), title=y_title or y, stack=stack),
+            color=alt.Color(
+                _field(colour, "N"),
+                title=colour,
+                sort=order,
+                scale=alt.Scale(range="category", **({"domain": list(order)} if order else {})),
+            ),
+            tooltip=tips,
+        )
+    )
+    return chart.encode(column=alt.Column(_field(column, "N"), title=None, sort=None)) if column else chart
+
+
+def line_with_band(
+    frame: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    title: str,
+    low: str | None = None,
+    high: str | None = None,
+    colour: str | None = None,
+    x_title: str | None = None,
+    y_title: str | None = None,
+    domain: tuple[float, float] | None = None,
+    rule: float | None = None,
+) -> alt.LayerChart:
+    """A line, its interval as a band, one colour a series; `rule` draws a baseline."""
+    shared: dict[str, Any] = {"x": alt.X(_field(x, "Q"), title=x_title or x)}
+    if colour:
+        shared["color"] = alt.Color(_field(colour, "N"), title=colour, sort=None, scale=alt.Scale(range="category"))
+    scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=False)
+    tips = [alt.Tooltip(_field(name, _kind(frame[name])), title=name) for name in (x, y, low, high, colour) if name]
+    base = alt.Chart(frame).encode(**shared)
+    layers: list[Any] = []
+    if low and high:
+        layers.append(
+            base.mark_area(opacity=0.2).encode(
+                y=alt.Y(_field(low, "Q"), title=y_title or y, scale=scale), y2=alt.Y2(high)
+            )
+        )
+    layers.append(
+        base.mark_line(point=True).encode(y=alt.Y(_field(y, "Q"), title=y_title or y, scale=scale), tooltip=tips)
+    )
+    return alt.layer(*layers, *_baseline(rule)).properties(title=title, height=300)
+
+
+def bars_with_intervals(
+    frame: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    title: str,
+    low: str | None = None,
+    high: str | None = None,
+    colour: str | None = None,
+    x_title: str | None = None,
+    y_title: str | None = None,
+    rule: float | None = None,
+    sort: Any = None,
+    tooltip: Sequence[str] = (),
+) -> alt.LayerChart:
+    """Bars with their intervals as lines; side by side by `colour`; `rule` draws a baseline."""
+    shared: dict[str, Any] = {"x": alt.X(_field(x, "N"), title=x_title or x, sort=sort, axis=alt.Axis(labelAngle=0))}
+    if colour:
+        shared["xOffset"] = alt.XOffset(_field(colour, "N"), sort=None)
+    tips = [
+        alt.Tooltip(_field(name, _kind(frame[name])), title=name)
+        for name in (x, colour, y, low, high, *tooltip)
+        if name
+    ]
+    base = alt.Chart(frame).encode(**shared)
+    bars = base.mark_bar().encode(y=alt.Y(_field(y, "Q"), title=y_title or y), tooltip=tips)
+    if colour:
+        bars = bars.encode(
+            color=alt.Color(_field(colour, "N"), title=colour, sort=None, scale=alt.Scale(range="category"))
+        )
+    layers: list[Any] = [bars]
+    if low and high:
+        layers.append(base.mark_rule(strokeWidth=1.5, color="gray").encode(y=alt.Y(_field(low, "Q")), y2=alt.Y2(high)))
+    return alt.layer(*layers, *_baseline(rule)).properties(title=title, height=300)
+
+
+def points(
+    frame: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    title: str,
+    colour: str | None = None,
+    label: str | None = None,
+    tooltip: Sequence[str] = (),
+    continuous: bool = False,
+    x_title: str | None = None,
+    y_title: str | None = None,
+    square: bool = False,
+) -> alt.LayerChart:
+    """A scatter of points, optionally with their names beside them; `continuous` colours by a number."""
+    shared: dict[str, Any] = {
+        "x": alt.X(_field(x, "Q"), title=x_title or x, scale=alt.Scale(zero=False)),
+        "y": alt.Y(_field(y, "Q"), title=y_title or y, scale=alt.Scale(zero=False)),
+    }
+    tips = [
+        alt.Tooltip(_field(name, _kind(frame[name])), title=name) for name in (label, x, y, colour, *tooltip) if name
+    ]
+    dots = (
+        alt.Chart(frame)
+        .mark_circle(size=60, opacity=0.8, stroke="gray", strokeWidth=0.5)
+        .encode(**shared, tooltip=tips)
+    )
+    if colour:
+        dots = dots.encode(
+            color=alt.Color(
+                _field(colour, "Q" if continuous else "N"),
+                title=colour,
+                sort=None,
+                scale=alt.Scale(range="ramp" if continuous else "category"),
+            )
+        )
+    layers = [dots]
+    if label:
+        layers.append(
+            alt.Chart(frame)
+            .mark_text(dx=8, align="left", fontSize=10, color="gray")
+            .encode(**shared, text=alt.Text(_field(label, "N")))
+        )
+    return alt.layer(*layers).properties(title=title, height=420, **({"width": 420} if square else {}))
+
+
+def matrix(
+    frame: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    value: str,
+    title: str,
+    order: Sequence[str],
+    text: str | None = None,
+    select: bool = False,
+    domain: tuple[float, float] | None = None,
+    cell: int = 64,
+) -> alt.LayerChart:
+    """A square picture over two class axes (confusion, correlation), its numbers written in the cells."""
+    axes: dict[str, Any] = {
+        "x": alt.X(_field(x, "N"), sort=list(order), title=x, axis=alt.Axis(orient="top", labelAngle=0)),
+        "y": alt.Y(_field(y, "N"), sort=list(order), title=y),
+    }
+    base = alt.Chart(frame).encode(**axes)
+    tips = [
+        alt.Tooltip(_field(name, _kind(frame[name])), title=name) for name in dict.fromkeys((y, x, value, text)) if name
+    ]
+    cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(
+        color=alt.Color(_field(value, "Q"), title=value, scale=_scale(frame[value], False, domain, None)), tooltip=tips
+    )
+    if select:
+        cells = cells.add_params(alt.selection_point(name="cell", fields=[x, y], on="click", toggle=False))
+    text_of = alt.Text(_field(text or value, "Q"), format=".3~g")
+    halo = base.mark_text(fontSize=12, stroke="black", strokeWidth=3, strokeOpacity=0.6, strokeJoin="round").encode(
+        text=text_of
+    )
+    written = base.mark_text(fontSize=12, fill="white").encode(text=text_of)
+    return alt.layer(cells, halo, written).properties(title=title, width=alt.Step(cell), height=alt.Step(cell))
+
+
+def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
+    """The chart as a file, in the light theme's colours; PNG at twice the size."""
+    import vl_convert
+
+    specification = chart.to_dict() | {"background": _theme()["light"]["backgroundColor"]}
+    specification.setdefault("config", {})["range"] = {
+        "ramp": _theme()["light"]["chartSequentialColors"],
+        "heatmap": _theme()["light"]["chartSequentialColors"],
+        "diverging": _theme()["light"]["chartDivergingColors"],
+        "category": _theme()["chartCategoricalColors"],
+    }
+    if kind == "svg":
+        return vl_convert.vegalite_to_svg(specification).encode()
+    return vl_convert.vegalite_to_png(specification, scale=2)
+
+
+# ---------------------------------------------------------------- behind them
+
+
+@lru_cache(maxsize=1)
+def _theme() -> dict[str, Any]:
+    return tomllib.loads((PROJECT / ".streamlit" / "config.toml").read_text())["theme"]
+
+
+def category_colours() -> list[str]:
+    """The theme's colours for classes, in order."""
+    return list(_theme()["chartCategoricalColors"])
+
+
+def _scale(
+    values: pd.Series, diverging: bool, domain: tuple[float, float] | None, categories: Sequence[str] | None
+) -> alt.Scale:
+    if categories:
+        return alt.Scale(range="category", domain=list(categories))
+    known = pd.to_numeric(values).dropna()
+    if diverging:
+        most = max(abs(domain[0]), abs(domain[1])) if domain else float(known.abs().max()) if len(known) else 1.0
+        return alt.Scale(range="diverging", domain=[-(most or 1.0), most or 1.0], clamp=True)
+    low, high = domain or (min(0.0, float(known.min())), float(known.max())) if len(known) or domain else (0.0, 1.0)
+    return alt.Scale(range="ramp", domain=[low, high if high > low else low + 1], clamp=True)
+
+
+def _legend(categories: Sequence[str] | None) -> alt.Legend:
+    if categories:
+        return alt.Legend(orient="right")
+    return alt.Legend(orient="right", gradientLength=140, format=".2~g")
+
+
+def _baseline(rule: float | None) -> list[alt.Chart]:
+    if rule is None:
+        return []
+    return [
+        alt.Chart(pd.DataFrame({"baseline": [rule]}))
+        .mark_rule(strokeDash=[5, 4], color="#D55E00")
+        .encode(y="baseline:Q", tooltip=alt.Tooltip("baseline:Q", format=".4~g"))
+    ]
+
+
+def _field(name: str, kind: str) -> str:
+    """A column as Vega-Lite's shorthand, its special characters escaped."""
+    for mark in ("\\", ":", ".", "[", "]"):
+        name = name.replace(mark, "\\" + mark)
+    return f"{name}:{kind}"
+
+
+def _kind(values: pd.Series) -> str:
+    return "Q" if pd.api.types.is_numeric_dtype(values) else "N"

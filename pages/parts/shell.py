@@ -1,0 +1,78 @@
+"""The frame around every page: the page table, the page config, and errors as one sentence.
+
+`app.py` serves this file; pages import `clear_errors` and `plain` from it.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import streamlit as st
+
+from core.errors import AtlasError
+
+PAGES_FOLDER = Path(__file__).resolve().parent.parent
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$:&-])")
+log = logging.getLogger("atlas")
+
+
+class Page(NamedTuple):
+    """One entry of the sidebar. name: of pages/<name>.py and of its URL."""
+
+    section: str
+    name: str
+    title: str
+    icon: str
+
+
+PAGES = (Page("Look", "maps", "Attention maps", ":material/grid_on:"),)
+
+
+def plain(text: object) -> str:
+    """Text from a user or from data, safe inside markdown: shown as it is, never as formatting, image or link."""
+    return _MARKDOWN.sub(r"\\\1", str(text)).replace("\x00", "").replace("\n", " ")
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Show an AtlasError as its sentence; anything else as one honest sentence, its traceback in the server's log.
+
+    Fragments use it themselves: they rerun without the shell around them.
+    """
+    try:
+        yield
+    except AtlasError as error:
+        st.error(plain(error), icon=":material/info:")
+    except Exception as error:
+        log.exception("A page failed")
+        st.error(
+            f"This page met a defect of Attention Atlas ({type(error).__name__}); nothing stored is lost: reload "
+            "the page, and report what the server's log says if it happens again.",
+            icon=":material/error:",
+        )
+
+
+def navigation() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
+    """The pages by section; paths are absolute, so a cold link to any of them opens it."""
+    sections: dict[str, list] = {}
+    for number, page in enumerate(PAGES):
+        entry = st.Page(
+            PAGES_FOLDER / f"{page.name}.py", title=page.title, icon=page.icon, url_path=page.name, default=number == 0
+        )
+        sections.setdefault(page.section, []).append(entry)
+    return sections
+
+
+def show() -> None:
+    """Run the page that the URL names."""
+    st.set_page_config(page_title="Attention Atlas", page_icon=":material/grid_on:", layout="wide")
+    chosen = st.navigation(navigation())
+    with clear_errors():
+        chosen.run()
+
+
+if __name__ == "__main__":
+    show()
