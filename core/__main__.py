@@ -4,6 +4,8 @@ import sys
 
 import typer
 
+from core.commands.check import check
+from core.commands.maps import maps
 from core.errors import AtlasError
 
 app = typer.Typer(
@@ -14,6 +16,8 @@ app = typer.Typer(
 )
 study = typer.Typer(help="Run one experiment and print its rows.", no_args_is_help=True)
 app.add_typer(study, name="study")
+app.command("check")(check)
+app.command("maps")(maps)
 
 
 def main() -> None:

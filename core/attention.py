@@ -6,7 +6,7 @@ and in the store; only what a person reads ("L1 H2") counts from 1, like the pap
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -29,14 +29,14 @@ class Head(NamedTuple):
         return f"L{self.layer + 1}H{self.head + 1}"
 
     @classmethod
-    def parse(cls, name: str) -> Self:
+    def parse(cls, name: str) -> "Head":
         """Read "L7H6" (one-based, any case, spaces allowed)."""
         found = _NAME.match(name)
         if not found or "0" in (found[1].lstrip("0") or "0", found[2].lstrip("0") or "0"):
             raise InputError(f'A head is named like L7H6, counted from 1; "{name}" is not: give layer and head.')
         return cls(int(found[1]) - 1, int(found[2]) - 1)
 
-    def within(self, layers: int, heads: int) -> Self:
+    def within(self, layers: int, heads: int) -> "Head":
         """This head, or an InputError when a model of `layers` x `heads` has no such head."""
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
             raise InputError(
@@ -60,7 +60,7 @@ class AttentionMaps:
     layer, head and query where it failed.
     """
 
-    weights: Float[np.ndarray, "layer head length length"]
+    weights: np.ndarray  # shape checked below, with a sentence for people
     tokens: tuple[str, ...]
     segments: tuple[int, ...]
     causal: bool = False

@@ -84,13 +84,13 @@ def attention(
     touches = run.touches.get(layer, [])
     on_weights = [touch for touch in touches if touch.operator != "zero"]
     if layer in run.watched or on_weights:
-        weights = attention_weights(module, query, key, attention_mask, scaling=scaling, options=options)
+        weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options)
         for touch in on_weights:
             weights = changed(weights, touch, visible_keys(attention_mask, weights))
         if run.watcher is not None and layer in run.watched:
             run.watcher(layer, weights)
         kept = nn.functional.dropout(weights, p=dropout, training=module.training)
-        output = torch.matmul(kept.to(value.dtype), _per_query_head(module, query, value)).transpose(1, 2)
+        output = torch.matmul(kept.to(value.dtype), _per_query_head(query, value)).transpose(1, 2)
     else:
         weights = None
         output, _ = sdpa_attention_forward(
@@ -100,7 +100,6 @@ def attention(
 
 
 def attention_weights(
-    module: nn.Module,
     query: Float[Tensor, "batch head query dim"],
     key: Float[Tensor, "batch kv key dim"],
     attention_mask: Tensor | None,
@@ -110,7 +109,7 @@ def attention_weights(
 ) -> Float[Tensor, "batch head query key"]:
     """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it."""
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
-    scores = torch.matmul(query, _per_query_head(module, query, key).transpose(2, 3)) * scale
+    scores = torch.matmul(query, _per_query_head(query, key).transpose(2, 3)) * scale
     if options.get("softcap") is not None:
         scores = torch.tanh(scores / options["softcap"]) * options["softcap"]
     if options.get("position_bias") is not None:
@@ -121,7 +120,7 @@ def attention_weights(
     return torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
 
 
-def _per_query_head(module: nn.Module, query: Tensor, states: Tensor) -> Tensor:
+def _per_query_head(query: Tensor, states: Tensor) -> Tensor:
     groups = query.shape[1] // states.shape[1]
     return states if groups == 1 else repeat_kv(states, groups)
 

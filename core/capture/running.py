@@ -6,7 +6,7 @@ needs a mask, and results do not depend on the batch. Memory holds one layer's m
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from core.models.encoding import Encoding
 BATCH_TOKENS = 4096
 
 
+@runtime_checkable
 class Observer(Protocol):
     """Reduces maps as they come. `inputs`: which encodings the rows of the batch are."""
 

@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-import logging
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,9 +74,8 @@ def choose_device(device: str) -> str:
 
 def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
     """The local folder of a checkpoint; a hub id is downloaded first."""
-    bundled = config.BUNDLED_MODELS / name
-    if re.fullmatch(r"[\w.-]+", name) and (bundled / "config.json").is_file():
-        return bundled
+    if name in bundled_names():
+        return config.BUNDLED_MODELS / name
     folder = Path(name).expanduser()
     try:
         is_folder, is_file = folder.is_dir(), folder.is_file()
@@ -142,8 +140,7 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoTokenizer
 
-    quiet = logging.getLogger("transformers")
-    level, _ = quiet.level, quiet.setLevel(logging.ERROR)
+    quiet_loading()
     try:
         found = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -166,10 +163,17 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
             f"{name} cannot be opened as a Transformer checkpoint: {_first_line(error)} "
             "Check its config.json and tokenizer files."
         ) from error
-    finally:
-        quiet.setLevel(level)
     _refuse_missing(report, name, head)
     return model, tokenizer
+
+
+@cache
+def quiet_loading() -> None:
+    """No progress bars and warnings of transformers on the terminal: what matters is raised as a sentence."""
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
 
 
 def _auto_class(head: HeadKind, model_type: str) -> Any:

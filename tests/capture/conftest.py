@@ -1,0 +1,100 @@
+"""Tiny random checkpoints of every family, with real tokenizers made on the spot."""
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoModel, PreTrainedTokenizerFast
+from transformers import configuration_utils as _  # noqa: F401  registers the families
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from core.models.checkpoint import Checkpoint
+
+TEXT = [
+    "the old engine ran all night without a pause .",
+    "nobody in the village heard it stop , did they ?",
+    "isn't it strange that a small dog can carry such a heavy bag",
+    "She saw the man; he didn't see her.",
+]
+
+
+def wordpiece() -> PreTrainedTokenizerFast:
+    """A lower-cased WordPiece vocabulary with BERT's template."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(TEXT, trainers.WordPieceTrainer(vocab_size=120, special_tokens=specials))
+    pairs = [(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=pairs
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
+
+
+def byte_level() -> PreTrainedTokenizerFast:
+    """A byte-level BPE vocabulary that adds no special token, like GPT-2's."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=320, special_tokens=["<|endoftext|>"], initial_alphabet=alphabet)
+    tokenizer.train_from_iterator(TEXT, trainer)
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>")
+
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+ENCODERS = {
+    "bert": SIZES,
+    "roberta": SIZES,
+    "albert": {**SIZES, "embedding_size": 16},
+    "electra": {**SIZES, "embedding_size": 16},
+    "distilbert": {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 64},
+    "mobilebert": {**SIZES, "embedding_size": 16, "intra_bottleneck_size": 32},
+    "modernbert": SIZES,
+    "xlnet": {"d_model": 32, "n_layer": 3, "n_head": 4, "d_inner": 64},
+}
+DECODERS = {
+    "gpt2": {"n_embd": 32, "n_layer": 3, "n_head": 4},
+    "opt": {
+        "hidden_size": 32,
+        "ffn_dim": 64,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "word_embed_proj_dim": 32,
+    },
+    "llama": {**SIZES, "num_key_value_heads": 2},
+    "gpt_neox": SIZES,
+    "gpt_neo": {
+        "hidden_size": 32,
+        "num_layers": 3,
+        "num_heads": 4,
+        "attention_types": [[["global", "local", "global"], 1]],
+    },
+}
+FAMILIES = [*ENCODERS, *DECODERS]
+
+
+def tiny(model_type: str, *, seed: int = 0) -> Checkpoint:
+    """A random checkpoint of a family: 3 layers of 4 heads. Weights are wide enough that attention is not uniform."""
+    tokenizer = wordpiece() if model_type in ENCODERS else byte_level()
+    options = {**ENCODERS, **DECODERS}[model_type] | {"vocab_size": len(tokenizer), "initializer_range": 0.2}
+    for role in ("pad", "bos", "eos", "cls", "sep"):
+        options[f"{role}_token_id"] = 0
+    torch.manual_seed(seed)
+    model = AutoModel.from_config(CONFIG_MAPPING[model_type](**options)).eval()
+    return Checkpoint(name=f"tiny-{model_type}", model=model, tokenizer=tokenizer)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def checkpoint(request: pytest.FixtureRequest) -> Checkpoint:
+    return tiny(request.param)

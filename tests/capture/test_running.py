@@ -1,0 +1,126 @@
+"""Capture in every family: equal to eager, alone and in batches; nothing kept, nothing padded."""
+
+import numpy as np
+import pytest
+import torch
+
+from core.attention import Head
+from core.capture.interventions import Intervention
+from core.capture.running import batches, capture, model_inputs, predict, run
+from core.capture.selfcheck import eager_weights, self_check
+from core.errors import CheckpointError, InterventionError
+from tests.capture.conftest import TEXT, tiny
+
+
+def test_every_family_passes_its_self_check(checkpoint):
+    failed = [finding for finding in self_check(checkpoint) if not finding.passed]
+    assert not failed
+
+
+def test_maps_equal_eager_output_attentions(checkpoint):
+    for text, pair in ((TEXT[0], None), (TEXT[1], TEXT[2]), ("it", None)):
+        encoding = checkpoint.encode(text, pair)
+        off = np.abs(capture(checkpoint, encoding).weights - eager_weights(checkpoint, encoding)).max()
+        assert off <= 1e-6
+
+
+def test_a_batch_of_mixed_lengths_gives_the_maps_of_single_inputs(checkpoint):
+    encodings = [checkpoint.encode(text) for text in (TEXT[0], TEXT[3], TEXT[0], "a dog", TEXT[2])]
+    seen = {}
+
+    class Keep:
+        def update(self, layer, weights, inputs):
+            for row, k in enumerate(inputs):
+                seen[k, layer] = weights[row].numpy().copy()
+
+    run(checkpoint, encodings, [Keep()])
+    assert len(seen) == len(encodings) * checkpoint.layers
+    for k, encoding in enumerate(encodings):
+        single = capture(checkpoint, encoding)
+        together = np.stack([seen[k, layer] for layer in range(checkpoint.layers)])
+        assert np.abs(single.weights - together).max() <= 1e-6
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_padded_and_unpadded_agree(family):
+    checkpoint = tiny(family)
+    short, long = checkpoint.encode(TEXT[3]), checkpoint.encode(TEXT[2], TEXT[1])
+    alone = capture(checkpoint, short).weights
+    inputs = model_inputs(checkpoint, [short])
+    room = len(long) - len(short)
+    padded = {name: torch.nn.functional.pad(one, (0, room)) for name, one in inputs.items()}
+    checkpoint.model.set_attn_implementation("eager")
+    with torch.no_grad():
+        output = checkpoint.model(**padded, output_attentions=True)
+    cropped = torch.stack([one[0, :, : len(short), : len(short)] for one in output.attentions]).numpy()
+    assert np.abs(cropped - alone).max() <= 1e-6
+
+
+def test_batches_hold_equal_lengths_and_every_input_once():
+    checkpoint = tiny("bert")
+    encodings = [checkpoint.encode(" ".join(["dog"] * n)) for n in (5, 2, 5, 9, 2, 2, 5)]
+    found = list(batches(encodings, batch_tokens=2 * len(encodings[0])))
+    assert sorted(k for batch in found for k in batch) == list(range(7))
+    assert all(len({len(encodings[k]) for k in batch}) == 1 for batch in found)
+    assert max(len(batch) * len(encodings[batch[0]]) for batch in found) <= 2 * len(encodings[0])
+
+
+def test_a_layer_that_nobody_watches_is_not_computed_as_a_map(monkeypatch):
+    checkpoint, computed = tiny("bert"), []
+    import core.capture.function as function
+
+    honest = function.attention_weights
+    monkeypatch.setattr(function, "attention_weights", lambda *a, **k: computed.append(1) or honest(*a, **k))
+
+    class Look:
+        def update(self, layer, weights, inputs):
+            assert layer == 1
+
+    run(checkpoint, [checkpoint.encode(TEXT[0])], [Look()], layers=[1])
+    assert len(computed) == 1
+
+
+def test_the_model_is_left_as_it_was():
+    checkpoint, encoding = tiny("gpt2"), tiny("gpt2").encode(TEXT[0])
+    before = {name: value.clone() for name, value in checkpoint.model.state_dict().items()}
+    with torch.no_grad():
+        plain = checkpoint.model(**model_inputs(checkpoint, [encoding]))[0]
+    capture(checkpoint, encoding, [Intervention("disable", frozenset({Head(0, 1)}))])
+    with torch.no_grad():
+        again = checkpoint.model(**model_inputs(checkpoint, [encoding]))[0]
+    assert torch.allclose(plain, again, atol=1e-6)
+    assert all(torch.equal(before[name], value) for name, value in checkpoint.model.state_dict().items())
+
+
+@pytest.mark.parametrize("family", ["xlnet", "gpt_neo"])
+def test_families_outside_the_interface_capture_but_refuse_interventions(family):
+    checkpoint = tiny(family)
+    encoding = checkpoint.encode(TEXT[0])
+    assert len(capture(checkpoint, encoding)) == len(encoding)
+    with pytest.raises(InterventionError, match="looked at, not changed"):
+        capture(checkpoint, encoding, [Intervention("disable", frozenset({Head(0, 0)}))])
+
+
+def test_predictions_need_a_classifier():
+    checkpoint = tiny("bert")
+    with pytest.raises(CheckpointError, match="classification head"):
+        predict(checkpoint, [checkpoint.encode(TEXT[0])])
+
+
+def test_two_threads_with_different_interventions_share_one_model():
+    from concurrent.futures import ThreadPoolExecutor
+
+    checkpoint = tiny("bert")
+    encoding = checkpoint.encode(TEXT[0], TEXT[1])
+    alone = {
+        h: capture(checkpoint, encoding, [Intervention("disable", frozenset({Head(0, h)}))]).weights for h in range(4)
+    }
+
+    def once(k):
+        h = k % 4
+        return np.array_equal(
+            capture(checkpoint, encoding, [Intervention("disable", frozenset({Head(0, h)}))]).weights, alone[h]
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(once, range(24)))

@@ -1,0 +1,50 @@
+"""`python -m core check` and `maps`, as a user types them."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+
+def core(*arguments):
+    return subprocess.run([sys.executable, "-m", "core", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_check_prints_every_finding():
+    done = core("check", "atlas-encoder", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["study"] == "check"
+    assert len(found["provenance"]["weights_hash"]) == 64
+    assert {row["check"] for row in found["rows"]} >= {"rows sum to 1", "equal to eager"}
+    assert all(row["passed"] for row in found["rows"])
+
+
+@pytest.mark.parametrize(("checkpoint", "first"), [("atlas-encoder", "[CLS]"), ("atlas-decoder", "<|endoftext|>")])
+def test_maps_writes_weights_and_tokens(tmp_path, checkpoint, first):
+    out = tmp_path / "maps.npz"
+    done = core("maps", checkpoint, "--text", "The cat sat.", "--pair", "It purred.", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    with np.load(out) as saved:
+        weights, tokens = saved["weights"], saved["tokens"]
+    assert weights.shape[2:] == (len(tokens), len(tokens))
+    assert np.allclose(weights.sum(-1), 1, atol=1e-5)
+    assert tokens[0] == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["maps", "atlas-encoder", "--text", " ", "--out", "x.npz"], "type a text"),
+        (["maps", "atlas-encoder", "--text", "a", "--out", "/no/such/folder/x.npz"], "must exist"),
+        (["check", "no/such"], "bundled checkpoint"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_status_2(arguments, sentence):
+    done = core(*arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,60 @@
+"""The floors hold: imports go down only, and sizes stay readable."""
+
+import ast
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+SOURCES = sorted([*(PROJECT / "core").rglob("*.py"), *(PROJECT / "pages").rglob("*.py"), PROJECT / "app.py"])
+
+
+def functions(file: Path) -> list[tuple[str, int]]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [
+        (f"{file.relative_to(PROJECT)}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def test_imports_go_down_only():
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "3 kept, 0 broken" in done.stdout
+
+
+def test_modules_and_pages_stay_short():
+    lengths = {file.relative_to(PROJECT): len(file.read_text(encoding="utf-8").splitlines()) for file in SOURCES}
+    too_long = {str(file): n for file, n in lengths.items() if n > (150 if file.parent == Path("pages") else 400)}
+    assert not too_long
+
+
+def test_functions_stay_short():
+    found = [one for file in SOURCES for one in functions(file)]
+    assert not [one for one in found if one[1] > 60]
+    assert statistics.median(size for _, size in found) <= 12
+
+
+@pytest.mark.parametrize("name", ["utils", "helpers", "common", "base", "misc"])
+def test_no_module_has_a_name_that_says_nothing(name):
+    assert not [file for file in SOURCES if name in (file.stem, file.parent.name)]
+
+
+def test_every_public_function_of_core_says_what_it_does():
+    missing = []
+    for file in (PROJECT / "core").rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            public = isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+            if public and not ast.get_docstring(node):
+                missing.append(f"{file.relative_to(PROJECT)}:{node.lineno} {node.name}")
+    assert not missing
