@@ -1,0 +1,172 @@
+"""How well labels were predicted, and what the classifier's errors do to class shares.
+
+All scores are on maps whose input the classifier never saw. Intervals resample inputs, not maps, because the maps
+of one input are alike. Classes are numbered in the order of their class set.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float64, Int
+from scipy.optimize import nnls
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+RESAMPLES = 2000
+Numbers = Int[np.ndarray, " map"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Held-out quality. macro_f1: unweighted mean of the classes' F1 (absent classes left out), with its interval.
+
+    per_class: one row a class with precision, recall, f1 (0 to 1) and support. confusion: [true, predicted] counts.
+    """
+
+    macro_f1: float
+    low: float
+    high: float
+    accuracy: float
+    per_class: list[dict[str, Any]]
+    confusion: Int[np.ndarray, "class class"]
+    maps: int
+    inputs: int
+
+
+def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
+    """Macro and per-class F1 (scikit-learn) with a 95 % bootstrap interval over inputs."""
+    everything = list(range(len(names)))
+    precision, recall, f1, support = precision_recall_fscore_support(
+        truth, predicted, labels=everything, zero_division=0.0
+    )
+    rows = [
+        {"class": name, "precision": float(p), "recall": float(r), "f1": float(f), "support": int(n)}
+        for name, p, r, f, n in zip(names, precision, recall, f1, support, strict=True)
+    ]
+    confusion = confusion_matrix(truth, predicted, labels=everything)
+    low, high = macro_f1_interval(truth, predicted, groups, len(names), seed=seed)
+    return Scores(
+        float(macro_f1(confusion[None])[0]),
+        low,
+        high,
+        float((truth == predicted).mean()),
+        rows,
+        confusion,
+        len(truth),
+        len(set(groups)),
+    )
+
+
+def macro_f1(
+    confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
+) -> Float64[np.ndarray, " sample"]:
+    """Mean F1 = 2 TP / (row + column) of each confusion [true, predicted], over classes with a true map; 0 to 1."""
+    hits = np.diagonal(confusion, axis1=1, axis2=2).astype(np.float64)
+    rows, columns = confusion.sum(2), confusion.sum(1)
+    f1 = 2 * hits / np.maximum(rows + columns, 1)
+    present = rows > 0
+    return (f1 * present).sum(1) / np.maximum(present.sum(1), 1)
+
+
+def by_group(
+    truth: Numbers,
+    predicted: Numbers,
+    groups: Sequence[str],
+    classes: int,
+) -> Int[np.ndarray, "group class class"]:
+    """The confusion [true, predicted] of each input, inputs in order of first appearance."""
+    order = {name: number for number, name in enumerate(dict.fromkeys(groups))}
+    counts = np.zeros((len(order), classes, classes), dtype=np.int64)
+    np.add.at(counts, ([order[name] for name in groups], truth, predicted), 1)
+    return counts
+
+
+def resampled(counts: Int[np.ndarray, "group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
+    """Sums of `counts` over inputs drawn with replacement: [sample, ...]."""
+    groups = len(counts)
+    drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
+    return np.tensordot(drawn, counts, axes=1)
+
+
+def macro_f1_interval(
+    truth: Numbers, predicted: Numbers, groups: Sequence[str], classes: int, *, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap (95 %) of macro F1 over inputs."""
+    found = macro_f1(resampled(by_group(truth, predicted, groups, classes), seed=seed))
+    low, high = np.quantile(found, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def calibration(
+    probabilities: Float[np.ndarray, "map class"],
+    truth: Numbers,
+    *,
+    bins: int = 10,
+) -> tuple[list[dict[str, float]], float]:
+    """Reliability rows (mean confidence, accuracy and n of each bin) and the expected calibration error, 0 to 1."""
+    confidence = probabilities.max(1)
+    right = probabilities.argmax(1) == truth
+    which = np.minimum((confidence * bins).astype(int), bins - 1)
+    rows = [
+        {
+            "confidence": float(confidence[which == k].mean()),
+            "accuracy": float(right[which == k].mean()),
+            "n": int((which == k).sum()),
+        }
+        for k in range(bins)
+        if (which == k).any()
+    ]
+    error = sum(row["n"] * abs(row["confidence"] - row["accuracy"]) for row in rows) / max(len(truth), 1)
+    return rows, float(error)
+
+
+@dataclass(frozen=True)
+class Share:
+    """How much of the maps a class takes, 0 to 1, with the 95 % interval over inputs; count of maps."""
+
+    name: str
+    share: float
+    low: float
+    high: float
+    count: int
+
+
+def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed: int = 0) -> list[Share]:
+    """Share of each class over all maps (Fig 2), intervals by resampling inputs."""
+    total = counts.sum(0)
+    drawn = resampled(counts, seed=seed).astype(np.float64)
+    return _rows(names, total / total.sum(), drawn / drawn.sum(1, keepdims=True), total)
+
+
+def corrected_shares(
+    counts: Int[np.ndarray, "input class"],
+    held_out: Int[np.ndarray, "group class class"],
+    names: Sequence[str],
+    *,
+    seed: int = 0,
+    samples: int = 400,
+) -> list[Share]:
+    """Shares freed of the classifier's own confusions.
+
+    With C[t, p] = P(predicted p | true t) of the held-out maps, the observed shares are C^T s; s is the non-negative
+    least-squares solution, scaled to 1. Both the inputs classified and the labelled inputs are resampled. A class
+    without held-out maps is taken to be predicted right.
+    """
+    total = counts.sum(0)
+    observed = resampled(counts, seed=seed, samples=samples)
+    confusions = resampled(held_out, seed=seed + 1, samples=samples)
+    drawn = np.stack([_unmixed(seen, confusion) for seen, confusion in zip(observed, confusions, strict=True)])
+    return _rows(names, _unmixed(total, held_out.sum(0)), drawn, total)
+
+
+def _unmixed(seen: np.ndarray, confusion: np.ndarray) -> np.ndarray:
+    rows = confusion.sum(1, keepdims=True)
+    chance = np.where(rows > 0, confusion / np.maximum(rows, 1), np.eye(len(confusion)))
+    found, _ = nnls(chance.T, seen / seen.sum())
+    return found / found.sum()
+
+
+def _rows(names: Sequence[str], value: np.ndarray, drawn: np.ndarray, total: np.ndarray) -> list[Share]:
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    return [Share(name, float(value[k]), float(low[k]), float(high[k]), int(total[k])) for k, name in enumerate(names)]

@@ -1,0 +1,72 @@
+"""Classify maps fast: probabilities of every class, and how sure the classifier is of its first choice."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float32
+
+from core.errors import InputError
+from core.patterns.baseline import features
+from core.patterns.raster import rasterize
+from core.patterns.training import Classifier
+
+BATCH = 256  # maps of 64 x 64; larger ones go in smaller batches so that memory stays the same
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What a classifier thinks of one map. margin: first less second probability, 0 (unsure) to 1."""
+
+    name: str
+    probability: float
+    margin: float
+
+
+def probabilities(
+    classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32"
+) -> tuple[Float32[np.ndarray, "map class"], int]:
+    """Class probabilities of each map [map, class], rows summing to 1, and how many maps were cropped.
+
+    dtype "bfloat16" is faster and gives the same class for nearly every map (the benchmark states how many).
+    """
+    if dtype not in DTYPES:
+        raise InputError(f'Maps are classified in {" or ".join(DTYPES)}; "{dtype}" was asked for.')
+    if not len(maps):
+        return np.zeros((0, len(classifier.classes)), dtype=np.float32), 0
+    if classifier.recipe.kind == "baseline":
+        return _of_baseline(classifier, maps), 0
+    network = classifier.network().to(DTYPES[dtype]).to(memory_format=torch.channels_last)
+    found, cropped = [], 0
+    for part in _batches(maps, classifier.size):
+        pictures, too_long = rasterize(part, classifier.size)
+        inputs = torch.from_numpy(pictures)[:, None].to(DTYPES[dtype]).to(memory_format=torch.channels_last)
+        with torch.inference_mode():
+            found.append(network(inputs).float().softmax(1).numpy())
+        cropped += too_long
+    return np.concatenate(found), cropped
+
+
+def _batches(maps: Sequence[Map], size: int) -> Iterator[Sequence[Map]]:
+    count = max(1, BATCH * 64 * 64 // size**2)
+    for start in range(0, len(maps), count):
+        yield maps[start : start + count]
+
+
+def _of_baseline(classifier: Classifier, maps: Sequence[Map]) -> np.ndarray:
+    part = {name: value.numpy() for name, value in classifier.tensors.items()}
+    raised = (features(maps) - part["mean"]) / part["scale"] @ part["weight"].T + part["bias"]
+    return torch.from_numpy(raised).softmax(1).float().numpy()
+
+
+def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bfloat16") -> list[Suggestion]:
+    """The most probable class of each map."""
+    found, _ = probabilities(classifier, maps, dtype=dtype)
+    ordered = np.sort(found, axis=1)
+    return [
+        Suggestion(classifier.classes[int(row.argmax())], float(high[-1]), float(high[-1] - high[-2]))
+        for row, high in zip(found, ordered, strict=True)
+    ]

@@ -1,0 +1,272 @@
+"""Fit a pattern classifier to labelled maps: the paper's network, the replication's, or the baseline.
+
+Kovaleva et al. section 4.1: Adam at 1e-3, batches of 64, 200 epochs, cross-entropy. Two things differ, and both
+are options: the learning rate falls to zero over the last part of the epochs (so the last weights are the ones
+kept, and no held-out map chooses an epoch), and splits are by input, because maps of one input are alike.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from safetensors.torch import load, load_file, save, save_file
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.preprocessing import StandardScaler
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from core.errors import InputError
+from core.patterns.baseline import features
+from core.patterns.network import NETWORKS, build
+from core.patterns.raster import rasterize, training_size
+
+KINDS = (*NETWORKS, "baseline")
+FEWEST_A_CLASS = 2
+Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
+OnEpoch = Callable[["Epoch"], bool]  # told after every epoch; False stops the fit
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a classifier is fitted. kind: "paper", "replication" or "baseline". size: raster rows; None: longest map.
+
+    falling: last share of the epochs over which the rate falls to zero; 0 is the paper's constant rate.
+    """
+
+    kind: str = "paper"
+    epochs: int = 200
+    batch: int = 64
+    rate: float = 1e-3
+    class_weights: bool = False
+    falling: float = 0.25
+    size: int | None = None
+    folds: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f'A pattern classifier is one of {", ".join(KINDS)}; "{self.kind}" was asked for.')
+        if self.epochs < 1 or self.batch < 2 or self.folds < 2 or not 0 <= self.falling <= 1:
+            raise InputError(
+                "Training needs at least 1 epoch, batches of 2 and 2 folds, and a falling share between "
+                f"0 and 1; seen {self.epochs}, {self.batch}, {self.folds} and {self.falling}."
+            )
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch done: mean loss in nats, and macro F1 on the training maps."""
+
+    number: int
+    of: int
+    loss: float
+    f1: float
+
+
+class Cancelled(Exception):
+    """The fit was told to stop; its state, if a file was given, can be taken up again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A fitted classifier. tensors: weights by name. size: raster rows. cropped: training maps that were too long."""
+
+    classes: tuple[str, ...]
+    recipe: Recipe
+    size: int
+    tensors: dict[str, torch.Tensor]
+    cropped: int = 0
+
+    def network(self) -> nn.Module:
+        """The network with its weights, in eval mode (not for the baseline)."""
+        network = build(self.recipe.kind, len(self.classes), self.size)
+        network.load_state_dict(self.tensors)
+        return network.eval()
+
+    def as_bytes(self) -> bytes:
+        """Safetensors with the classes, the recipe and the size in the header."""
+        about = {"classes": self.classes, "recipe": asdict(self.recipe), "size": self.size, "cropped": self.cropped}
+        return save({k: v.contiguous() for k, v in self.tensors.items()}, metadata={"classifier": json.dumps(about)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Classifier":
+        """What `as_bytes` wrote; InputError when the bytes are something else."""
+        try:
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            about = json.loads(header["__metadata__"]["classifier"])
+            tensors = load(data)
+        except Exception as error:  # safetensors, json and unicode each raise their own
+            raise InputError(
+                "A pattern classifier must be a safetensors file written by this app; this one cannot "
+                "be read: train or export it again."
+            ) from error
+        return cls(tuple(about["classes"]), Recipe(**about["recipe"]), about["size"], tensors, about["cropped"])
+
+
+def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence[str], *, folds: int) -> None:
+    """InputError, saying what is missing, when there is too little to train on and to test."""
+    counts = Counter(labels)
+    used = [name for name in classes if counts[name]]
+    if len(used) < 2:
+        raise InputError(
+            f"Training needs labels of at least two classes; there are {len(labels)} labels of "
+            f"{', '.join(used) or 'none'}: label maps of another class."
+        )
+    short = [f"{name} has {counts[name]}" for name in used if counts[name] < FEWEST_A_CLASS]
+    if short:
+        raise InputError(
+            f"Every class in use needs at least {FEWEST_A_CLASS} labelled maps; {', '.join(short)}: "
+            "label more maps that look so, or merge the class."
+        )
+    if len(set(groups)) < folds:
+        raise InputError(
+            f"{folds}-fold validation by input needs maps of at least {folds} inputs; the labels cover "
+            f"{len(set(groups))}: label maps of more inputs."
+        )
+
+
+def folds(
+    labels: Sequence[str], groups: Sequence[str], *, count: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(train, test) indices; no input is on both sides, classes as even as that allows."""
+    split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed)
+    return list(split.split(np.zeros(len(labels)), list(labels), list(groups)))
+
+
+def fit(
+    maps: Sequence[Map],
+    labels: Sequence[str],
+    classes: Sequence[str],
+    recipe: Recipe,
+    *,
+    on_epoch: OnEpoch | None = None,
+    state: Path | None = None,
+) -> Classifier:
+    """Fit one classifier to maps [query, key] and their class names.
+
+    state: a file that holds the fit after every epoch; a later call with the same arguments goes on from it and
+    ends with the same weights. Raises Cancelled when `on_epoch` returns False.
+    """
+    numbers = torch.tensor([list(classes).index(one) for one in labels])
+    size = recipe.size or training_size([len(one) for one in maps])
+    recipe = replace(recipe, size=size)
+    if recipe.kind == "baseline":
+        return _fit_baseline(maps, numbers.numpy(), tuple(classes), recipe, size)
+    pictures, cropped = rasterize(maps, size)
+    inputs = torch.from_numpy(pictures)[:, None].to(memory_format=torch.channels_last)
+    weights = _class_weights(numbers, len(classes)) if recipe.class_weights else None
+    network = _train(inputs, numbers, weights, len(classes), recipe, on_epoch, state)
+    return Classifier(tuple(classes), recipe, size, dict(network.state_dict()), cropped)
+
+
+def _class_weights(numbers: torch.Tensor, classes: int) -> torch.Tensor:
+    """n / (classes in use * n of the class), as scikit-learn's "balanced"; 0 for a class without maps."""
+    counts = torch.bincount(numbers, minlength=classes).float()
+    return torch.where(counts > 0, len(numbers) / ((counts > 0).sum() * counts.clamp(min=1)), torch.zeros(()))
+
+
+def _train(
+    inputs: torch.Tensor,
+    numbers: torch.Tensor,
+    weights: torch.Tensor | None,
+    classes: int,
+    recipe: Recipe,
+    on_epoch: OnEpoch | None,
+    state: Path | None,
+) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        network = build(recipe.kind, classes, inputs.shape[-1]).to(memory_format=torch.channels_last).train()
+    optimizer = torch.optim.Adam(network.parameters(), lr=recipe.rate)
+    for epoch in range(_resume(network, optimizer, state), recipe.epochs):
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.rate * _rate(epoch, recipe)
+        done = _epoch(network, optimizer, inputs, numbers, weights, recipe, epoch)
+        if state:
+            _keep(network, optimizer, state, epoch + 1)
+        if on_epoch and on_epoch(done) is False:
+            raise Cancelled(f"stopped after epoch {epoch + 1} of {recipe.epochs}")
+    return network.eval()
+
+
+def _rate(epoch: int, recipe: Recipe) -> float:
+    left = (recipe.epochs - epoch) / recipe.epochs
+    return min(1.0, left / recipe.falling) if recipe.falling else 1.0
+
+
+def _epoch(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    inputs: torch.Tensor,
+    numbers: torch.Tensor,
+    weights: torch.Tensor | None,
+    recipe: Recipe,
+    epoch: int,
+) -> Epoch:
+    from core.patterns.evaluation import macro_f1
+
+    order = torch.from_numpy(np.random.default_rng([recipe.seed, epoch]).permutation(len(numbers)))
+    loss_sum, confusion = 0.0, None
+    for batch in order.split(recipe.batch):
+        if len(batch) < 2 and len(order) > 1:
+            continue  # batch normalisation needs two maps
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = network(inputs[batch]).float()
+        loss = cross_entropy(found, numbers[batch], weight=weights)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        loss_sum += float(loss.detach()) * len(batch)
+        pairs = numbers[batch] * found.shape[1] + found.argmax(1)
+        counts = torch.bincount(pairs, minlength=found.shape[1] ** 2)
+        confusion = counts if confusion is None else confusion + counts
+    square = confusion.reshape(found.shape[1], -1).numpy() if confusion is not None else np.zeros((1, 1), int)
+    return Epoch(epoch + 1, recipe.epochs, loss_sum / len(numbers), float(macro_f1(square[None])[0]))
+
+
+def _keep(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path, epoch: int) -> None:
+    """Write the fit beside its file and move it there, so that a kill leaves a whole file."""
+    tensors = {f"network.{name}": value.contiguous() for name, value in network.state_dict().items()}
+    for index, slots in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": torch.as_tensor(value).contiguous() for name, value in slots.items()}
+    part = state.with_name(state.name + ".part")
+    save_file(tensors | {"epoch": torch.tensor([epoch])}, part)
+    part.replace(state)
+
+
+def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path | None) -> int:
+    """Load a kept fit; the number of epochs it had done, 0 when there is none."""
+    if state is None or not state.is_file():
+        return 0
+    tensors = load_file(state)
+    network.load_state_dict({k.removeprefix("network."): v for k, v in tensors.items() if k.startswith("network.")})
+    slots: dict[int, dict[str, Any]] = {}
+    for name, value in tensors.items():
+        if name.startswith("optimizer."):
+            _, index, slot = name.split(".")
+            slots.setdefault(int(index), {})[slot] = value
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": slots})
+    return int(tensors["epoch"])
+
+
+def _fit_baseline(
+    maps: Sequence[Map], numbers: Int[np.ndarray, " map"], classes: tuple[str, ...], recipe: Recipe, size: int
+) -> Classifier:
+    scaler = StandardScaler().fit(features(maps))
+    model = LogisticRegression(max_iter=2000, class_weight="balanced" if recipe.class_weights else None)
+    model.fit(scaler.transform(features(maps)), numbers)
+    weight = np.zeros((len(classes), len(scaler.mean_)))
+    bias = np.full(len(classes), -np.inf)
+    if len(model.classes_) == 2:  # scikit-learn keeps one row for two classes
+        weight[model.classes_[1]], bias[model.classes_] = model.coef_[0], [0.0, model.intercept_[0]]
+    else:
+        weight[model.classes_], bias[model.classes_] = model.coef_, model.intercept_
+    arrays = {"weight": weight, "bias": bias, "mean": scaler.mean_, "scale": scaler.scale_}
+    return Classifier(classes, recipe, size, {name: torch.from_numpy(value) for name, value in arrays.items()})

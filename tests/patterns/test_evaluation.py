@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from core.patterns import evaluation
+
+NAMES = ("a", "b", "c")
+
+
+def example(seed=0, n=60):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, n)
+    predicted = np.where(rng.random(n) < 0.7, truth, rng.integers(0, 3, n))
+    return truth, predicted, [f"input {k // 4}" for k in range(n)]
+
+
+def test_scores_are_scikit_learns():
+    truth, predicted, groups = example()
+    found = evaluation.scores(truth, predicted, groups, NAMES)
+    assert found.macro_f1 == pytest.approx(f1_score(truth, predicted, average="macro"))
+    assert [row["f1"] for row in found.per_class] == pytest.approx(f1_score(truth, predicted, average=None))
+    assert found.low < found.macro_f1 < found.high
+    assert (found.maps, found.inputs, found.confusion.sum()) == (60, 15, 60)
+
+
+def test_the_interval_resamples_inputs_not_maps():
+    """Copies of an input add no information: four maps of one input that stand or fall together widen it."""
+    truth, predicted, _ = example(n=40)
+    together = np.repeat(truth, 4), np.repeat(predicted, 4)
+    by_input = evaluation.macro_f1_interval(*together, [f"{k // 4}" for k in range(160)], 3)
+    by_map = evaluation.macro_f1_interval(*together, [str(k) for k in range(160)], 3)
+    assert by_input[1] - by_input[0] > 1.5 * (by_map[1] - by_map[0])
+
+
+def test_resampling_by_a_loop():
+    counts = np.arange(12).reshape(3, 4)
+    drawn = np.random.default_rng(5).multinomial(3, [1 / 3] * 3, size=7)
+    loop = np.array([sum((times * row for times, row in zip(one, counts, strict=True)), np.zeros(4)) for one in drawn])
+    assert np.array_equal(evaluation.resampled(counts, seed=5, samples=7), loop)
+
+
+def test_absent_classes_do_not_pull_macro_f1_down():
+    truth = np.array([0, 0, 1, 1])
+    assert evaluation.scores(truth, truth, list("wxyz"), NAMES).macro_f1 == 1
+
+
+def test_calibration_of_a_classifier_that_is_right_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    sure = rng.uniform(0.5, 1, 20_000)
+    truth = (rng.random(20_000) > sure).astype(int)
+    rows, error = evaluation.calibration(np.stack([sure, 1 - sure], 1), truth)
+    assert error < 0.02
+    assert sum(row["n"] for row in rows) == 20_000
+    _, off = evaluation.calibration(np.stack([sure, 1 - sure], 1), 1 - truth)
+    assert off > 0.4
+
+
+def test_shares_sum_to_one_and_the_interval_holds_the_share():
+    counts = np.random.default_rng(0).multinomial(144, [0.5, 0.3, 0.2], size=30)
+    found = evaluation.shares(counts, NAMES)
+    assert sum(one.share for one in found) == pytest.approx(1)
+    assert sum(one.count for one in found) == 30 * 144
+    assert all(one.low <= one.share <= one.high for one in found)
+
+
+def test_correction_recovers_the_true_shares_from_a_known_confusion():
+    rng = np.random.default_rng(0)
+    true = np.array([0.6, 0.3, 0.1])
+    confusion = np.array([[0.8, 0.15, 0.05], [0.1, 0.9, 0.0], [0.3, 0.1, 0.6]])
+    counts = rng.multinomial(144, true @ confusion, size=200)
+    held_out = np.stack([np.stack([rng.multinomial(20, row) for row in confusion]) for _ in range(100)])
+    found = [one.share for one in evaluation.corrected_shares(counts, held_out, NAMES)]
+    raw = [one.share for one in evaluation.shares(counts, NAMES)]
+    assert np.abs(found - true).max() < 0.02
+    assert np.abs(raw - true).max() > 0.05
+
+
+def test_a_class_nobody_labelled_is_not_corrected():
+    counts = np.array([[5, 5, 10], [5, 5, 10]])
+    held_out = np.zeros((2, 3, 3), dtype=int)
+    held_out[:, [0, 1], [0, 1]] = 4
+    assert evaluation.corrected_shares(counts, held_out, NAMES)[2].share == pytest.approx(0.5)
