@@ -1,0 +1,99 @@
+"""Every score against a loop over the definition, in numpy and torch, and on heads planted by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from core.scoring.heads import HEAD_SCORES, entropy, head_scores, to_keys, to_offset
+
+
+def random_maps(length: int, *, causal: bool = False, seed: int = 0) -> np.ndarray:
+    raw = np.random.default_rng(seed).random((2, 3, length, length)) ** 3
+    if causal:
+        raw *= np.tri(length)
+    return raw / raw.sum(-1, keepdims=True)
+
+
+def loop(weights: np.ndarray, of_map) -> np.ndarray:
+    layers, heads = weights.shape[:2]
+    return np.array([[of_map(weights[a, b].tolist()) for b in range(heads)] for a in range(layers)])
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+@pytest.mark.parametrize("offset", [-2, -1, 0, 1, 2])
+def test_mass_on_an_offset_is_the_mean_over_the_queries_that_have_it(offset):
+    maps = random_maps(5)
+    expected = loop(maps, lambda a: mean([a[i][i + offset] for i in range(5) if 0 <= i + offset < 5]))
+    np.testing.assert_allclose(to_offset(maps, offset), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("keys", [[0], [2, 4], [4]])
+def test_mass_on_keys_counts_only_queries_that_can_choose(causal, keys):
+    maps = random_maps(5, causal=causal)
+    queries = [i for i in range(5) if not causal or (i >= min(keys) and i > 0)]
+    expected = loop(maps, lambda a: mean([sum(a[i][j] for j in keys) for i in queries]))
+    np.testing.assert_allclose(to_keys(maps, keys, causal=causal), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_entropy_follows_its_definition(causal, normalised):
+    maps = random_maps(4, causal=causal)
+
+    def of_map(a):
+        rows = []
+        for i, row in enumerate(a):
+            seen = i + 1 if causal else len(row)
+            nats = -sum(p * math.log(p) for p in row if p > 0)
+            if not normalised:
+                rows.append(nats)
+            elif seen > 1:
+                rows.append(nats / math.log(seen))
+        return mean(rows)
+
+    np.testing.assert_allclose(entropy(maps, causal=causal, normalised=normalised), loop(maps, of_map), atol=1e-9)
+
+
+def test_even_attention_has_entropy_one_and_a_single_target_zero():
+    even, single = np.full((1, 1, 4, 4), 0.25), np.eye(4)[None, None]
+    assert entropy(even).item() == pytest.approx(1)
+    assert entropy(single).item() == pytest.approx(0)
+    causal = (np.tri(4) / np.arange(1, 5)[:, None])[None, None]
+    assert entropy(causal, causal=True).item() == pytest.approx(1)
+
+
+def test_planted_heads_are_named_by_their_score():
+    length = 6
+    previous, following = np.roll(np.eye(length), -1, axis=1), np.roll(np.eye(length), 1, axis=1)
+    first, separator = np.zeros((length, length)), np.zeros((length, length))
+    first[:, 0] = separator[:, 5] = 1
+    maps = np.stack([previous, following, first, separator, np.full((length, length), 1 / length)])[None]
+    scores = head_scores(maps, first=0, separators=[5], causal=False)
+    for head, name in enumerate(["previous", "next", "first", "separator", "entropy"]):
+        assert int(np.argmax(scores[name][0])) == head, name
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_torch_and_numpy_agree_and_the_input_is_not_written_to(causal):
+    maps = random_maps(7, causal=causal)
+    before = maps.copy()
+    ours = head_scores(maps, first=0, separators=[6], causal=causal)
+    theirs = head_scores(torch.from_numpy(maps), first=0, separators=[6], causal=causal)
+    assert set(ours) == set(HEAD_SCORES)
+    for name in ours:
+        np.testing.assert_allclose(ours[name], theirs[name].numpy(), atol=1e-9)
+    np.testing.assert_array_equal(maps, before)
+
+
+def test_what_cannot_be_measured_is_nan_and_not_zero():
+    alone = head_scores(np.ones((1, 1, 1, 1)), first=0, separators=[], causal=False)
+    assert all(math.isnan(alone[name].item()) for name in ("previous", "next", "separator", "entropy"))
+    decoder = head_scores(random_maps(4, causal=True), first=0, separators=[], causal=True)
+    assert np.isnan(decoder["next"]).all()
+    assert np.isnan(decoder["separator"]).all()
