@@ -1,7 +1,10 @@
 """Where things are and what the environment says: the only place that reads `ATLAS_*` variables."""
 
+import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -47,3 +50,26 @@ def settings() -> Settings:
         cluster=os.environ.get("ATLAS_CLUSTER") or None,
         offline=os.environ.get("HF_HUB_OFFLINE", "0") not in {"", "0"},
     )
+
+
+def take_arguments(arguments: Sequence[str]) -> None:
+    """Let `--db PATH` and `--cluster ADDRESS` (or `--db=PATH`) given after `streamlit run app.py --` win over the
+    environment. Everything else in `arguments` is left to whoever else reads them.
+    """
+    names = {"--db": "ATLAS_DB", "--cluster": "ATLAS_CLUSTER"}
+    values = [*arguments[1:], ""]
+    for argument, following in zip(arguments, values, strict=False):
+        option, equals, value = argument.partition("=")
+        if option in names:
+            os.environ[names[option]] = value if equals else following
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """The version and a hash of the sources of `core`, read once: the same sources give the same text anywhere."""
+    from core import __version__
+
+    digest = hashlib.sha256()
+    for file in sorted((PROJECT / "core").rglob("*.py")):
+        digest.update(file.relative_to(PROJECT).as_posix().encode() + b"\0" + file.read_bytes())
+    return f"{__version__}+{digest.hexdigest()[:12]}"

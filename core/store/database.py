@@ -1,0 +1,155 @@
+"""The one DuckDB file: opened once per process, read by a cursor per thread, written under one lock.
+
+DuckDB lets a single process hold a file. External access is off and cannot be switched on again while the file
+is open, so no statement can reach another file; exports go through Arrow (`core.store.exchange`).
+"""
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from core.errors import StoreError
+from core.store import migrations
+from core.store.recovery import LogCopy, explain
+
+CONFIG = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+_LOCKS: dict[Path, threading.RLock] = {}
+_LOCKS_GUARD = threading.Lock()
+
+
+def _lock_of(path: Path) -> threading.RLock:
+    with _LOCKS_GUARD:
+        return _LOCKS.setdefault(path, threading.RLock())
+
+
+class Database:
+    """The database file at `path`, created with its folder when missing, brought up to date when older.
+
+    Errors: StoreError in one sentence when the file is held by another process (which one), written by newer
+    code, damaged, not a database, or not writable. `notice` is a sentence for people when the file was recovered
+    without the end of its log, else None.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path).expanduser().resolve()
+        self._lock = _lock_of(self.path)
+        self._cursors = threading.local()
+        with self._lock:
+            self._connection = self._open()
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        _make_folder(self.path)
+        connection, self.notice = _connect(self.path)
+        try:
+            missing = migrations.missing(connection, self.path)
+            if missing and migrations.applied(connection):
+                connection.close()  # the copy must be read while this process holds no lock on the file
+                migrations.back_up(self.path, missing[0])
+                connection, _ = _connect(self.path)
+            migrations.apply(connection, missing)
+        except duckdb.Error as error:
+            connection.close()
+            raise explain(error, self.path) from error
+        except StoreError:
+            connection.close()
+            raise
+        return connection
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """This thread's cursor: use it in the thread that asked. Reads only; write inside `write()`.
+
+        Fetch all rows of a statement before the next (`fetchall`, `df`): a result left open blocks the cursor.
+        """
+        cursor = getattr(self._cursors, "cursor", None)
+        if cursor is None:
+            try:
+                cursor = self._connection.cursor()
+            except duckdb.Error as error:
+                raise explain(error, self.path) from error
+            self._cursors.cursor = cursor
+        return cursor
+
+    @contextmanager
+    def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor inside one transaction and under the write lock: all of it is stored, or nothing.
+
+        Nested in the same thread, the inner block joins the outer transaction.
+        """
+        with self._lock:
+            cursor = self.cursor()
+            if getattr(self._cursors, "writing", False):
+                yield cursor
+                return
+            self._cursors.writing = True
+            try:
+                yield from _transaction(cursor, self.path)
+            finally:
+                self._cursors.writing = False
+
+    def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> pd.DataFrame:
+        """Rows of one statement as a data frame. Values go in as parameters, never into the text."""
+        try:
+            return self.cursor().execute(sql, parameters).df()
+        except duckdb.IOException as error:
+            raise explain(error, self.path) from error
+
+    def close(self) -> None:
+        """Let go of the file; cursors of other threads end with it."""
+        with self._lock:
+            self._cursors = threading.local()
+            self._connection.close()
+
+
+def _transaction(cursor: duckdb.DuckDBPyConnection, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    try:
+        cursor.execute("BEGIN")
+        yield cursor
+        cursor.execute("COMMIT")
+    except BaseException as error:
+        _roll_back(cursor)
+        if isinstance(error, duckdb.Error) and _from_disk(error):
+            raise explain(error, path) from error
+        raise
+
+
+def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
+    try:
+        cursor.execute("ROLLBACK")
+    except duckdb.Error:
+        return  # a commit that failed has rolled back already
+
+
+def _from_disk(error: duckdb.Error) -> bool:
+    return isinstance(error, (duckdb.IOException, duckdb.FatalException)) or bool(
+        re.search(r"Could not (write|read|sync|truncate)|No space left|File too large", str(error))
+    )
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"The database needs a folder that can be made, but {path.parent} cannot ({error.strerror}); "
+            "choose another file with --db or ATLAS_DB."
+        ) from error
+
+
+def _connect(path: Path) -> tuple[duckdb.DuckDBPyConnection, str | None]:
+    log = LogCopy(path)
+    try:
+        connection = duckdb.connect(str(path), config=CONFIG)
+    except (duckdb.Error, OSError) as error:
+        log.discard_unless(damaged="WAL" in str(error))
+        raise explain(error, path) from error
+    return connection, log.check(connection)

@@ -1,0 +1,189 @@
+"""Jobs, their units, and what became of each unit. Outcomes are appended; the newest one is a unit's state."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from core.errors import JobError
+from core.store.database import Database
+from core.store.rows import Row, from_json, insert, to_json
+
+STATES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
+UNFINISHED = ("queued", "running", "interrupted")
+_UNIT = pa.schema(
+    [
+        ("job", pa.string()),
+        ("position", pa.int32()),
+        ("key", pa.string()),
+        ("size", pa.int64()),
+        ("arguments", pa.string()),
+    ]
+)
+_ROW = pa.schema([("job", pa.string()), ("position", pa.int32()), ("place", pa.int32()), ("body", pa.string())])
+_NEWEST = """SELECT position, arg_max(state, ordinal) AS state, arg_max_null(error, ordinal) AS error,
+        arg_max_null(seconds, ordinal) AS seconds, count(*) FILTER (state != 'again') AS attempts
+    FROM job_outcome WHERE job = $job GROUP BY position"""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def add_job(db: Database, study: str, title: str, options: Mapping[str, Any], units: Sequence[Row]) -> str:
+    """Queue a job of `units` (key, size, arguments), in this order; returns its id."""
+    job = uuid.uuid4().hex[:12]
+    with db.write() as cursor:
+        cursor.execute(
+            "INSERT INTO job (job, study, title, options, state, created) VALUES (?, ?, ?, ?, 'queued', ?)",
+            [job, study, title, to_json(dict(options)), _now()],
+        )
+        rows = (
+            {**unit, "job": job, "position": place, "arguments": to_json(unit["arguments"])}
+            for place, unit in enumerate(units)
+        )
+        insert(cursor, "job_unit", _UNIT, rows)
+    return job
+
+
+def one_job(db: Database, job: str) -> Row:
+    """What is known of `job`: study, title, options, state, error, run, created, started, finished."""
+    found = db.cursor().execute("SELECT * FROM job WHERE job = ?", [job])
+    names, values = [column[0] for column in found.description], found.fetchall()
+    if not values:
+        raise JobError(f"A job must be one of those listed on the Jobs page, but {job!r} is not; pick one from there.")
+    row = dict(zip(names, values[0], strict=True))
+    return row | {"options": from_json(row["options"])}
+
+
+def set_state(db: Database, job: str, state: str, *, error: str | None = None, run: str | None = None) -> None:
+    """Move `job` to `state`; running sets its start, an end state its finish."""
+    started = _now() if state == "running" else None
+    finished = _now() if state not in {"queued", "running"} else None
+    with db.write() as cursor:
+        cursor.execute(
+            """UPDATE job SET state = $state, error = $error, run = coalesce($run, run),
+               started = coalesce($started, started), finished = $finished WHERE job = $job""",
+            {"job": job, "state": state, "error": error, "run": run, "started": started, "finished": finished},
+        )
+
+
+def interrupt_running(db: Database) -> int:
+    """Mark jobs that ran when the process before this one ended; returns how many. Their stored units stay."""
+    with db.write() as cursor:
+        rows = cursor.execute(
+            "UPDATE job SET state = 'interrupted', finished = ? WHERE state IN ('running', 'queued') RETURNING job",
+            [_now()],
+        ).fetchall()
+    return len(rows)
+
+
+def open_units(db: Database, job: str) -> list[Row]:
+    """Units of `job` that still have to run, in order: position, key, size, arguments, attempts."""
+    found = (
+        db.cursor()
+        .execute(
+            f"""SELECT position, key, size, arguments, coalesce(attempts, 0) FROM job_unit
+            LEFT JOIN ({_NEWEST}) USING (position)
+            WHERE job = $job AND (state IS NULL OR state = 'again') ORDER BY position""",  # noqa: S608 - our own text
+            {"job": job},
+        )
+        .fetchall()
+    )
+    names = ("position", "key", "size", "arguments", "attempts")
+    return [dict(zip(names, row, strict=True)) | {"arguments": from_json(row[3])} for row in found]
+
+
+def store_outcome(
+    db: Database,
+    job: str,
+    position: int,
+    *,
+    rows: Sequence[Row] = (),
+    error: str | None = None,
+    seconds: float = 0.0,
+    worker: str = "",
+) -> None:
+    """A unit ended: its rows, or the error it failed with. A unit that is done already is left as it is."""
+    with db.write() as cursor:
+        done = cursor.execute(
+            "SELECT 1 FROM job_outcome WHERE job = ? AND position = ? AND state = 'done' LIMIT 1", [job, position]
+        ).fetchall()
+        if done:
+            return
+        cursor.execute(
+            """INSERT INTO job_outcome (job, position, state, error, seconds, worker, finished)
+               VALUES (?, ?, ?, ?, ?, ?, ?)""",
+            [job, position, "failed" if error else "done", error, seconds, worker, _now()],
+        )
+        bodies = (
+            {"job": job, "position": position, "place": place, "body": to_json(row)} for place, row in enumerate(rows)
+        )
+        insert(cursor, "job_row", _ROW, bodies)
+
+
+def ask_again(db: Database, job: str) -> int:
+    """Open the failed units of `job` for another try; returns how many."""
+    with db.write() as cursor:
+        rows = cursor.execute(
+            f"""INSERT INTO job_outcome (job, position, state, finished)
+                SELECT $job, position, 'again', $now FROM ({_NEWEST}) WHERE state = 'failed'
+                RETURNING position""",  # noqa: S608 - our own text
+            {"job": job, "now": _now()},
+        ).fetchall()
+    return len(rows)
+
+
+def job_rows(db: Database, job: str) -> list[Row]:
+    """Rows of the units that are done, in the units' order."""
+    found = db.cursor().execute("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job]).fetchall()
+    return [from_json(body) for (body,) in found]
+
+
+def unit_outcomes(db: Database, job: str) -> pd.DataFrame:
+    """What became of each unit: position key size state error seconds attempts; state None where none yet."""
+    return db.read(
+        f"""SELECT position, key, size, state, error, seconds, coalesce(attempts, 0) AS attempts FROM job_unit
+            LEFT JOIN ({_NEWEST}) USING (position) WHERE job = $job ORDER BY position""",  # noqa: S608 - our own text
+        {"job": job},
+    )
+
+
+def progress(db: Database, job: str) -> Row:
+    """How far `job` is: units, done, failed, size and size_done (tokens), seconds spent in units."""
+    found = db.cursor().execute(
+        f"""SELECT count(*) AS units, count(*) FILTER (state = 'done') AS done,
+               count(*) FILTER (state = 'failed') AS failed, coalesce(sum(size), 0)::BIGINT AS size,
+               coalesce(sum(size) FILTER (state = 'done'), 0)::BIGINT AS size_done,
+               coalesce(sum(seconds), 0) AS seconds
+            FROM job_unit LEFT JOIN ({_NEWEST}) USING (position) WHERE job = $job""",  # noqa: S608 - our own text
+        {"job": job},
+    )
+    names, values = [column[0] for column in found.description], found.fetchall()
+    return dict(zip(names, values[0], strict=True))
+
+
+def jobs(db: Database) -> pd.DataFrame:
+    """Which jobs there are, newest first: job study title state error run created started finished units done failed.
+
+    done and failed count units.
+    """
+    return db.read(
+        """WITH newest AS (SELECT job, position, arg_max(state, ordinal) AS state FROM job_outcome GROUP BY ALL),
+               counted AS (SELECT job_unit.job, count(*) AS units, count(*) FILTER (newest.state = 'done') AS done,
+                   count(*) FILTER (newest.state = 'failed') AS failed
+                   FROM job_unit LEFT JOIN newest USING (job, position) GROUP BY job_unit.job)
+           SELECT job, study, title, state, error, run, created, started, finished,
+                  coalesce(units, 0) AS units, coalesce(done, 0) AS done, coalesce(failed, 0) AS failed
+           FROM job LEFT JOIN counted USING (job) ORDER BY ordinal DESC"""
+    )
+
+
+def delete_job(db: Database, job: str) -> None:
+    """Remove `job` and its units; the run that its rows became stays."""
+    with db.write() as cursor:
+        for table in ("job_row", "job_outcome", "job_unit", "job"):
+            cursor.execute(f"DELETE FROM {table} WHERE job = ?", [job])  # noqa: S608 - our own table names

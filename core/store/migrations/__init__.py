@@ -1,0 +1,92 @@
+"""Numbered steps that bring a database file to the code's form: `NNN_name.sql`, one transaction each, recorded."""
+
+import re
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+
+from core.errors import StoreError
+from core.store.recovery import backups
+
+FOLDER = Path(__file__).parent
+_RECORD = """
+CREATE TABLE IF NOT EXISTS migration (
+    number INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied TIMESTAMP NOT NULL
+)"""
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One step. number: its order; name: what it adds; sql: its statements."""
+
+    number: int
+    name: str
+    sql: str
+
+
+def known() -> list[Migration]:
+    """The code's steps, in order."""
+    steps = []
+    for file in sorted(FOLDER.glob("*.sql")):
+        found = re.fullmatch(r"(\d{3})_(\w+)", file.stem)
+        if not found:
+            raise StoreError(f"Migrations are named NNN_name.sql, but {file.name} is not; rename it.")
+        steps.append(Migration(int(found[1]), found[2], file.read_text(encoding="utf-8")))
+    return steps
+
+
+def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
+    """Numbers of the steps that the file records; empty for a new file."""
+    table = connection.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE table_name = 'migration' AND schema_name = 'main'"
+    ).fetchall()
+    return {number for (number,) in connection.execute("SELECT number FROM migration").fetchall()} if table else set()
+
+
+def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration]:
+    """The code's steps that the file lacks. Errors: StoreError when the file has steps the code does not know."""
+    steps, done = known(), applied(connection)
+    unknown = done - {step.number for step in steps}
+    if unknown:
+        raise StoreError(
+            f"The database {path} was written by newer code (step {max(unknown)}, here up to "
+            f"{max(step.number for step in steps)}); update this program, or choose another file with --db or ATLAS_DB."
+        )
+    return [step for step in steps if step.number not in done]
+
+
+def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None:
+    """Run each step in its own transaction and record it there."""
+    if steps:
+        connection.execute(_RECORD)
+    for step in steps:
+        connection.execute("BEGIN")
+        try:
+            connection.execute(step.sql)
+            now = datetime.now(UTC).replace(tzinfo=None)
+            connection.execute("INSERT INTO migration VALUES (?, ?, ?)", [step.number, step.name, now])
+            connection.execute("COMMIT")
+        except duckdb.Error:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def back_up(path: Path, step: Migration) -> Path:
+    """Copy the closed file (and its log) beside itself before `step` changes it; returns the copy."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    folder = backups(path)
+    try:
+        folder.mkdir(exist_ok=True)
+        copy = Path(shutil.copy2(path, folder / f"{path.stem}-before-{step.number:03}-{stamp}{path.suffix}"))
+        log = path.with_name(path.name + ".wal")
+        if log.exists():
+            shutil.copy2(log, copy.with_name(copy.name + ".wal"))
+    except OSError as error:
+        raise StoreError(
+            f"The database {path} must be copied to {folder} before it is brought up to date, but that failed "
+            f"({error.strerror}); free space or give write access there."
+        ) from error
+    return copy

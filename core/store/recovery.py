@@ -1,0 +1,127 @@
+"""What went wrong with the file, in one sentence; and a copy of its log, so that recovery can be tried again.
+
+DuckDB keeps the latest writes in `<file>.wal` until it folds them in. A log that it cannot read is skipped
+silently, and the writes in it are lost at the next start; here that is an error, and the log is kept.
+"""
+
+import errno
+import re
+import shutil
+from pathlib import Path
+
+import duckdb
+
+from core.errors import StoreError
+
+_HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
+
+
+def backups(path: Path) -> Path:
+    """The folder beside the database where copies of it are kept."""
+    return path.parent / "backups"
+
+
+def explain(error: BaseException, path: Path) -> StoreError:
+    """The StoreError, one sentence, that says what DuckDB or the system meant about the file at `path`."""
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if "lock" in text and "Could not set lock" in text:
+        return _held(text, path)
+    if re.search(r"No space left|File too large|Disk quota", text):
+        return StoreError(
+            f"The database {path} needs room to grow but its disk is full; free some space and do the last step "
+            "again, nothing stored before is affected."
+        )
+    if re.search(r"Permission denied|Read-only|read-only", text):
+        return StoreError(
+            f"The database {path} must be writable but is read-only here; give this user write access to the file "
+            "and its folder, or choose another with --db or ATLAS_DB."
+        )
+    if "WAL" in text:
+        log = path.with_name(path.name + ".wal")
+        return StoreError(
+            f"The log {log} holds the latest writes but is damaged (copied to {backups(path)}); move {log.name} "
+            "away to open the database without them."
+        )
+    if re.search(r"version number|newer version of DuckDB|future version", text):
+        return StoreError(
+            f"The database {path} was written by another version of DuckDB than {duckdb.__version__}; install the "
+            "version that wrote it (see requirements.txt), or choose another file with --db or ATLAS_DB."
+        )
+    if re.search(r"Is a directory|Cannot open file|Could not read from file", text):
+        return StoreError(
+            f"The database must be a file, but {path} cannot be opened as one ({text.split(': ')[-1]}); choose "
+            "another with --db or ATLAS_DB."
+        )
+    if isinstance(error, duckdb.Error) and re.search(r"Could not write", text):
+        return StoreError(f"The database {path} must be writable but a write failed ({text}); nothing was stored.")
+    return StoreError(
+        f"The database {path} is damaged or is no DuckDB file ({text[:120]}); move it away to start empty, or put "
+        f"a copy from {backups(path)} in its place."
+    )
+
+
+def _held(text: str, path: Path) -> StoreError:
+    holder = _HELD.search(text)
+    who = f"process {holder['pid']} ({Path(holder['program']).name})" if holder else "another process"
+    return StoreError(
+        f"One process at a time may hold the database {path}, and {who} holds it now; stop that one, or choose "
+        "another file with --db or ATLAS_DB."
+    )
+
+
+class LogCopy:
+    """A copy of the log of `path`, kept only when DuckDB could not read it."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        log = path.with_name(path.name + ".wal")
+        self.copy: Path | None = None
+        try:
+            if log.is_file() and log.stat().st_size > 0:
+                backups(path).mkdir(exist_ok=True)
+                self.copy = Path(shutil.copy2(log, backups(path) / f"{log.name}.unread"))
+        except OSError as error:
+            if error.errno not in {errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EPERM}:
+                raise  # those four are found, and said, when the file itself is opened
+
+    def discard_unless(self, *, damaged: bool) -> None:
+        """Remove the copy, unless the log was `damaged`."""
+        if self.copy and not damaged:
+            self.copy.unlink(missing_ok=True)
+
+    def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
+        """What people should know of a log that was read in part, or None; the copy is kept then.
+
+        Errors: StoreError, closing `connection`, when nothing of the log was read.
+        """
+        if self.copy is None:
+            return None
+        size, read = self.copy.stat().st_size, _bytes(_log_size(connection))
+        if read == 0:
+            connection.close()
+            raise self._unread()
+        if read >= 0.99 * size - 200:  # DuckDB says the size read to three digits
+            self.discard_unless(damaged=False)
+            return None
+        return (
+            f"The last {size - read} bytes of the database's log could not be read, as after a crash in the middle of "
+            f"a write; a copy of the log is {self.copy}."
+        )
+
+    def _unread(self) -> StoreError:
+        log = self.path.with_name(self.path.name + ".wal")
+        if self.copy and not log.exists():
+            shutil.copy2(self.copy, log)
+        return StoreError(
+            f"The log {log} holds the latest writes but cannot be read (a copy is {self.copy}); move {log.name} away "
+            "to open the database without them."
+        )
+
+
+def _log_size(connection: duckdb.DuckDBPyConnection) -> str:
+    return str(connection.execute("SELECT wal_size FROM pragma_database_size()").fetchall()[0][0])
+
+
+def _bytes(size: str) -> int:
+    number, unit = size.split()
+    return int(float(number) * {"byte": 1, "bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[unit])

@@ -1,0 +1,53 @@
+"""Rows as JSON text: what the store keeps of a row, the same on every machine."""
+
+import json
+import math
+from collections.abc import Iterable
+from datetime import date
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+Row = dict[str, Any]
+
+
+def plain(value: Any) -> Any:
+    """`value` in JSON's own types: numpy scalars as numbers, arrays and tuples as lists, paths and dates as text.
+
+    Numbers that are not finite become None, as "not defined". Finite floats come back bit for bit.
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = sorted(value) if isinstance(value, (set, frozenset)) else value
+        return [plain(item) for item in items]
+    if isinstance(value, date):
+        return value.isoformat()
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
+
+
+def to_json(value: Any) -> str:
+    """JSON text of `value` (see `plain`), keys in the order given."""
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def from_json(text: str | None) -> Any:
+    """The value of JSON text; None of None."""
+    return None if text is None else json.loads(text)
+
+
+def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, rows: Iterable[Row]) -> int:
+    """Append `rows` to `table` (a name written in this code, never a user's) through Arrow; returns how many."""
+    incoming = pa.Table.from_pylist(list(rows), schema=schema)
+    columns = ", ".join(schema.names)
+    cursor.register("incoming", incoming)
+    try:
+        cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM incoming")  # noqa: S608 - our own names
+    finally:
+        cursor.unregister("incoming")
+    return incoming.num_rows

@@ -1,0 +1,174 @@
+"""Runs of studies: what was computed, from what, and the rows that came out."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from core.config import code_version
+from core.errors import StoreError
+from core.store.database import Database
+from core.store.rows import Row, from_json, insert, to_json
+
+_ROW = pa.schema([("run", pa.string()), ("position", pa.int32()), ("body", pa.string())])
+_SCORE = pa.schema(
+    [("run", pa.string()), ("statistic", pa.string()), ("feature", pa.string())]
+    + [(name, pa.int32()) for name in ("layer", "head")]
+    + [(name, pa.float64()) for name in ("value", "low", "high")]
+    + [("n", pa.int64())]
+    + [(name, pa.float64()) for name in ("baseline", "p", "q")]
+)
+_RUN = """run, study, title, checkpoint, weights_hash, task, split, row_ids, seed, dtype, operator, device, options,
+    code_version, created"""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a run's numbers come from. row_ids: ids of the task's rows in the order used, or None."""
+
+    checkpoint: str | None = None
+    weights_hash: str | None = None
+    task: str | None = None
+    split: str | None = None
+    row_ids: tuple[Any, ...] | None = None
+    seed: int | None = None
+    dtype: str | None = None
+    operator: str | None = None
+    device: str | None = None
+    code_version: str = ""
+
+    def __post_init__(self):
+        if not self.code_version:
+            object.__setattr__(self, "code_version", code_version())
+
+    def with_changes(self, changes: Mapping[str, Any]) -> "Provenance":
+        """A copy with the named fields set; names that are no field are ignored."""
+        known = {name: value for name, value in changes.items() if name in self.__dataclass_fields__}
+        if isinstance(known.get("row_ids"), list):
+            known["row_ids"] = tuple(known["row_ids"])
+        return replace(self, **known)
+
+    def as_row(self) -> Row:
+        """The fields as one row that fits in JSON."""
+        row = asdict(self)
+        row["row_ids"] = None if self.row_ids is None else list(self.row_ids)
+        return row
+
+
+def record_run(
+    db: Database, study: str, options: Mapping[str, Any], provenance: Provenance, *, title: str = "", run: str = ""
+) -> str:
+    """Record that `study` ran with `options`; returns the run's id (`run` where it has one already)."""
+    run = run or uuid.uuid4().hex
+    fields = provenance.as_row()
+    values = [run, study, title or study]
+    values += [fields[name] for name in ("checkpoint", "weights_hash", "task", "split")]
+    values += [None if fields["row_ids"] is None else to_json(fields["row_ids"])]
+    values += [fields[name] for name in ("seed", "dtype", "operator", "device")]
+    values += [to_json(dict(options)), fields["code_version"], datetime.now(UTC).replace(tzinfo=None)]
+    marks = ", ".join("?" * len(values))
+    with db.write() as cursor:
+        cursor.execute(f"INSERT INTO run ({_RUN}) VALUES ({marks})", values)  # noqa: S608 - names and marks only
+    return run
+
+
+def store_rows(db: Database, run: str, rows: Iterable[Row]) -> None:
+    """Keep `rows` of `run` after those it has. Rows with statistic, layer, head and value are head scores too."""
+    rows = list(rows)
+    with db.write() as cursor:
+        first = cursor.execute("SELECT coalesce(max(position) + 1, 0) FROM study_row WHERE run = ?", [run]).fetchall()
+        start = first[0][0]
+        bodies = ({"run": run, "position": start + place, "body": to_json(row)} for place, row in enumerate(rows))
+        insert(cursor, "study_row", _ROW, bodies)
+        insert(cursor, "head_score", _SCORE, (_score(run, row) for row in rows if _is_score(row)))
+
+
+def _is_score(row: Row) -> bool:
+    return {"statistic", "layer", "head", "value"} <= row.keys()
+
+
+def _score(run: str, row: Row) -> Row:
+    kept = {name: row.get(name) for name in _SCORE.names if name != "run"}
+    feature = kept["feature"]
+    return {**kept, "run": run, "feature": None if feature is None else str(feature)}
+
+
+def runs(db: Database, study: str | None = None) -> pd.DataFrame:
+    """Which runs are stored, newest first: their provenance, options as JSON text, and `rows`, how many each has."""
+    return db.read(
+        f"""SELECT {_RUN}, coalesce(rows, 0) AS rows FROM run
+            LEFT JOIN (SELECT run, count(*) AS rows FROM study_row GROUP BY run) USING (run)
+            WHERE $study IS NULL OR study = $study ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
+        {"study": study},
+    )
+
+
+def one_run(db: Database, run: str) -> Row:
+    """What is known of `run`: study, title, options and the fields of Provenance. Errors: StoreError if unknown."""
+    found = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
+    if found.empty:
+        raise StoreError(f"A run must be one of those stored, but {run!r} is not; see the list of runs.")
+    row: Row = {str(name): None if pd.isna(value) else value for name, value in found.iloc[0].items()}
+    return row | {"options": from_json(row["options"]), "row_ids": from_json(row["row_ids"])}
+
+
+def run_rows(db: Database, run: str) -> list[Row]:
+    """The rows of `run`, in order, as they were given."""
+    found = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
+    return [from_json(body) for (body,) in found]
+
+
+def study_rows(db: Database, run: str) -> pd.DataFrame:
+    """The rows of `run`, in order, one column a key."""
+    return pd.DataFrame(run_rows(db, run))
+
+
+def latest_run(db: Database, study: str, **where: str | None) -> str | None:
+    """The newest run of `study` whose provenance has these values (checkpoint=, task=, operator= ...), or None."""
+    found = runs(db, study)
+    for name, value in where.items():
+        found = found[found[name] == value] if value is not None else found
+    return None if found.empty else str(found["run"].iloc[0])
+
+
+def head_scores(
+    db: Database,
+    *,
+    statistic: str | None = None,
+    feature: str | None = None,
+    task: str | None = None,
+    checkpoint: str | None = None,
+    study: str | None = None,
+    run: str | None = None,
+) -> pd.DataFrame:
+    """Which head scored what: one row a head, statistic, feature and run, with the run's checkpoint, task and date.
+
+    Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q.
+    """
+    return db.read(
+        """SELECT run, study, checkpoint, task, created, head_score.* EXCLUDE (run)
+           FROM head_score JOIN run USING (run)
+           WHERE ($statistic IS NULL OR statistic = $statistic) AND ($feature IS NULL OR feature = $feature)
+             AND ($task IS NULL OR task = $task) AND ($checkpoint IS NULL OR checkpoint = $checkpoint)
+             AND ($study IS NULL OR study = $study) AND ($run IS NULL OR run = $run)
+           ORDER BY ordinal DESC, statistic, feature, layer, head""",
+        {
+            "statistic": statistic,
+            "feature": feature,
+            "task": task,
+            "checkpoint": checkpoint,
+            "study": study,
+            "run": run,
+        },
+    )
+
+
+def delete_runs(db: Database, chosen: Sequence[str]) -> None:
+    """Remove these runs and all their rows."""
+    with db.write() as cursor:
+        for table in ("study_row", "head_score", "run"):
+            cursor.execute(f"DELETE FROM {table} WHERE run IN (SELECT unnest(?))", [list(chosen)])  # noqa: S608 - ours

@@ -1,0 +1,307 @@
+"""The file: who may hold it, what survives, and the sentence it fails with."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from core.errors import StoreError
+from core.store import migrations
+from core.store.database import Database
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+
+def one_sentence(error: pytest.ExceptionInfo) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    return text
+
+
+def test_a_new_file_has_every_migration_recorded(db):
+    recorded = db.read("SELECT number, name FROM migration ORDER BY number")
+    assert list(recorded.itertuples(index=False, name=None)) == [(m.number, m.name) for m in migrations.known()]
+
+
+def test_reopening_changes_nothing_and_makes_no_backup(tmp_path):
+    path = tmp_path / "atlas.duckdb"
+    Database(path).close()
+    Database(path).close()
+    assert not (tmp_path / "backups").exists()
+
+
+def test_an_older_file_is_backed_up_then_brought_up_to_date(tmp_path, monkeypatch):
+    path = tmp_path / "atlas.duckdb"
+    old = Database(path)
+    with old.write() as cursor:
+        cursor.execute("INSERT INTO study_row VALUES ('r', 0, '{}')")
+    old.close()
+    step = migrations.Migration(900, "later", "CREATE TABLE later (a INTEGER); INSERT INTO later VALUES (7);")
+    known = migrations.known()
+    monkeypatch.setattr(migrations, "known", lambda: [*known, step])
+    new = Database(path)
+    assert new.read("SELECT a FROM later")["a"].tolist() == [7]
+    new.close()
+    (copy,) = (tmp_path / "backups").glob("atlas-before-900-*.duckdb")
+    monkeypatch.undo()
+    assert Database(copy).read("SELECT * FROM study_row")["run"].tolist() == ["r"]
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "atlas.duckdb"
+    Database(path).close()
+    known = migrations.known()
+    broken = migrations.Migration(900, "broken", "CREATE TABLE half (a INTEGER); SELECT nonsense FROM nowhere;")
+    monkeypatch.setattr(migrations, "known", lambda: [*known, broken])
+    with pytest.raises(StoreError):
+        Database(path)
+    monkeypatch.undo()
+    db = Database(path)
+    assert db.read("SELECT * FROM duckdb_tables() WHERE table_name = 'half'").empty
+    assert 900 not in db.read("SELECT number FROM migration")["number"].tolist()
+    db.close()
+
+
+def test_a_file_from_newer_code_is_refused(tmp_path):
+    path = tmp_path / "atlas.duckdb"
+    db = Database(path)
+    with db.write() as cursor:
+        cursor.execute("INSERT INTO migration VALUES (901, 'future', now()::TIMESTAMP)")
+    db.close()
+    with pytest.raises(StoreError, match=r"newer code \(step 901") as error:
+        Database(path)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 100, 4096, 8192, 200_000])
+def test_a_truncated_file_is_said_to_be_damaged(tmp_path, kept):
+    path = tmp_path / "atlas.duckdb"
+    Database(path).close()
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(StoreError, match="damaged") as error:
+        Database(path)
+    assert str(tmp_path / "backups") in one_sentence(error)
+
+
+def test_a_file_that_is_no_database(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("hello " * 5000)
+    with pytest.raises(StoreError, match="no DuckDB file") as error:
+        Database(path)
+    one_sentence(error)
+    assert path.read_text() == "hello " * 5000
+
+
+def test_a_folder_in_place_of_the_file(tmp_path):
+    with pytest.raises(StoreError, match="must be a file") as error:
+        Database(tmp_path)
+    one_sentence(error)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot") as error:
+        Database(tmp_path / "file" / "sub" / "atlas.duckdb")
+    one_sentence(error)
+
+
+def test_a_second_process_is_told_who_holds_the_file(db):
+    code = """
+import sys
+from core.errors import StoreError
+from core.store.database import Database
+try:
+    Database(sys.argv[1])
+except StoreError as error:
+    print(error)
+"""
+    said = run_python(code, db.path).stdout.strip()
+    assert f"process {os.getpid()} " in said
+    assert "--db" in said
+    assert "\n" not in said
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a root user must give up rights to meet a read-only file; others chmod")
+def test_a_read_only_file_as_seen_by_a_user_who_may_not_write(tmp_path):
+    path = tmp_path / "atlas.duckdb"
+    Database(path).close()
+    for folder in [tmp_path, *tmp_path.parents[:3]]:
+        folder.chmod(0o755)
+    path.chmod(0o444)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(StoreError, match="read-only") as error:
+            Database(path)
+    finally:
+        os.seteuid(0)
+    one_sentence(error)
+
+
+def killed_while_writing(path: Path) -> int:
+    """Rows acknowledged by a process that is killed with SIGKILL in the middle of its inserts."""
+    code = """
+import sys
+from core.store.database import Database
+db = Database(sys.argv[1])
+for place in range(100_000):
+    with db.write() as cursor:
+        cursor.execute("INSERT INTO study_row VALUES ('r', ?, '{}')", [place])
+    print(place, flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    lines = []
+    for line in process.stdout:
+        lines.append(int(line))
+        if len(lines) == 150:
+            process.send_signal(signal.SIGKILL)
+    process.wait()
+    return max(lines) + 1
+
+
+def test_sigkill_loses_nothing_that_was_acknowledged(tmp_path):
+    path = tmp_path / "atlas.duckdb"
+    acknowledged = killed_while_writing(path)
+    db = Database(path)
+    stored = db.read("SELECT position FROM study_row ORDER BY position")["position"].tolist()
+    assert stored == list(range(len(stored)))
+    assert len(stored) in {acknowledged, acknowledged + 1}  # the last may have been stored but not yet printed
+    assert not list((tmp_path / "backups").glob("*.unread"))
+    db.close()
+
+
+@pytest.mark.parametrize("place", [None, 0.1, 0.3, 0.5, 0.7, 0.9])
+def test_a_corrupt_log_is_never_lost_in_silence(tmp_path, place):
+    """Garbage from end to end (None), or 64 bytes overwritten at a place in the log."""
+    path = tmp_path / "atlas.duckdb"
+    Database(path).close()
+    killed_while_writing(path)
+    log = path.with_name(path.name + ".wal")
+    good = log.read_bytes()
+    start = int(len(good) * (place or 0))
+    bad = b"x" * 5000 if place is None else good[:start] + b"\xff" * 64 + good[start + 64 :]
+    log.write_bytes(bad)
+    try:
+        db = Database(path)
+    except StoreError as error:
+        said = str(error)
+        assert log.read_bytes() == bad
+    else:
+        said = db.notice
+        db.close()
+    assert log.name in said
+    assert said.count("\n") == 0
+    assert (tmp_path / "backups" / "atlas.duckdb.wal.unread").read_bytes() == bad
+
+
+def test_a_full_disk_stores_nothing_half_and_work_goes_on_after(tmp_path):
+    """A file-size limit stands for the full disk: the system refuses the same write."""
+    code = """
+import os, resource, signal, sys
+from core.errors import StoreError
+from core.store.database import Database
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+db = Database(sys.argv[1])
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, hard))
+stored = 0
+try:
+    for place in range(5000):
+        with db.write() as cursor:
+            for half in (0, 1):
+                cursor.execute("INSERT INTO study_row VALUES (?, ?, ?)",
+                               [str(half), place, '"' + os.urandom(500).hex() + '"'])
+        stored += 1
+except StoreError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+with db.write() as cursor:
+    cursor.execute("INSERT INTO study_row VALUES ('after', 0, '{}')")
+db.close()
+db = Database(sys.argv[1])
+print([stored == n for n in db.read("SELECT run, count(*) AS n FROM study_row GROUP BY run ORDER BY run")["n"]])
+"""
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    done = run_python(code, tmp_path / "atlas.duckdb")
+    sentence, counts = done.stdout.strip().splitlines()
+    assert "its disk is full" in sentence, done.stderr
+    assert counts == "[True, True, False]"
+
+
+def test_external_access_is_off_and_stays_off(db, tmp_path):
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    for sql in (
+        "SET enable_external_access = true",
+        f"FROM read_csv('{tmp_path}/secret.csv')",
+        f"COPY migration TO '{tmp_path}/out.csv'",
+        f"ATTACH '{tmp_path}/other.duckdb'",
+        "INSTALL httpfs",
+    ):
+        with pytest.raises(duckdb.Error):
+            db.cursor().execute(sql)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def fail_after_a_row(db):
+    with db.write() as cursor:
+        cursor.execute("INSERT INTO study_row VALUES ('r', 0, '{}')")
+        raise ZeroDivisionError
+
+
+def fail_after_a_nested_row(db):
+    with db.write():
+        with db.write() as cursor:
+            cursor.execute("INSERT INTO study_row VALUES ('r', 0, '{}')")
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("write", [fail_after_a_row, fail_after_a_nested_row])
+def test_a_write_that_fails_is_taken_back_whole(db, write):
+    with pytest.raises(ZeroDivisionError):
+        write(db)
+    assert db.read("SELECT * FROM study_row").empty
+    with db.write() as cursor:
+        cursor.execute("INSERT INTO study_row VALUES ('r', 0, '{}')")
+    assert len(db.read("SELECT * FROM study_row")) == 1
+
+
+def test_threads_write_and_read_with_cursors_of_their_own(db):
+    errors: list[Exception] = []
+
+    def work(name: str) -> None:
+        try:
+            for place in range(60):
+                with db.write() as cursor:
+                    cursor.execute("INSERT INTO study_row VALUES (?, ?, '{}')", [name, place])
+                mine = db.read("SELECT count(*) AS n FROM study_row WHERE run = ?", [name])["n"].item()
+                assert mine == place + 1
+        except Exception as error:  # collected, so that the test names it
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert db.read("SELECT count(*) AS n FROM study_row")["n"].item() == 240
+
+
+def test_two_objects_on_one_file_share_its_lock(db):
+    again = Database(db.path)
+    with db.write() as cursor:
+        cursor.execute("INSERT INTO study_row VALUES ('r', 0, '{}')")
+    assert len(again.read("SELECT * FROM study_row")) == 1
+    assert again._lock is db._lock

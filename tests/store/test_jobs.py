@@ -1,0 +1,96 @@
+"""Jobs in the store: what was queued, what became of it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import JobError
+from core.store import jobs
+from core.store.database import Database
+
+UNITS = [{"key": f"unit-{place}", "size": 10 * (place + 1), "arguments": {"layer": place}} for place in range(4)]
+
+
+@pytest.fixture
+def job(db):
+    return jobs.add_job(db, "heads", "Heads of SST-2", {"task": "sst2"}, UNITS)
+
+
+def test_a_queued_job_lists_its_units_in_order(db, job):
+    assert jobs.open_units(db, job) == [{**unit, "position": place, "attempts": 0} for place, unit in enumerate(UNITS)]
+    known = jobs.one_job(db, job)
+    assert (known["state"], known["options"], known["study"]) == ("queued", {"task": "sst2"}, "heads")
+
+
+def test_a_stored_unit_is_not_open_again_and_rows_keep_the_units_order(db, job):
+    jobs.store_outcome(db, job, 2, rows=[{"a": 2}, {"a": 2.5}], seconds=1.0)
+    jobs.store_outcome(db, job, 0, rows=[{"a": 0}])
+    jobs.store_outcome(db, job, 2, rows=[{"a": "twice"}])
+    assert [unit["position"] for unit in jobs.open_units(db, job)] == [1, 3]
+    assert jobs.job_rows(db, job) == [{"a": 0}, {"a": 2}, {"a": 2.5}]
+
+
+def test_a_failed_unit_waits_until_it_is_asked_again(db, job):
+    jobs.store_outcome(db, job, 1, error="ValueError: too short")
+    assert [unit["position"] for unit in jobs.open_units(db, job)] == [0, 2, 3]
+    outcome = jobs.unit_outcomes(db, job).iloc[1]
+    assert (outcome["state"], outcome["error"], outcome["attempts"]) == ("failed", "ValueError: too short", 1)
+    assert jobs.ask_again(db, job) == 1
+    assert jobs.open_units(db, job)[1]["attempts"] == 1
+    jobs.store_outcome(db, job, 1, rows=[{"a": 1}])
+    outcome = jobs.unit_outcomes(db, job).iloc[1]
+    assert (outcome["state"], outcome["attempts"]) == ("done", 2)
+    assert outcome["error"] is None or outcome["error"] != outcome["error"]
+    assert jobs.ask_again(db, job) == 0
+
+
+def test_progress_counts_units_and_tokens(db, job):
+    jobs.store_outcome(db, job, 1, rows=[], seconds=2.0)
+    jobs.store_outcome(db, job, 3, error="x", seconds=1.0)
+    assert jobs.progress(db, job) == {"units": 4, "done": 1, "failed": 1, "size": 100, "size_done": 20, "seconds": 3.0}
+
+
+def test_unfinished_jobs_are_interrupted_by_a_new_start(db, job):
+    finished = jobs.add_job(db, "heads", "b", {}, UNITS)
+    jobs.set_state(db, job, "running")
+    jobs.set_state(db, finished, "done", run="r1")
+    assert jobs.interrupt_running(db) == 1
+    listed = jobs.jobs(db)
+    assert listed[["job", "state", "units"]].values.tolist() == [[finished, "done", 4], [job, "interrupted", 4]]
+    assert jobs.one_job(db, finished)["run"] == "r1"
+
+
+def test_a_deleted_job_is_gone_with_its_units(db, job):
+    jobs.store_outcome(db, job, 1, rows=[{"a": 1}])
+    jobs.delete_job(db, job)
+    assert jobs.jobs(db).empty
+    assert jobs.job_rows(db, job) == []
+    with pytest.raises(JobError, match="Jobs page"):
+        jobs.one_job(db, job)
+
+
+steps = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["done", "failed", "again"])), max_size=12)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    database = Database(tmp_path_factory.mktemp("jobs") / "atlas.duckdb")
+    yield database
+    database.close()
+
+
+@settings(max_examples=15, deadline=None)  # each example writes to a real file
+@given(steps)
+def test_states_follow_a_plain_model(shared, steps):
+    job, model = jobs.add_job(shared, "s", "t", {}, UNITS), dict.fromkeys(range(4))
+    for position, event in steps:
+        if event == "again":
+            jobs.ask_again(shared, job)
+            model = {place: None if state == "failed" else state for place, state in model.items()}
+        else:
+            jobs.store_outcome(shared, job, position, error="bad" if event == "failed" else None)
+            model[position] = model[position] if model[position] == "done" else event
+    assert [unit["position"] for unit in jobs.open_units(shared, job)] == [p for p, state in model.items() if not state]
+    counted = jobs.progress(shared, job)
+    assert counted["done"] == sum(state == "done" for state in model.values())
+    assert counted["failed"] == sum(state == "failed" for state in model.values())

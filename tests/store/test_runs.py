@@ -1,0 +1,127 @@
+"""Runs come back as they were given, with where they came from."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.config import code_version
+from core.errors import StoreError
+from core.store import runs
+from core.store.rows import from_json, plain, to_json
+from core.store.runs import Provenance
+
+FROM = Provenance(
+    checkpoint="atlas-encoder",
+    weights_hash="ab12",
+    task="sst2",
+    split="dev",
+    row_ids=(3, 1, 2),
+    seed=5,
+    dtype="float32",
+    operator="disable",
+    device="cpu",
+)
+SCORES = [
+    {"statistic": "to_next", "layer": 0, "head": 1, "value": 0.25, "low": 0.2, "high": 0.3, "n": 12},
+    {"statistic": "to_next", "layer": 0, "head": 2, "value": float("nan"), "n": 0},
+    {
+        "statistic": "relation",
+        "feature": "nsubj",
+        "layer": 1,
+        "head": 0,
+        "value": 0.5,
+        "baseline": 0.1,
+        "p": 0.01,
+        "q": 0.04,
+        "n": 9,
+    },
+]
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), values, max_size=5))
+def test_rows_come_back_bit_for_bit(row):
+    assert from_json(to_json(row)) == row
+
+
+def test_numpy_and_undefined_numbers():
+    row = {"a": np.float32(0.5), "b": np.int64(3), "c": np.array([[1, 2]]), "d": math.nan, "e": -math.inf, "f": {2, 1}}
+    assert plain(row) == {"a": 0.5, "b": 3, "c": [[1, 2]], "d": None, "e": None, "f": [1, 2]}
+
+
+def test_a_run_keeps_its_provenance_options_and_rows(db):
+    run = runs.record_run(db, "heads", {"task": "sst2", "limit": 3}, FROM, title="Heads of SST-2")
+    rows = [{"token": "naïve \x00 'quoted'; DROP TABLE run", "value": 0.1 + 0.2}, {"token": "b", "extra": [1]}]
+    runs.store_rows(db, run, rows)
+    runs.store_rows(db, run, [{"token": "c"}])
+    assert runs.run_rows(db, run) == [*rows, {"token": "c"}]
+    assert runs.study_rows(db, run)["token"].tolist()[1:] == ["b", "c"]
+    known = runs.one_run(db, run)
+    assert known["options"] == {"task": "sst2", "limit": 3}
+    assert known["row_ids"] == [3, 1, 2]
+    assert known["code_version"] == code_version()
+    assert {name: known[name] for name in ("checkpoint", "weights_hash", "seed", "operator", "device")} == {
+        "checkpoint": "atlas-encoder",
+        "weights_hash": "ab12",
+        "seed": 5,
+        "operator": "disable",
+        "device": "cpu",
+    }
+
+
+def test_runs_are_listed_newest_first_and_found_by_what_they_are_about(db):
+    first = runs.record_run(db, "heads", {}, FROM)
+    second = runs.record_run(db, "heads", {}, FROM.with_changes({"task": "mrpc", "nonsense": 1}))
+    third = runs.record_run(db, "relations", {}, FROM)
+    runs.store_rows(db, second, [{"a": 1}, {"a": 2}])
+    listed = runs.runs(db)
+    assert listed["run"].tolist() == [third, second, first]
+    assert listed["rows"].tolist() == [0, 2, 0]
+    assert runs.runs(db, "heads")["run"].tolist() == [second, first]
+    assert runs.latest_run(db, "heads", task="sst2") == first
+    assert runs.latest_run(db, "heads", task="qqp") is None
+
+
+def test_head_scores_can_be_asked_across_runs(db):
+    run = runs.record_run(db, "heads", {}, FROM)
+    runs.store_rows(db, run, [*SCORES, {"note": "no score"}])
+    found = runs.head_scores(db, statistic="to_next", task="sst2")
+    assert found[["layer", "head"]].values.tolist() == [[0, 1], [0, 2]]
+    assert found["value"].tolist()[0] == 0.25
+    assert math.isnan(found["value"].tolist()[1])
+    relation = runs.head_scores(db, feature="nsubj")
+    assert relation[["run", "checkpoint", "q", "n"]].values.tolist() == [[run, "atlas-encoder", 0.04, 9]]
+    assert runs.head_scores(db, task="mrpc").empty
+    assert runs.head_scores(db, statistic="' OR 1=1 --").empty
+
+
+def test_deleting_runs_takes_their_rows_along_and_no_others(db):
+    kept, gone = (runs.record_run(db, "heads", {}, FROM) for _ in range(2))
+    for run in (kept, gone):
+        runs.store_rows(db, run, SCORES)
+    runs.delete_runs(db, [gone])
+    assert runs.runs(db)["run"].tolist() == [kept]
+    assert set(runs.head_scores(db)["run"]) == {kept}
+    assert runs.run_rows(db, gone) == []
+
+
+def test_an_unknown_run_is_one_sentence(db):
+    with pytest.raises(StoreError, match=r"'nope' is not; see the list of runs\."):
+        runs.one_run(db, "nope")
+
+
+def test_provenance_fits_in_json():
+    assert json.loads(json.dumps(FROM.as_row()))["row_ids"] == [3, 1, 2]
