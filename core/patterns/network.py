@@ -5,6 +5,8 @@
 normalisation on 1024 x 1024 maps; 78,004 parameters for four classes at that size.
 """
 
+import itertools
+
 import torch
 from jaxtyping import Float
 from torch import nn
@@ -62,7 +64,7 @@ class ReplicationNetwork(nn.Module):
         super().__init__()
         parts: list[nn.Module] = []
         side = size
-        for before, after in zip(REPLICATION_CHANNELS, REPLICATION_CHANNELS[1:], strict=False):
+        for before, after in itertools.pairwise(REPLICATION_CHANNELS):
             strided = (side - 3) // 2 + 1
             keeps = strided < REPLICATION_SMALLEST_SIDE
             parts += [

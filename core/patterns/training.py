@@ -70,7 +70,7 @@ class Epoch:
     f1: float
 
 
-class Cancelled(Exception):
+class CancelledError(Exception):
     """The fit was told to stop; its state, if a file was given, can be taken up again."""
 
 
@@ -152,7 +152,7 @@ def fit(
     """Fit one classifier to maps [query, key] and their class names.
 
     state: a file that holds the fit after every epoch; a later call with the same arguments goes on from it and
-    ends with the same weights. Raises Cancelled when `on_epoch` returns False.
+    ends with the same weights. Raises CancelledError when `on_epoch` returns False.
     """
     numbers = torch.tensor([list(classes).index(one) for one in labels])
     size = recipe.size or training_size([len(one) for one in maps])
@@ -192,7 +192,7 @@ def _train(
         if state:
             _keep(network, optimizer, state, epoch + 1)
         if on_epoch and on_epoch(done) is False:
-            raise Cancelled(f"stopped after epoch {epoch + 1} of {recipe.epochs}")
+            raise CancelledError(f"stopped after epoch {epoch + 1} of {recipe.epochs}")
     return network.eval()
 
 

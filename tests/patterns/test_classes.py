@@ -40,7 +40,8 @@ def test_events_rename_merge_and_add_without_touching_the_shipped_set():
     assert after.names == ("vertical", "diagonal", "block", "heterogeneous", "corner")
     assert after.named("block").title == "Squares"
     assert after.resolved("vertical+diagonal") == "vertical"
-    assert len(BERT) == 5 and BERT.named("block").title == "Block"
+    assert len(BERT) == 5
+    assert BERT.named("block").title == "Block"
 
 
 def test_a_class_nobody_made_is_named_with_those_that_exist():

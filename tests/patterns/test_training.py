@@ -6,7 +6,7 @@ from core.errors import InputError
 from core.patterns import training
 from core.patterns.classes import BERT, GPT2
 from core.patterns.suggestions import probabilities, suggestions
-from core.patterns.training import Cancelled, Classifier, Recipe, fit
+from core.patterns.training import CancelledError, Classifier, Recipe, fit
 from tests.patterns.drawn import drawn
 
 QUICK = Recipe(epochs=2, batch=16)
@@ -48,7 +48,7 @@ def test_a_cancelled_fit_goes_on_and_ends_with_the_same_weights(kind, small, tmp
     maps, labels, _ = small
     recipe = Recipe(kind=kind, epochs=4, batch=16)
     state = tmp_path / "fit.safetensors"
-    with pytest.raises(Cancelled):
+    with pytest.raises(CancelledError):
         fit(maps, labels, BERT.names, recipe, state=state, on_epoch=lambda epoch: epoch.number < 2)
     seen = []
     resumed = fit(
@@ -137,6 +137,7 @@ def test_unknown_kinds_and_lengths_are_refused():
         Recipe(kind="forest")
     with pytest.raises(InputError, match="1 epoch"):
         Recipe(epochs=0)
+    maps, labels, _ = drawn(each=3)
+    classifier = fit(maps, labels, BERT.names, Recipe(kind="baseline"))
     with pytest.raises(InputError, match="bfloat16"):
-        maps, labels, _ = drawn(each=3)
-        probabilities(fit(maps, labels, BERT.names, Recipe(kind="baseline")), maps, dtype="int8")
+        probabilities(classifier, maps, dtype="int8")

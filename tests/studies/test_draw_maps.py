@@ -1,0 +1,76 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import config
+from core.attention import Head
+from core.errors import InputError
+from core.studies import draw_maps
+from core.studies.draw_maps import DEFAULTS, largest, plan
+
+HEADS = [Head(layer, head) for layer in range(3) for head in range(4)]
+TEXTS = [
+    f"The {word} dog sleeps near the old house and dreams of a {word} cat."
+    for word in ("big", "red", "old", "sad", "shy", "fat", "wet", "dry")
+]
+
+needs_encoder = pytest.mark.skipif(
+    not (config.BUNDLED_MODELS / config.ENCODER / "config.json").is_file(),
+    reason="the bundled encoder is not in this checkout",
+)
+
+
+@given(st.integers(1, 40), st.integers(1, 200), st.integers(1, 14), st.integers(0, 99))
+def test_few_maps_an_input_every_head_as_often_and_nothing_twice(inputs, count, per_input, seed):
+    taken = plan(range(inputs), HEADS, count=count, per_input=per_input, seed=seed)
+    assert len(taken) == min(count, inputs * min(per_input, len(HEADS)))
+    assert len(set(taken)) == len(taken)
+    assert max(Counter(one for one, _ in taken).values()) <= per_input
+    often = Counter(head for _, head in taken)
+    assert max(often.values()) - min(often[head] for head in HEADS) <= 1
+
+
+def test_the_seed_decides():
+    one, two, other = (plan(range(30), HEADS, count=40, per_input=4, seed=seed) for seed in (1, 1, 2))
+    assert one == two != other
+
+
+def test_the_largest_weight_of_a_causal_map_leaves_out_the_first_query():
+    weights = np.array([[1, 0], [0.4, 0.6]])
+    assert largest(weights, causal=True) == 0.6
+    assert largest(weights, causal=False) == 1
+
+
+@needs_encoder
+def test_drawn_maps_say_where_they_are_from_and_keep_their_weights():
+    options = DEFAULTS | {"texts": TEXTS, "count": 20, "per_input": 4}
+    (unit,) = draw_maps.units(options)
+    rows = draw_maps.run(options, unit)
+    assert len(rows) == 20
+    assert len({row["map_id"] for row in rows}) == 20
+    assert {row["task"] for row in rows} == {"text"}
+    import base64
+
+    from core.patterns.raster import from_float16
+
+    for row in rows:
+        weights = from_float16(base64.b64decode(row["weights"]), row["length"])
+        np.testing.assert_allclose(weights.sum(-1), 1, atol=2e-3)  # float16
+        assert row["maximum"] == pytest.approx(weights.max(), abs=1e-3)
+        assert len(row["tokens"]) == row["length"]
+
+
+@needs_encoder
+def test_inputs_that_are_all_too_long_are_refused():
+    options = DEFAULTS | {"texts": TEXTS, "longest": 4}
+    (unit,) = draw_maps.units(options)
+    with pytest.raises(InputError, match="at most 4 pieces"):
+        draw_maps.run(options, unit)
+
+
+def test_nothing_to_draw_is_refused():
+    with pytest.raises(InputError, match="At least one map"):
+        draw_maps.units(DEFAULTS | {"texts": TEXTS, "count": 0})
