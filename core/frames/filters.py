@@ -1,0 +1,109 @@
+"""Which annotated sentences take part: the paper's selection, each rule a named parameter.
+
+Kovaleva et al. 2019 section 4.2 and their notebook: short sentences, short elements, some distance, core elements.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from core.errors import InputError
+from core.frames.records import CORE_RULES, AnnotatedSentence, CoreRule, links_of
+from core.frames.words import Span, covered, distance, word_spans
+
+DistanceRule = str  # "strings" or "places"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The paper's selection; None switches a rule off.
+
+    longest_sentence: at most 12 tokens of nltk.word_tokenize (section 4.2). longest_element: a sentence is dropped
+    when any overt element, core or not, has a span of more than 3 tokens (notebook). nearest: at least 3 tokens
+    between target and element; the prose says "2 apart", the notebook drops what lies within 2. distance: how the
+    notebook measures it, "strings": no token within 2 of the first token spelled like the target is spelled like a
+    token of an element; or "places": by position. one_span: the target must be one span (notebook). one_word: the
+    target must be one token (notebook). core: "core_sets", elements in one of the frame's FEcoreSets (notebook), or
+    "core_type", FrameNet's coreType, or "any"; a sentence without such an element is dropped.
+    """
+
+    longest_sentence: int | None = 12
+    longest_element: int | None = 3
+    nearest: int | None = 3
+    distance: DistanceRule = "strings"
+    one_span: bool = True
+    one_word: bool = True
+    core: CoreRule = "core_sets"
+
+    def __post_init__(self) -> None:
+        if self.core not in CORE_RULES:
+            raise InputError(f"Core elements are chosen by {', '.join(CORE_RULES)}; seen {self.core!r}: choose one.")
+        if self.distance not in ("strings", "places"):
+            raise InputError(f'Distance is measured by "strings" or "places"; seen {self.distance!r}: choose one.')
+        for name in ("longest_sentence", "longest_element", "nearest"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1, or None to switch the rule off; seen {value}.")
+
+
+NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, core="any")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Sentences that passed, and how many each rule dropped (a sentence counts for the first rule it fails)."""
+
+    kept: tuple[AnnotatedSentence, ...]
+    dropped: dict[str, int]
+
+
+def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) -> Selection:
+    """Apply a filter (the paper's without one)."""
+    kept, dropped = [], Counter[str]()
+    for sentence in sentences:
+        reason = why_dropped(sentence, rules or Filter())
+        if reason is None:
+            kept.append(sentence)
+        else:
+            dropped[reason] += 1
+    return Selection(tuple(kept), dict(dropped))
+
+
+def why_dropped(sentence: AnnotatedSentence, rules: Filter) -> str | None:
+    """The first rule a sentence fails, in the notebook's order, or None."""
+    if not links_of(sentence, core=rules.core):
+        return f"no core element ({rules.core})"
+    if rules.one_span and len(sentence.target) != 1:
+        return "target in several spans"
+    if rules == NO_FILTER or not _needs_words(rules):
+        return None
+    tokens = word_spans(sentence.text)
+    if rules.longest_sentence is not None and len(tokens) > rules.longest_sentence:
+        return f"more than {rules.longest_sentence} tokens"
+    if rules.longest_element is not None and _longest_element(sentence, tokens) > rules.longest_element:
+        return f"an element of more than {rules.longest_element} tokens"
+    if rules.one_word and len(covered(sentence.target, tokens)) != 1:
+        return "target is not one token"
+    if rules.nearest is not None and _too_near(sentence, tokens, rules):
+        return f"an element nearer than {rules.nearest} tokens"
+    return None
+
+
+def _needs_words(rules: Filter) -> bool:
+    return rules.one_word or any(x is not None for x in (rules.longest_sentence, rules.longest_element, rules.nearest))
+
+
+def _longest_element(sentence: AnnotatedSentence, tokens: list[Span]) -> int:
+    lengths = (len(covered((span,), tokens)) for element in sentence.elements for span in element.spans)
+    return max(lengths, default=0)
+
+
+def _too_near(sentence: AnnotatedSentence, tokens: list[Span], rules: Filter) -> bool:
+    nearest = rules.nearest or 1
+    if rules.distance == "places":
+        return any(distance(one.spans, sentence.target, tokens) < nearest for one in sentence.elements)
+    spelled = [sentence.text[start:end] for start, end in tokens]
+    inside = {spelled[k] for one in sentence.elements for k in covered(one.spans, tokens)}
+    target = [spelled[k] for k in covered(sentence.target, tokens)]
+    middle = spelled.index(target[0]) if target else 0
+    return not inside.isdisjoint(spelled[max(0, middle - nearest + 1) : middle + nearest])

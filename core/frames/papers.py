@@ -1,0 +1,92 @@
+"""The sentence lists of the two papers: Kovaleva et al.'s 473, and the 23 of the GPT-2 replication.
+
+Both hold strings, not places. A string that occurs once has one place; of one that occurs several times the first is
+taken, as the notebooks do, and the reading's notes list it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.frames.records import AnnotatedSentence, Element, Link, Reading, Skipped
+from core.frames.words import Span, places, spaced_places
+
+
+def read_kovaleva(file: str | Path) -> Reading:
+    """The 473 sentences: [{"sentence", "target", "fes": [...]}], tokens separated by spaces.
+
+    Frames and element names are not in the file; all elements are in a FEcoreSet, as the notebook selected them.
+    """
+    rows = _rows(file, {"sentence", "target", "fes"})
+    sentences, notes = [], []
+    for number, row in enumerate(rows, 1):
+        text, where = row["sentence"], f"sentence {number}"
+        target = _first(text, row["target"], where, "target", notes)
+        elements = tuple(
+            Element(f"element {k}", (_first(text, one, where, "element", notes),), in_core_set=True)
+            for k, one in enumerate(row["fes"], 1)
+        )
+        sentences.append(AnnotatedSentence(f"k{number}", text, (target,), elements=elements, source=Path(file).name))
+    return Reading(tuple(sentences), notes=tuple(notes))
+
+
+def read_replication(file: str | Path) -> Reading:
+    """The replication's 23: [{"id", "sentence", "frame", "target", "links": [{"earlier", "later"}]}].
+
+    Its links are kept as they were measured: the earlier span is the key, so it stands as `element`, and the later
+    span as `target`.
+    """
+    sentences, notes = [], []
+    for row in _rows(file, {"id", "sentence", "links"}):
+        text, where = row["sentence"], row["id"]
+        links = tuple(
+            Link(
+                one["earlier"], (_near(text, one["earlier"], where, notes),), (_near(text, one["later"], where, notes),)
+            )
+            for one in row["links"]
+        )
+        found = places(text.lower(), (row.get("target") or "").lower())
+        target = (found[0],) if found else links[0].target
+        sentences.append(
+            AnnotatedSentence(row["id"], text, target, row.get("frame"), source=Path(file).name, links=links)
+        )
+    return Reading(tuple(sentences), notes=tuple(notes))
+
+
+def _rows(file: str | Path, needed: set[str]) -> list[dict[str, Any]]:
+    try:
+        rows = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} must be a JSON list of sentences that can be read; {error}: check it.") from error
+    for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
+        if not isinstance(row, dict) or not needed <= row.keys():
+            raise InputError(
+                f"{file} must be a JSON list of objects with {', '.join(sorted(needed))}; row {number} is "
+                "not one: correct the row."
+            )
+    return rows if isinstance(rows, list) else [rows]
+
+
+def _first(text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
+    found = spaced_places(text, phrase)
+    return _chosen(found, text, phrase, where, role, notes)
+
+
+def _near(text: str, phrase: str, where: str, notes: list[Skipped]) -> Span:
+    """Word boundaries are not asked for: the replication marks "Same" in "Sameer" words by their first piece."""
+    found = places(text, phrase) or _starts(text, phrase)
+    return _chosen(found, text, phrase, where, "span", notes)
+
+
+def _starts(text: str, phrase: str) -> list[Span]:
+    at = text.find(phrase)
+    return [(at, at + len(phrase))] if at >= 0 else []
+
+
+def _chosen(found: list[Span], text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
+    if not found:
+        raise InputError(f'The {role} of {where} must be in its sentence; "{phrase}" is not in "{text}": correct it.')
+    if len(found) > 1:
+        notes.append(Skipped(where, f'the {role} "{phrase}" occurs {len(found)} times in "{text}"; the first is taken'))
+    return found[0]

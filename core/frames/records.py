@@ -1,0 +1,147 @@
+"""A sentence annotated with one frame: its target, its frame elements, and the links between them.
+
+Spans are characters [start, end) of the text. Nothing here knows about word pieces: `Encoding.pieces` maps a span
+to the pieces of a checkpoint.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from core.errors import InputError
+
+Span = tuple[int, int]
+Spans = tuple[Span, ...]
+CoreRule = str  # one of CORE_RULES; options arrive as text from pages and the terminal
+CORE_RULES: tuple[CoreRule, ...] = ("core_sets", "core_type", "any")
+
+
+@dataclass(frozen=True)
+class Element:
+    """A frame element that the sentence expresses.
+
+    spans: several where it is discontinuous. coreness: FrameNet's coreType ("Core", "Core-Unexpressed",
+    "Peripheral", "Extra-Thematic"), None where the source does not say. in_core_set: whether the frame lists it in
+    one of its FEcoreSets, None where the source does not say.
+    """
+
+    name: str
+    spans: Spans
+    coreness: str | None = None
+    in_core_set: bool | None = None
+
+    def is_core(self, rule: CoreRule) -> bool:
+        """Whether a rule counts it as core: "core_sets" (the paper's code), "core_type", or "any".
+
+        An element whose source is silent about the rule counts: it was selected before it reached us.
+        """
+        if rule == "core_sets":
+            return self.in_core_set is not False
+        return rule == "any" or self.coreness is None or self.coreness.startswith("Core")
+
+
+@dataclass(frozen=True)
+class Link:
+    """Two places of a sentence whose attention is measured. name: of the element; element, target: their spans."""
+
+    name: str
+    element: Spans
+    target: Spans
+
+
+@dataclass(frozen=True)
+class AnnotatedSentence:
+    """A text with one target and the elements of the frame it evokes.
+
+    id: unique in its source. target: spans of the frame-evoking words. frame, lexical_unit: FrameNet's names, or
+    None where unknown. source: file or release it came from. links: given explicitly by sources that measured
+    other pairs than target and element (the GPT-2 replication); None otherwise.
+    """
+
+    id: str
+    text: str
+    target: Spans
+    frame: str | None = None
+    lexical_unit: str | None = None
+    elements: tuple[Element, ...] = ()
+    source: str = ""
+    links: tuple[Link, ...] | None = None
+
+    @property
+    def target_text(self) -> str:
+        return words(self.text, self.target)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something a reader left out. where: row, document or lexical unit; why: one sentence."""
+
+    where: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reader found. notes: choices it had to make, such as the place of a string that occurs twice."""
+
+    sentences: tuple[AnnotatedSentence, ...]
+    skipped: tuple[Skipped, ...] = ()
+    notes: tuple[Skipped, ...] = ()
+
+
+def words(text: str, spans: Iterable[Span]) -> str:
+    """The texts of some spans, joined by " … "."""
+    return " … ".join(text[start:end] for start, end in spans)
+
+
+def overlap(one: Iterable[Span], other: Iterable[Span]) -> bool:
+    """Whether any two spans share a character."""
+    others = tuple(other)
+    return any(a[0] < b[1] and b[0] < a[1] for a in one for b in others)
+
+
+def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
+    """The links to measure: the sentence's own, else its target with each core element that does not overlap it."""
+    if sentence.links is not None:
+        return sentence.links
+    return tuple(
+        Link(element.name, element.spans, sentence.target)
+        for element in sentence.elements
+        if element.is_core(core) and not overlap(element.spans, sentence.target)
+    )
+
+
+def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
+    """The sentence itself when every span lies inside the text, is not empty, and no element covers the target.
+
+    Raises InputError with the words that are wrong.
+    """
+    if not sentence.text.strip():
+        raise InputError("An annotated sentence must have a text; this one is empty: fill in its text.")
+    if not sentence.target:
+        raise InputError("An annotated sentence must mark one target; this one marks none: give target spans.")
+    for name, spans in (("target", sentence.target), *((one.name, one.spans) for one in sentence.elements)):
+        _check_spans(name, spans, len(sentence.text))
+    for one in sentence.elements:
+        if overlap(one.spans, sentence.target):
+            raise InputError(
+                f'The target and an element must not share characters; "{one.name}" '
+                f'("{words(sentence.text, one.spans)}") overlaps the target "{sentence.target_text}": mark one of '
+                "them again."
+            )
+    return sentence
+
+
+def _check_spans(name: str, spans: Spans, length: int) -> None:
+    if not spans:
+        raise InputError(f'Every element must have a span; "{name}" has none: mark its words or leave it out.')
+    for start, end in spans:
+        if not 0 <= start < end <= length:
+            raise InputError(
+                f'A span must lie inside its text of {length} characters and not be empty; "{name}" has '
+                f"[{start}, {end}): mark it again."
+            )
+    for left, right in zip(sorted(spans), sorted(spans)[1:], strict=False):
+        if right[0] < left[1]:
+            raise InputError(
+                f'Spans of one element must not overlap; "{name}" has {list(left)} and {list(right)}: join them.'
+            )

@@ -1,0 +1,218 @@
+"""A FrameNet release folder, read through NLTK: frames, lexical units, exemplar sentences, full texts.
+
+NLTK's reader refuses entities and bounds the XML it builds, and refuses files that other accounts may write. What it
+rejects is skipped and named; what the user can mend is said in a sentence.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from core.errors import InputError
+from core.frames.records import AnnotatedSentence, Element, Reading, Skipped, Spans
+
+_INDEX_FILES = ("frameIndex.xml", "luIndex.xml", "fulltextIndex.xml", "frRelation.xml", "semTypes.xml")
+_REFUSED = (PermissionError, UnboundLocalError)  # NLTK raises the second while it reports the first
+
+
+class LexicalUnit(NamedTuple):
+    """An entry of the index: FrameNet's number, its name ("agitated.a"), the frame it evokes."""
+
+    number: int
+    name: str
+    frame: str
+
+
+class Document(NamedTuple):
+    """A full text: FrameNet's number and its file name."""
+
+    number: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame: coreness of each element by name, and its FEcoreSets."""
+
+    name: str
+    elements: dict[str, str]
+    core_sets: tuple[tuple[str, ...], ...] = ()
+
+    @cached_property
+    def in_core_sets(self) -> frozenset[str]:
+        return frozenset(name for one in self.core_sets for name in one)
+
+
+class Release:
+    """An opened release. Look-ups read single files; `sentences` walks over everything."""
+
+    def __init__(self, folder: Path, reader: Any) -> None:
+        self.folder, self._reader = folder, reader
+        self._frames: dict[str, Frame] = {}
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @cached_property
+    def lexical_units(self) -> tuple[LexicalUnit, ...]:
+        """The whole index, in its order."""
+        entries = self._reader._lu_idx.values()
+        return tuple(LexicalUnit(one["ID"], one["name"], one["frameName"]) for one in entries if "frameName" in one)
+
+    @cached_property
+    def documents(self) -> tuple[Document, ...]:
+        return tuple(Document(number, one.filename) for number, one in self._reader._fulltext_idx.items())
+
+    @cached_property
+    def frame_names(self) -> tuple[str, ...]:
+        return tuple(sorted(one["name"] for one in self._reader._frame_idx.values()))
+
+    def frame(self, name: str) -> Frame:
+        """One frame. Raises InputError when the release has none of that name."""
+        if name not in self._frames:
+            try:
+                found = self._reader.frame_by_name(name)
+            except Exception as error:
+                raise InputError(
+                    f'A frame must be in the release; {self.name} has no "{name}" ({error}): see its '
+                    "frameIndex.xml for the names."
+                ) from error
+            sets = tuple(tuple(one.name for one in core_set) for core_set in found.FEcoreSets)
+            self._frames[name] = Frame(name, {key: one.coreType for key, one in found.FE.items()}, sets)
+        return self._frames[name]
+
+    def exemplars(self, unit: LexicalUnit) -> Reading:
+        """The exemplar sentences of a lexical unit, one per annotation set with a target."""
+        where = f"{unit.name} (lu{unit.number}.xml)"
+        try:
+            sentences = self._reader.lu(unit.number).exemplars
+        except Exception as error:  # whatever NLTK's reader stumbles over belongs to this one file
+            return Reading((), (Skipped(where, _said(error)),))
+        found = [
+            self._annotated(sentence, aset, unit.name, unit.frame, where)
+            for sentence in sentences
+            for aset in sentence.annotationSet
+            if "Target" in aset and "FE" in aset
+        ]
+        self._forget(unit)
+        return _reading(found)
+
+    def full_text(self, document: Document) -> Reading:
+        """The annotated targets of a full text; a document that NLTK rejects is skipped and named."""
+        try:
+            sentences = self._reader.doc(document.number).sentence
+        except Exception as error:  # as above: "Unknown frame id" in two documents of release 1.5
+            return Reading((), (Skipped(document.name, _said(error)),))
+        found = [
+            self._annotated(sentence, aset, aset.get("luName"), aset.get("frameName"), document.name)
+            for sentence in sentences
+            for aset in sentence.annotationSet
+            if "Target" in aset and "FE" in aset
+        ]
+        return _reading(found)
+
+    def sentences(self) -> Iterator[Reading]:
+        """Everything, one reading a lexical unit or document; a release without lu/ gives its full texts."""
+        if (self.folder / "lu").is_dir():
+            yield from (self.exemplars(unit) for unit in self.lexical_units)
+        else:
+            yield Reading((), (Skipped("lu", f"{self.name} has no folder lu with exemplar sentences"),))
+        yield from (self.full_text(document) for document in self.documents)
+
+    def _annotated(self, sentence: Any, aset: Any, unit: str, frame: str, where: str) -> "AnnotatedSentence | Skipped":
+        try:
+            facts = self.frame(frame)
+        except InputError as error:
+            return Skipped(f"{where}, annotation set {aset.ID}", str(error))
+        text, spans = sentence.text, {}
+        for start, end, name in aset.FE[0]:  # the first layer of elements; the notebook reads no other
+            spans.setdefault(name, []).append((start, min(end, len(text))))
+        elements = tuple(
+            Element(name, tuple(one), facts.elements.get(name), name in facts.in_core_sets)
+            for name, one in spans.items()
+        )
+        target: Spans = tuple((start, min(end, len(text))) for start, end in aset.Target)
+        return AnnotatedSentence(f"{self.name}:{aset.ID}", text, target, frame, unit, elements, source=where)
+
+    def _forget(self, unit: LexicalUnit) -> None:
+        """NLTK keeps the sentences of every unit it read; a whole release would fill the memory."""
+        from nltk.corpus.reader.framenet import Future
+
+        entry = self._reader._lu_idx[unit.number]
+        entry["subCorpus"] = Future(lambda: self._reader._lu_file(entry).subCorpus)
+        entry["exemplars"] = Future(lambda: self._reader._lu_file(entry).exemplars)
+
+
+def open_release(folder: str | Path) -> Release:
+    """Open a FrameNet release folder (fndata-1.5, fndata-1.7).
+
+    Raises InputError when the folder is none, or when NLTK would refuse its files, saying what to do.
+    """
+    root = _root(Path(folder).expanduser())
+    _refuse_writable(root)
+    import nltk.data
+    from nltk.corpus.reader.framenet import FramenetCorpusReader
+
+    if str(root) not in nltk.data.path:  # NLTK reads only below these folders
+        nltk.data.path.append(str(root))
+    try:
+        reader = FramenetCorpusReader(str(root), [])
+        reader.buildindexes()
+    except _REFUSED as error:
+        raise InputError(_refusal(root, error)) from error
+    except Exception as error:
+        raise InputError(
+            f"{root} must be a FrameNet release that NLTK reads; {_said(error)}: unpack it again."
+        ) from error
+    return Release(root, reader)
+
+
+def _root(folder: Path) -> Path:
+    """The folder with the indexes: the one given, or the only one of that kind inside it."""
+    if not folder.is_dir():
+        raise InputError(f"A FrameNet release is a folder; {folder} is none: give the folder fndata-1.5 or fndata-1.7.")
+    inside = [one.parent for one in sorted(folder.glob("*/frameIndex.xml"))]
+    root = inside[0] if len(inside) == 1 and not (folder / "frameIndex.xml").is_file() else folder
+    missing = [name for name in _INDEX_FILES if not (root / name).is_file()]
+    if missing or not (root / "frame").is_dir():
+        raise InputError(
+            f"A FrameNet release folder must hold {', '.join(_INDEX_FILES)} and frame/; {folder} lacks "
+            f"{', '.join(missing) or 'frame/'}: give the folder that was unpacked from fndata-1.x."
+        )
+    return root.resolve()
+
+
+def _refuse_writable(root: Path) -> None:
+    """NLTK reads no file that another account could have written; find one before it raises something else."""
+    if os.name != "posix":
+        return
+    for path in (root, root / "frame", root / "lu", root / "fulltext", *(root / name for name in _INDEX_FILES)):
+        if path.exists():
+            seen = path.stat()
+            if seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or seen.st_uid not in (os.geteuid(), 0):
+                raise InputError(_refusal(root, PermissionError(f"{path.name} can be written by another account")))
+
+
+def _refusal(root: Path, error: BaseException) -> str:
+    cause = error.__context__ if isinstance(error, UnboundLocalError) and error.__context__ else error
+    return (
+        f"NLTK reads a FrameNet release only when no other account can write it; here {_said(cause)}: make it yours "
+        f"with chmod -R go-w {root} (and chown it if it belongs to someone else)."
+    )
+
+
+def _said(error: BaseException) -> str:
+    first = (str(error).strip().splitlines() or [""])[0]
+    return first.rstrip(".") or type(error).__name__
+
+
+def _reading(found: list[AnnotatedSentence | Skipped]) -> Reading:
+    return Reading(
+        tuple(one for one in found if isinstance(one, AnnotatedSentence)),
+        tuple(one for one in found if isinstance(one, Skipped)),
+    )

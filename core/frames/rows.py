@@ -1,0 +1,120 @@
+"""Our own form: one JSON object a line, spans as characters [start, end).
+
+{"id": "a1", "text": "...", "target": [[3, 9]], "frame": "Arriving", "lexical_unit": "arrive.v",
+ "elements": [{"name": "Theme", "spans": [[0, 2]], "coreness": "Core", "core_set": true}]}
+
+Only text and target are required. A span may be written as [start, end] where there is one.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+from core.frames.records import AnnotatedSentence, Element, Reading, Skipped, Spans, check
+
+
+def read_rows(file: str | Path) -> Reading:
+    """Read a JSONL file; malformed lines are skipped, numbered and explained.
+
+    Raises InputError when the file cannot be read or no line of it can be used.
+    """
+    try:
+        text = Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} must be a UTF-8 text file that can be read; {error}: check it.") from error
+    return parse_rows(text, source=Path(file).name)
+
+
+def parse_rows(text: str, *, source: str = "rows") -> Reading:
+    """Read JSONL that was pasted or uploaded; as `read_rows`."""
+    sentences, skipped, seen = [], [], set()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            sentence = _sentence(line, number, source)
+            if sentence.id in seen:
+                raise InputError(f'Every id must occur once; "{sentence.id}" occurs twice: rename one.')
+        except InputError as error:
+            skipped.append(Skipped(f"row {number}", str(error)))
+        else:
+            seen.add(sentence.id)
+            sentences.append(sentence)
+    if not sentences:
+        first = f"; {skipped[0].where}: {skipped[0].why}" if skipped else "; it is empty."
+        raise InputError(f"{source} must hold at least one annotated sentence as JSON lines{first}")
+    return Reading(tuple(sentences), tuple(skipped))
+
+
+def write_rows(sentences: Iterable[AnnotatedSentence]) -> str:
+    """The JSONL text that `parse_rows` reads back to the same sentences."""
+    return "".join(json.dumps(_row(one), ensure_ascii=False) + "\n" for one in sentences)
+
+
+# ---------------------------------------------------------------- one line
+
+
+def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"A row must be one JSON object; this one cannot be read ({error}): correct it.") from error
+    if not isinstance(row, dict) or not isinstance(row.get("text"), str):
+        raise InputError('A row must be a JSON object with a "text"; this one is not: add it.')
+    elements = row.get("elements", [])
+    if not isinstance(elements, list) or not all(isinstance(one, dict) for one in elements):
+        raise InputError('"elements" must be a list of objects with a name and spans; it is not: correct it.')
+    return check(
+        AnnotatedSentence(
+            id=str(row.get("id", number)),
+            text=row["text"],
+            target=_spans(row.get("target"), "target"),
+            frame=_name(row, "frame"),
+            lexical_unit=_name(row, "lexical_unit"),
+            source=source,
+            elements=tuple(_element(one) for one in elements),
+        )
+    )
+
+
+def _element(row: dict[str, Any]) -> Element:
+    name, core_set = row.get("name"), row.get("core_set")
+    if not isinstance(name, str) or not name:
+        raise InputError("Every element must have a name; one has none: name it after FrameNet's element.")
+    if not isinstance(core_set, bool | None):
+        raise InputError(f'"core_set" must be true, false or absent; {name} has {core_set!r}: correct it.')
+    return Element(name, _spans(row.get("spans"), name), _name(row, "coreness"), core_set)
+
+
+def _name(row: dict[str, Any], key: str) -> str | None:
+    value = row.get(key)
+    if value is not None and not isinstance(value, str):
+        raise InputError(f'"{key}" must be a text or absent; seen {value!r}: correct it.')
+    return value
+
+
+def _spans(value: Any, name: str) -> Spans:
+    """[[start, end], ...] or [start, end]."""
+    listed = [value] if isinstance(value, list) and len(value) == 2 and not isinstance(value[0], list) else value
+    good = isinstance(listed, list) and all(
+        isinstance(one, list) and len(one) == 2 and all(type(x) is int for x in one) for one in listed
+    )
+    if not good:
+        raise InputError(f'Spans are written [[start, end], ...] in characters; "{name}" has {value!r}: correct it.')
+    return tuple((one[0], one[1]) for one in listed)
+
+
+def _row(sentence: AnnotatedSentence) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": sentence.id, "text": sentence.text, "target": [list(one) for one in sentence.target]}
+    named = {"frame": sentence.frame, "lexical_unit": sentence.lexical_unit}
+    row |= {key: value for key, value in named.items() if value is not None}
+    row["elements"] = [_element_row(one) for one in sentence.elements]
+    return row
+
+
+def _element_row(element: Element) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": element.name, "spans": [list(one) for one in element.spans]}
+    known = {"coreness": element.coreness, "core_set": element.in_core_set}
+    return row | {key: value for key, value in known.items() if value is not None}

@@ -1,0 +1,84 @@
+"""Our own JSON lines: there and back, and what malformed lines are told."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import InputError
+from core.frames.records import AnnotatedSentence, Element
+from core.frames.rows import parse_rows, read_rows, write_rows
+
+GOOD = '{"text": "He ran home", "target": [[3, 6]], "elements": [{"name": "Self_mover", "spans": [0, 2]}]}'
+TEXT = "abcdefghij"
+cut = st.integers(1, 3).map(lambda k: ((0, k),))
+element = st.builds(
+    Element,
+    st.sampled_from(["Agent", "Théme"]),
+    cut,
+    st.sampled_from([None, "Core", "Peripheral"]),
+    st.sampled_from([None, True, False]),
+)
+sentence = st.builds(
+    AnnotatedSentence,
+    id=st.integers(0, 10**9).map(str),
+    text=st.just(TEXT),
+    target=st.just(((5, 7), (8, 9))),
+    frame=st.sampled_from([None, "Motion"]),
+    lexical_unit=st.sampled_from([None, "go.v"]),
+    elements=st.lists(element, max_size=3).map(tuple),
+    source=st.just("rows"),
+)
+
+
+@given(st.lists(sentence, min_size=1, max_size=4, unique_by=lambda one: one.id))
+def test_what_is_written_reads_back_the_same(sentences):
+    assert parse_rows(write_rows(sentences)).sentences == tuple(sentences)
+
+
+def test_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path):
+    (tmp_path / "a.jsonl").write_text("\ufeff" + GOOD + "\n\n" + GOOD.replace("home", "off") + "\n", encoding="utf-8")
+    found = read_rows(tmp_path / "a.jsonl")
+    assert [one.id for one in found.sentences] == ["1", "3"]
+    assert found.sentences[0].source == "a.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "cannot be read"),
+        ("[1]", 'a "text"'),
+        ('{"text": "He ran"}', "Spans are written"),
+        ('{"text": "He ran", "target": [[3, 9]]}', "inside its text of 6"),
+        ('{"text": "He ran", "target": [[3, 6.0]]}', "Spans are written"),
+        ('{"text": "He ran", "target": [[3, 6]], "elements": [{"spans": [0, 2]}]}', "must have a name"),
+        ('{"text": "He ran", "target": [[3, 6]], "elements": [{"name": "A", "spans": [2, 5]}]}', "overlaps the target"),
+        (
+            '{"text": "He ran", "target": [[3, 6]], "elements": [{"name": "A", "spans": [0, 2], "core_set": 1}]}',
+            "true, false",
+        ),
+        ('{"text": "He ran", "target": [[3, 6]], "elements": 3}', "must be a list"),
+        ('{"text": "He ran", "target": [[3, 6]], "frame": 3}', '"frame" must be a text'),
+    ],
+)
+def test_a_malformed_line_is_skipped_numbered_and_explained(line, said):
+    found = parse_rows(f"{GOOD}\n{line}\n")
+    assert len(found.sentences) == 1
+    assert found.skipped[0].where == "row 2"
+    assert said in found.skipped[0].why
+
+
+def test_the_same_id_twice_is_named():
+    line = '{"id": "a", ' + GOOD[1:]
+    assert '"a" occurs twice' in parse_rows(f"{line}\n{line}").skipped[0].why
+
+
+@pytest.mark.parametrize("text", ["", "{\n"])
+def test_no_usable_line_is_an_error(text):
+    with pytest.raises(InputError, match="at least one annotated sentence"):
+        parse_rows(text)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "x.jsonl").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_rows(tmp_path / "x.jsonl")
