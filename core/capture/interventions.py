@@ -6,7 +6,7 @@ one batch may hold the same input under many interventions.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import torch
 from jaxtyping import Bool, Float
@@ -49,7 +49,7 @@ def touches_of(
     found: dict[int, list[Touch]] = {}
     seen: set[Head] = set()
     for intervention in interventions:
-        _refuse(intervention.operator, causal=causal)
+        operator_of(intervention.operator, causal=causal)
         for layer in sorted({head.within(layers, heads).layer for head in intervention.heads}):
             row = torch.zeros(1, heads, dtype=torch.bool)
             row[0, [head.head for head in intervention.heads if head.layer == layer]] = True
@@ -60,14 +60,16 @@ def touches_of(
     return found
 
 
-def _refuse(operator: str, *, causal: bool) -> None:
-    if operator not in OPERATORS:
-        raise InterventionError(f"An operator is one of {', '.join(OPERATORS)}; {operator!r} is none of them.")
-    if operator == "next" and causal:
+def operator_of(name: str, *, causal: bool) -> Operator:
+    """An operator by name. Raises InterventionError for an unknown one, and for "next" on causal models."""
+    if name not in OPERATORS:
+        raise InterventionError(f"An operator is one of {', '.join(OPERATORS)}; {name!r} is none of them.")
+    if name == "next" and causal:
         raise InterventionError(
             'A causal model cannot look at the next token, so "next" is undefined for it: choose '
             '"previous", "current" or "first".'
         )
+    return cast(Operator, name)
 
 
 def visible_keys(

@@ -1,6 +1,7 @@
 """What must hold before a checkpoint is trusted: shape, rows, equality with eager, and that disabling bites."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -102,7 +103,7 @@ def _disabling(checkpoint: Checkpoint, encoding: Encoding) -> tuple[bool, str]:
 def _states(checkpoint: Checkpoint, encodings: list[Encoding], *interventions: Intervention) -> torch.Tensor:
     found: list[torch.Tensor] = [torch.empty(0)] * len(encodings)
 
-    def keep(inputs: list[int], output: object) -> None:
+    def keep(inputs: list[int], output: Any) -> None:
         for row, k in enumerate(inputs):
             found[k] = output[0][row].float().cpu()  # last hidden states, or logits with a head
 

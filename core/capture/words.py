@@ -32,17 +32,17 @@ def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) 
     sources = (encoding.text, encoding.pair or "")
     borders = [list(one) for one in spans] if spans else [spaced_words(source) for source in sources]
     groups: list[list[int]] = []
-    last: tuple[int | None, Span | None] = (None, None)  # the sentence and the characters of the open group
+    open_in: int | None = None  # the sentence of the open group, and the characters that its words reach
+    open_to = (0, 0)
     for position, own in enumerate(encoding.offsets):
         sentence = encoding.sentence[position]
         reach = None if own is None or sentence is None else _reach(borders[sentence], own)
-        joined = reach is not None and last[1] is not None and sentence == last[0] and reach[0] < last[1][1]
-        if joined:
+        if reach is not None and sentence == open_in and reach[0] < open_to[1]:
             groups[-1].append(position)
-            last = (sentence, (last[1][0], max(last[1][1], reach[1])))
+            open_to = (open_to[0], max(open_to[1], reach[1]))
         else:
             groups.append([position])
-            last = (sentence, reach)
+            open_in, open_to = (None, (0, 0)) if reach is None else (sentence, reach)
     return tuple(_word(encoding, group, sources) for group in groups)
 
 

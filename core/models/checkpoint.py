@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from core.errors import CheckpointError, InputError
-from core.models.encoding import Encoding
+from core.models.encoding import Encoding, Span
 from core.models.family import Family, family_of
 
 LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees it
@@ -23,7 +23,7 @@ class Checkpoint:
     """
 
     name: str
-    model: nn.Module
+    model: Any  # a PreTrainedModel; typed loosely because transformers' own classes are
     tokenizer: Any
     weights_hash: str = ""
     revision: str | None = None
@@ -158,7 +158,9 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
         if one is not None
     ]
     kept = _longest_first([len(part["input_ids"]) for part in parts], limit - len(parts))
-    ids, offsets, sentence = [start], [None], [None]
+    ids: list[int] = [start]
+    offsets: list[Span | None] = [None]
+    sentence: list[int | None] = [None]
     for number, (part, room) in enumerate(zip(parts, kept, strict=True)):
         if number:
             ids, offsets, sentence = [*ids, between], [*offsets, None], [*sentence, None]

@@ -1,0 +1,21 @@
+# make check: everything that must hold before a commit lands. make app: open the app.
+.PHONY: app check lint tests types screenshots
+
+app:
+	streamlit run app.py
+
+check: lint types tests
+
+lint:
+	ruff check .
+	ruff format --check .
+	lint-imports --no-cache
+
+types:
+	mypy
+
+tests:
+	python -m pytest
+
+screenshots:
+	python -m tests.screenshots --out build/screenshots
