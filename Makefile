@@ -15,7 +15,7 @@ types:
 	mypy
 
 tests:
-	python -m pytest
+	python -m pytest -n 2 --dist loadfile
 
 screenshots:
 	python -m tests.screenshots --out build/screenshots
