@@ -33,30 +33,43 @@ def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-def add_job(db: Database, study: str, title: str, options: Mapping[str, Any], units: Sequence[Row]) -> str:
-    """Queue a job of `units` (key, size, arguments), in this order; returns its id."""
+def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) -> str:
+    """Queue a job of `study`, not yet divided into units; returns its id."""
     job = uuid.uuid4().hex[:12]
     with db.write() as cursor:
         cursor.execute(
-            "INSERT INTO job (job, study, title, options, state, created) VALUES (?, ?, ?, ?, 'queued', ?)",
-            [job, study, title, to_json(dict(options)), _now()],
+            "INSERT INTO job (job, study, title, asked, options, state, created) VALUES (?, ?, ?, ?, ?, 'queued', ?)",
+            [job, study, title, to_json(dict(options)), to_json(dict(options)), _now()],
         )
-        rows = (
-            {**unit, "job": job, "position": place, "arguments": to_json(unit["arguments"])}
-            for place, unit in enumerate(units)
-        )
-        insert(cursor, "job_unit", _UNIT, rows)
     return job
 
 
+def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequence[Row]) -> None:
+    """Divide `job` into `units` (key, size, arguments), in this order, with its options completed by defaults."""
+    keys = [unit["key"] for unit in units]
+    if len(set(keys)) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise JobError(f"A study's units must have keys of their own, but {twice!r} is used twice; report this defect.")
+    rows = (
+        {**unit, "job": job, "position": place, "arguments": to_json(unit["arguments"])}
+        for place, unit in enumerate(units)
+    )
+    with db.write() as cursor:
+        cursor.execute("UPDATE job SET options = ? WHERE job = ?", [to_json(dict(options)), job])
+        insert(cursor, "job_unit", _UNIT, rows)
+
+
 def one_job(db: Database, job: str) -> Row:
-    """What is known of `job`: study, title, options, state, error, run, created, started, finished."""
+    """What is known of `job`: study, title, options, state, error, run, created, started, finished.
+
+    asked: the options as given; options: with the study's defaults, once it is divided into units.
+    """
     found = db.cursor().execute("SELECT * FROM job WHERE job = ?", [job])
     names, values = [column[0] for column in found.description], found.fetchall()
     if not values:
         raise JobError(f"A job must be one of those listed on the Jobs page, but {job!r} is not; pick one from there.")
     row = dict(zip(names, values[0], strict=True))
-    return row | {"options": from_json(row["options"])}
+    return row | {"options": from_json(row["options"]), "asked": from_json(row["asked"])}
 
 
 def set_state(db: Database, job: str, state: str, *, error: str | None = None, run: str | None = None) -> None:
@@ -187,3 +200,14 @@ def delete_job(db: Database, job: str) -> None:
     with db.write() as cursor:
         for table in ("job_row", "job_outcome", "job_unit", "job"):
             cursor.execute(f"DELETE FROM {table} WHERE job = ?", [job])  # noqa: S608 - our own table names
+
+
+def unfinished_like(db: Database, study: str, options: Mapping[str, Any]) -> str | None:
+    """The newest unfinished, failed or cancelled job of `study` that was asked for with the same options, or None."""
+    wanted = to_json(dict(options))
+    found = db.cursor().execute(
+        """SELECT job FROM job WHERE study = ? AND asked = ? AND state != 'done' ORDER BY ordinal DESC LIMIT 1""",
+        [study, wanted],
+    )
+    rows = found.fetchall()
+    return rows[0][0] if rows else None

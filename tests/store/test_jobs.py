@@ -13,13 +13,20 @@ UNITS = [{"key": f"unit-{place}", "size": 10 * (place + 1), "arguments": {"layer
 
 @pytest.fixture
 def job(db):
-    return jobs.add_job(db, "heads", "Heads of SST-2", {"task": "sst2"}, UNITS)
+    return divided(db, "Heads of SST-2")
+
+
+def divided(db, title):
+    job = jobs.add_job(db, "heads", title, {"task": "sst2"})
+    jobs.add_units(db, job, {"task": "sst2", "limit": None}, UNITS)
+    return job
 
 
 def test_a_queued_job_lists_its_units_in_order(db, job):
     assert jobs.open_units(db, job) == [{**unit, "position": place, "attempts": 0} for place, unit in enumerate(UNITS)]
     known = jobs.one_job(db, job)
-    assert (known["state"], known["options"], known["study"]) == ("queued", {"task": "sst2"}, "heads")
+    assert (known["state"], known["options"], known["study"]) == ("queued", {"task": "sst2", "limit": None}, "heads")
+    assert known["asked"] == {"task": "sst2"}
 
 
 def test_a_stored_unit_is_not_open_again_and_rows_keep_the_units_order(db, job):
@@ -51,7 +58,7 @@ def test_progress_counts_units_and_tokens(db, job):
 
 
 def test_unfinished_jobs_are_interrupted_by_a_new_start(db, job):
-    finished = jobs.add_job(db, "heads", "b", {}, UNITS)
+    finished = divided(db, "b")
     jobs.set_state(db, job, "running")
     jobs.set_state(db, finished, "done", run="r1")
     assert jobs.interrupt_running(db) == 1
@@ -69,6 +76,18 @@ def test_a_deleted_job_is_gone_with_its_units(db, job):
         jobs.one_job(db, job)
 
 
+def test_an_unfinished_job_is_found_by_what_was_asked(db, job):
+    assert jobs.unfinished_like(db, "heads", {"task": "sst2"}) == job
+    assert jobs.unfinished_like(db, "heads", {"task": "mrpc"}) is None
+    jobs.set_state(db, job, "done", run="r")
+    assert jobs.unfinished_like(db, "heads", {"task": "sst2"}) is None
+
+
+def test_units_with_one_key_are_refused(db, job):
+    with pytest.raises(JobError, match="'unit-0' is used twice"):
+        jobs.add_units(db, job, {}, [UNITS[0], UNITS[0]])
+
+
 steps = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["done", "failed", "again"])), max_size=12)
 
 
@@ -82,7 +101,7 @@ def shared(tmp_path_factory):
 @settings(max_examples=15, deadline=None)  # each example writes to a real file
 @given(steps)
 def test_states_follow_a_plain_model(shared, steps):
-    job, model = jobs.add_job(shared, "s", "t", {}, UNITS), dict.fromkeys(range(4))
+    job, model = divided(shared, "t"), dict.fromkeys(range(4))
     for position, event in steps:
         if event == "again":
             jobs.ask_again(shared, job)

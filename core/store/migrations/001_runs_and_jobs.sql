@@ -48,7 +48,8 @@ CREATE TABLE job (
     ordinal BIGINT NOT NULL DEFAULT nextval('job_order'),
     study VARCHAR NOT NULL,
     title VARCHAR NOT NULL,
-    options JSON NOT NULL,
+    asked VARCHAR NOT NULL,               -- the options as given, JSON text
+    options JSON NOT NULL,                -- with the study's defaults, once it is divided into units
     state VARCHAR NOT NULL,               -- queued running done failed cancelled interrupted
     error VARCHAR,
     run VARCHAR,                          -- the run its rows were stored as, once done

@@ -1,0 +1,261 @@
+"""Labels of attention maps as events that are only ever added, and the questions asked of them.
+
+A browser tab (or a file) is a *batch* that numbers its events from 1 and may send any of them again; the store
+keeps each once. What a person thinks of a map now is their newest label or skip that no undo took back.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from core.errors import InputError
+from core.store.database import Database
+from core.store.rows import Row, insert, to_json
+
+KINDS = ("label", "skip", "flag", "note", "undo")
+SCALES = ("absolute", "own")
+ORDERS = ("random", "uncertain", "disagreement", "adjudication")
+NEARLY_UNIFORM = 0.1  # largest weight
+
+# fmt: off
+MAP = pa.schema([
+    ("map_id", pa.string()), ("checkpoint", pa.string()), ("weights_hash", pa.string()), ("task", pa.string()),
+    ("split", pa.string()), ("row_id", pa.string()), ("layer", pa.int32()), ("head", pa.int32()),
+    ("length", pa.int32()), ("tokens", pa.string()), ("separators", pa.string()), ("causal", pa.bool_()),
+    ("maximum", pa.float64()), ("seed", pa.int64()), ("weights", pa.binary()), ("stored", pa.timestamp("us"))])
+EVENT = pa.schema([
+    ("event", pa.string()), ("batch", pa.string()), ("sequence", pa.int32()), ("kind", pa.string()),
+    ("class_set", pa.string()), ("map_id", pa.string()), ("annotator", pa.string()), ("pass", pa.int32()),
+    ("class", pa.string()), ("note", pa.string()), ("undoes", pa.string()), ("supersedes", pa.string()),
+    ("seconds", pa.float64()), ("scale", pa.string()), ("way", pa.string()), ("queue_order", pa.string()),
+    ("suggestion", pa.string()), ("probability", pa.float64()), ("classifier", pa.string()),
+    ("happened", pa.timestamp("us")), ("stored", pa.timestamp("us"))])
+# fmt: on
+_FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
+
+
+def now() -> datetime:
+    """The time in UTC as the store keeps it."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+# ---------------------------------------------------------------- maps
+
+
+def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
+    """Keep maps (facts as in `MAP`, weights as float16 bytes) that are not there yet; returns how many were new."""
+    rows = {row["map_id"]: dict(row) for row in maps}
+    for row in rows.values():
+        if len(row["weights"]) != 2 * row["length"] ** 2:
+            raise InputError(f"A map of {row['length']} tokens has {2 * row['length'] ** 2} bytes of float16 weights; "
+                             f"{row['map_id']} has {len(row['weights'])}: draw it again.")
+        row |= {"tokens": to_json(row["tokens"]), "separators": to_json(row["separators"]), "stored": now()}
+    with db.write() as cursor:
+        known = {name for (name,) in cursor.execute(
+            "SELECT map_id FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(rows)]).fetchall()}
+        return insert(cursor, "attention_map", MAP, (row for name, row in rows.items() if name not in known))
+
+
+def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
+    """These maps with their facts and weights, in the order asked for; unknown ids are left out."""
+    if not len(map_ids):
+        return []
+    found = db.cursor().execute(
+        "SELECT * EXCLUDE (stored) FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(map_ids)])
+    names = [column[0] for column in found.description]
+    rows = {row[0]: dict(zip(names, row, strict=True)) for row in found.fetchall()}
+    for row in rows.values():
+        row |= {"tokens": json.loads(row["tokens"]), "separators": json.loads(row["separators"])}
+    return [rows[name] for name in map_ids if name in rows]
+
+
+def map_facts(db: Database) -> pd.DataFrame:
+    """Every stored map without tokens and weights, oldest first."""
+    return db.read(f"SELECT map_id, {_FACTS} FROM attention_map ORDER BY stored, map_id")  # noqa: S608 - our columns
+
+
+# ---------------------------------------------------------------- events
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What the store answers: how many events were new, and the highest number of the batch that it has."""
+
+    new: int
+    acknowledged: int
+
+
+def record_events(db: Database, events: Sequence[Mapping[str, Any]]) -> Saved:
+    """Add label events of one batch; those that are stored already are passed over.
+
+    Needs batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo); the rest is
+    optional. All or none are stored. Raises InputError naming the first event that cannot be.
+    """
+    rows = [_checked(event) for event in events]
+    if not rows:
+        return Saved(0, 0)
+    with db.write() as cursor:
+        known = {name for (name,) in cursor.execute(
+            "SELECT event FROM label_event WHERE event IN (SELECT unnest(?))", [[row["event"] for row in rows]]
+        ).fetchall()}
+        new = {row["event"]: row for row in rows if row["event"] not in known}
+        _refuse_unknown_maps(cursor, new.values())
+        _link(cursor, list(new.values()))
+        insert(cursor, "label_event", EVENT, new.values())
+    return Saved(len(new), max(row["sequence"] for row in rows))
+
+
+def _checked(event: Mapping[str, Any]) -> Row:
+    """One event with every column, or InputError."""
+    place = f"event {event.get('sequence', '?')}"
+    if event.get("kind") not in KINDS:
+        raise InputError(f"A label event is one of {', '.join(KINDS)}; {place} is {str(event.get('kind'))[:40]!r}.")
+    needed = ["batch", "sequence", "class_set", "map_id", "annotator"]
+    needed += {"label": ["class"], "undo": ["undoes"]}.get(event["kind"], [])
+    for name in needed:
+        if event.get(name) in (None, ""):
+            raise InputError(f'A {event["kind"]} needs "{name}"; {place} has none: give it.')
+    row = {name: event.get(name) for name in EVENT.names}
+    row |= {"event": f"{event['batch']}:{event['sequence']}", "pass": int(event.get("pass") or 1), "stored": now(),
+            "happened": _time(event.get("happened"), place), "sequence": int(event["sequence"])}
+    if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
+        raise InputError(f"A label's scale is one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
+                         f"{place} has {row['scale']!r} and {row['queue_order']!r}.")
+    return row
+
+
+def _time(value: Any, place: str) -> datetime:
+    if value is None:
+        return now()
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError as error:
+        raise InputError(f"A label's time is written like 2026-01-31T12:00:00Z; {place} has {str(value)[:40]!r}."
+                         ) from error
+    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+
+
+def _refuse_unknown_maps(cursor: Any, rows: Iterable[Row]) -> None:
+    wanted = {row["map_id"] for row in rows}
+    known = cursor.execute("SELECT map_id FROM attention_map WHERE map_id IN (SELECT unnest(?))",
+                           [list(wanted)]).fetchall()
+    missing = wanted - {name for (name,) in known}
+    if missing:
+        raise InputError(f"A label belongs to a stored map; {min(missing)[:60]!r} is none (of {len(missing)} such): "
+                         "store its weights first.")
+
+
+def _opinion(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["class_set"], row["map_id"], row["annotator"], row["pass"]
+
+
+def _link(cursor: Any, rows: list[Row]) -> None:
+    """Fill `supersedes`: the label or skip that stood when each new one came."""
+    found = cursor.execute(
+        """SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
+           WHERE map_id IN (SELECT unnest(?)) ORDER BY ordinal""", [[row["map_id"] for row in rows]])
+    names = [column[0] for column in found.description]
+    standing: dict[tuple[Any, ...], list[str]] = {}
+    for row in [*(dict(zip(names, one, strict=True)) for one in found.fetchall()), *rows]:
+        stack = standing.setdefault(_opinion(row), [])
+        if row["kind"] == "undo" and row["undoes"] in stack:
+            stack.remove(row["undoes"])
+        elif row["kind"] in ("label", "skip"):
+            if "supersedes" in row:
+                row["supersedes"] = stack[-1] if stack else None
+            stack.append(row["event"])
+
+
+# ---------------------------------------------------------------- questions
+
+
+def labels(db: Database, class_set: str, *, annotator: str | None = None) -> pd.DataFrame:
+    """The labels that stand (not skips), oldest first, with the facts of their maps; classes as named when given."""
+    return db.read(
+        f"""SELECT standing.* EXCLUDE (stored), {_FACTS} FROM standing JOIN attention_map USING (map_id)
+            WHERE kind = 'label' AND class_set = $class_set AND ($annotator IS NULL OR annotator = $annotator)
+            ORDER BY ordinal""",  # noqa: S608 - our columns
+        {"class_set": class_set, "annotator": annotator})
+
+
+def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
+    """Map -> class (None: skipped) of everything this annotator has decided on in this pass."""
+    found = db.cursor().execute(
+        "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
+        "WHERE class_set = ? AND annotator = ? AND pass = ?", [class_set, annotator, passing]).fetchall()
+    return dict(found)
+
+
+def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, most: int = 500) -> list[Row]:
+    """The newest events that an undo would take back, oldest of them first: event, kind, map_id, class."""
+    found = db.read(
+        """SELECT event, kind, map_id, class, ordinal FROM label_event
+           WHERE class_set = ? AND annotator = ? AND pass = ? AND kind != 'undo'
+             AND event NOT IN (SELECT undoes FROM label_event WHERE kind = 'undo' AND undoes IS NOT NULL)
+           ORDER BY ordinal DESC LIMIT ?""", [class_set, annotator, passing, most])
+    rows = found.iloc[::-1].drop(columns="ordinal").astype(object).where(lambda frame: frame.notna(), None)
+    return rows.to_dict("records")
+
+
+def flagged(db: Database, class_set: str) -> pd.DataFrame:
+    """Flags and notes that stand, newest first, with their maps' facts."""
+    return db.read(
+        f"""SELECT map_id, kind, annotator, note, happened, {_FACTS}
+            FROM label_event JOIN attention_map USING (map_id)
+            WHERE class_set = ? AND kind IN ('flag', 'note')
+              AND event NOT IN (SELECT undoes FROM label_event WHERE kind = 'undo' AND undoes IS NOT NULL)
+            ORDER BY ordinal DESC""", [class_set])  # noqa: S608 - our columns
+
+
+def pace(db: Database, class_set: str) -> pd.DataFrame:
+    """Labels by annotator and pass: n, median seconds, labels per hour while labelling (gaps over a minute cut)."""
+    return db.read(
+        """SELECT annotator, pass, count(*) AS n, median(seconds) AS median_seconds,
+                  3600 * count(seconds) / nullif(sum(least(seconds, 60)), 0) AS per_hour, min(happened) AS first,
+                  max(happened) AS last
+           FROM label_event WHERE class_set = ? AND kind = 'label' GROUP BY annotator, pass ORDER BY n DESC""",
+        [class_set])
+
+
+def all_events(db: Database, class_set: str | None = None) -> list[Row]:
+    """Every event as it is stored, oldest first (of one class set, or all)."""
+    found = db.cursor().execute(
+        f"SELECT {', '.join(EVENT.names)} FROM label_event "  # noqa: S608 - our columns
+        "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal", {"class_set": class_set})
+    return [dict(zip(EVENT.names, row, strict=True)) for row in found.fetchall()]
+
+
+# ---------------------------------------------------------------- classes
+
+
+def change_class(db: Database, class_set: str, kind: str, name: str, *, annotator: str, into: str | None = None,
+                 title: str | None = None, eye: str | None = None, colour: str | None = None,
+                 key: str | None = None, taken: Collection[str] = ()) -> None:
+    """Add, rename or merge a class, as an event; labels keep the name they were given.
+
+    taken: the set's present class names. Raises InputError for a class that is there already, or is not there.
+    """
+    if kind == "add" and (name in taken or not name.strip() or not (eye or "").strip()):
+        raise InputError("A new class needs a name that is not taken and a line saying what the eye sees; "
+                         f"{name[:60]!r} has not both: change it.")
+    if kind != "add" and (name not in taken or (kind == "merge" and (into not in taken or into == name))):
+        raise InputError(f"Only classes of the set can be renamed or merged into another ({', '.join(taken)}); seen "
+                         f"{name[:60]!r}{f' into {into!r}' if into else ''}.")
+    with db.write() as cursor:
+        cursor.execute(
+            """INSERT INTO class_event (class_set, kind, class, into_class, title, eye, colour, key, annotator, stored)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            [class_set, kind, name, into, title or name, eye, colour, key, annotator, now()])
+
+
+def class_events(db: Database) -> list[Row]:
+    """What happened to classes, oldest first, as `core.patterns.classes` replays it."""
+    names = ("class_set", "kind", "class", "into", "title", "eye", "colour", "key")
+    found = db.cursor().execute("SELECT class_set, kind, class, into_class, title, eye, colour, key FROM class_event "
+                                "ORDER BY ordinal").fetchall()
+    return [dict(zip(names, row, strict=True)) for row in found]
