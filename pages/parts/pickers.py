@@ -8,6 +8,8 @@ import streamlit as st
 
 from core import config
 
+LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it
+
 CHECKPOINT_HELP = (
     "A bundled checkpoint, a folder that holds config.json and safetensors, or a hub id with an optional "
     "revision (owner/name@revision). Type a new one and press Enter."
@@ -49,9 +51,49 @@ def pick_checkpoint(
     return None if chosen in (None, none) else chosen
 
 
-def pick_text(label: str = "Sentence", *, key: str = "text", default: str = "", placeholder: str | None = None) -> str:
-    """One line of text, kept in the URL; Enter applies it."""
-    return st.text_input(label, value=default, key=key, bind="query-params", placeholder=placeholder) or ""
+def pick_text(
+    label: str = "Sentence",
+    *,
+    key: str = "text",
+    default: str = "",
+    placeholder: str | None = None,
+    help: str | None = None,
+) -> str:
+    """One line of text; Enter applies it. It is kept in the URL as long as it fits into a link."""
+    if key not in st.session_state:
+        st.session_state[key] = st.query_params.get(key, default)
+    text = st.text_input(label, key=key, placeholder=placeholder, help=help) or ""
+    if text and len(text) <= LINK_CHARACTERS:
+        st.query_params[key] = text
+    elif key in st.query_params:
+        del st.query_params[key]
+    return text
+
+
+def pick_task_row(*, key: str = "row", text_key: str = "text", pair_key: str = "pair") -> None:
+    """A popover with rows of the bundled samples; choosing one fills the fields `text_key` and `pair_key`."""
+    from core.tasks.glue import TASKS
+
+    with st.popover("Samples", icon=":material/list:", help="Fill in a row of a bundled sample"):
+        task = st.selectbox("Task", list(TASKS), format_func=lambda name: TASKS[name].name, key=f"{key}_task")
+        split = st.segmented_control("Split", ["dev", "train"], default="dev", required=True, key=f"{key}_split")
+        rows = task_rows(task, split or "dev")
+        number = st.number_input(f"Row, 1 to {len(rows)}", 1, len(rows), key=f"{key}_number_{task}_{split}")
+        row = rows[number - 1]
+        st.text(row.text if row.pair is None else f"{row.text}\n{row.pair}")
+
+        def fill() -> None:
+            st.session_state[text_key], st.session_state[pair_key] = row.text, row.pair or ""
+
+        st.button("Use this row", on_click=fill, type="primary", key=f"{key}_use")
+
+
+@lru_cache(maxsize=32)
+def task_rows(task: str, split: str) -> list:
+    """Rows of a bundled sample, read once."""
+    from core.tasks.glue import read_rows
+
+    return read_rows(task, split)
 
 
 # ---------------------------------------------------------------- behind them
@@ -64,7 +106,7 @@ def _checkpoints_under(folder: Path) -> list[Path]:
 
 
 @lru_cache(maxsize=256)
-def _names_a_model(file: Path, modified: int) -> bool:  # noqa: ARG001 - part of the cache's key
+def _names_a_model(file: Path, modified: int) -> bool:
     try:
         return "model_type" in json.loads(file.read_text())
     except (OSError, ValueError):

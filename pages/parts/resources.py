@@ -3,20 +3,21 @@
 import gc
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
 from core import config
+from core.attention import AttentionMaps
 
 if TYPE_CHECKING:
-    from core.attention import AttentionMaps
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
     from core.store.database import Database
 
 CHECKPOINTS_KEPT = 6  # open models; the bundled ones take 30 MB each, BERT-base 440 MB
-MAPS_KEPT = 32  # captured inputs; 9 MB each at 144 heads and 128 tokens
+PIECES_SHOWN = 256  # longer inputs are cut on the page: 144 heads of 256 pieces are 19 MB
+MAPS_KEPT = 24  # captured inputs; 9 MB each at 144 heads and 128 tokens
 _REVISION = re.compile(r"^(?P<name>[\w.-]+(?:/[\w.-]+)?)@(?P<revision>[\w./-]+)$")
 
 
@@ -30,12 +31,19 @@ def checkpoint(name: str, head: str = "none") -> "Checkpoint":
     return _opened(plain_name, revision, head, _stamp(plain_name))
 
 
-def maps(
-    name: str, text: str, pair: str | None = None, max_length: int | None = None
-) -> "tuple[Encoding, AttentionMaps]":
-    """One input's pieces and all its maps. Raises CheckpointError and InputError."""
-    plain_name, _ = split_revision(name)
-    return _captured(name, text, pair, max_length, _stamp(plain_name))
+class Shown(NamedTuple):
+    """One input as the maps page shows it. scores: by name, each [layer, head]. weights: as the grid reads them."""
+
+    encoding: "Encoding"
+    maps: AttentionMaps
+    scores: dict[str, Any]
+    weights: bytes
+
+
+def shown(name: str, text: str, pair: str | None = None, *, words: bool = False, most: int = PIECES_SHOWN) -> Shown:
+    """All maps of one input, between pieces or words, with each head's scores. Raises CheckpointError, InputError."""
+    checkpoint(name)  # its progress bar is drawn here and not in the cached part
+    return _captured(name, text, pair, words, most, _stamp(split_revision(name)[0]))
 
 
 @st.cache_resource(show_spinner="Opening the database ...")
@@ -95,7 +103,7 @@ def _download_first(name: str, revision: str | None) -> None:
 
 
 @st.cache_resource(show_spinner="Opening the checkpoint ...", max_entries=CHECKPOINTS_KEPT)
-def _opened(name: str, revision: str | None, head: str, stamp: int) -> "Checkpoint":  # noqa: ARG001 - part of the cache's key
+def _opened(name: str, revision: str | None, head: str, stamp: int) -> "Checkpoint":
     from core.models.opening import open_checkpoint
 
     opened = open_checkpoint(name, revision=revision, head=head, device=config.settings().device)  # type: ignore[arg-type]
@@ -103,19 +111,30 @@ def _opened(name: str, revision: str | None, head: str, stamp: int) -> "Checkpoi
     return opened
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAPS_KEPT)
-def _captured(
-    name: str,
-    text: str,
-    pair: str | None,
-    max_length: int | None,
-    stamp: int,  # noqa: ARG001 - part of the cache's key
-) -> "tuple[Encoding, AttentionMaps]":
+@st.cache_resource(show_spinner="Computing attention ...", max_entries=MAPS_KEPT)
+def _captured(name: str, text: str, pair: str | None, words: bool, most: int, stamp: int) -> Shown:
     from core.capture.running import capture
+    from core.capture.words import word_weights, words_of
+    from core.scoring.heads import head_scores
+    from pages.parts.map_payload import as_bytes
 
     model = checkpoint(name)
-    encoding = model.encode(text, pair, max_length=max_length)
-    return encoding, capture(model, encoding)
+    encoding = model.encode(text, pair, max_length=most)
+    found = capture(model, encoding)
+    places = [(k,) for k in range(len(encoding))]
+    if words:
+        grouped = words_of(encoding)
+        places = [word.positions for word in grouped]
+        found = AttentionMaps(
+            word_weights(found.weights, grouped).astype("float32"),
+            tuple(word.text for word in grouped),
+            tuple(found.segments[word.positions[0]] for word in grouped),
+            found.causal,
+        )
+    first = None if encoding.first is None else next(k for k, own in enumerate(places) if encoding.first in own)
+    separators = [k for k, own in enumerate(places) if set(own) & set(encoding.separators)]
+    scores = head_scores(found.weights, first=first, separators=separators, causal=found.causal)
+    return Shown(encoding, found, scores, as_bytes(found.weights))
 
 
 def _settle() -> None:

@@ -15,6 +15,7 @@ import streamlit as st
 from core.errors import AtlasError
 
 PAGES_FOLDER = Path(__file__).resolve().parent.parent
+ICON = str(Path(__file__).resolve().parent / "icon.png")  # a file: named icons are fetched from the network
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$:&-])")
 log = logging.getLogger("atlas")
 
@@ -55,20 +56,27 @@ def clear_errors() -> Iterator[None]:
         )
 
 
-def navigation() -> dict[str, list[st.Page]]:  # type: ignore[valid-type]
+def navigation() -> dict[str, list]:
     """The pages by section; paths are absolute, so a cold link to any of them opens it."""
     sections: dict[str, list] = {}
-    for number, page in enumerate(PAGES):
-        entry = st.Page(
-            PAGES_FOLDER / f"{page.name}.py", title=page.title, icon=page.icon, url_path=page.name, default=number == 0
-        )
+    for page in PAGES:
+        entry = st.Page(PAGES_FOLDER / f"{page.name}.py", title=page.title, icon=page.icon, url_path=page.name)
         sections.setdefault(page.section, []).append(entry)
+    first = next(iter(sections.values()))[0]
+
+    def start() -> None:
+        st.switch_page(first, query_params=st.query_params.to_dict())
+
+    # Streamlit gives the default page the URL "/" and no other; this one hands over, so every page has its own URL.
+    sections[PAGES[0].section].append(
+        st.Page(start, title="Attention Atlas", url_path="start", default=True, visibility="hidden")
+    )
     return sections
 
 
 def show() -> None:
     """Run the page that the URL names."""
-    st.set_page_config(page_title="Attention Atlas", page_icon=":material/grid_on:", layout="wide")
+    st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide")
     chosen = st.navigation(navigation())
     with clear_errors():
         chosen.run()

@@ -1,0 +1,209 @@
+// How attention maps are painted: the one drawing path of the map grid and the labelling sheet.
+// Plain functions without exports; pages/parts/map_payload.py puts this text before a component's own script.
+
+// ------------------------------------------------------------ the payload
+// 4 bytes: length of the header; the header (JSON, padded to even length); then uint16 weights, 65535 is 1,
+// map after map, each rows x columns (query x key), little-endian.
+
+function readPayload(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const size = view.getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size)));
+  const start = bytes.byteOffset + 4 + size;
+  const count = (bytes.byteLength - 4 - size) >> 1;
+  const weights = start % 2 === 0
+    ? new Uint16Array(bytes.buffer, start, count)
+    : new Uint16Array(bytes.slice(4 + size).buffer, 0, count);
+  return { header, weights };
+}
+
+// ------------------------------------------------------------ the theme
+
+function themeOf(element) {
+  const style = getComputedStyle(element);
+  const read = (name, otherwise) => style.getPropertyValue("--st-" + name).trim() || otherwise;
+  const colours = (name, otherwise) => {
+    const found = read(name, "").match(/#[0-9a-fA-F]{3,8}|rgba?\([^)]*\)/g);
+    return found && found.length > 1 ? found : otherwise;
+  };
+  const sequential = colours("chart-sequential-colors", ["#F6F7F8", "#7DAED6", "#08264F"]);
+  return {
+    text: read("text-color", "#22262B"),
+    paper: read("background-color", "#FDFCFA"),
+    second: read("secondary-background-color", "#F1EEE8"),
+    border: read("border-color", "#D9D4CA"),
+    accent: "#D55E00",
+    primary: read("primary-color", "#1F5FA8"),
+    font: read("font", "sans-serif"),
+    sequential,
+    ink: rampOf(sequential),
+  };
+}
+
+function parseColour(text) {
+  if (text[0] === "#") {
+    const hex = text.length === 4 ? [...text.slice(1)].map((c) => c + c).join("") : text.slice(1, 7);
+    return [0, 2, 4].map((k) => parseInt(hex.slice(k, k + 2), 16));
+  }
+  return text.match(/[\d.]+/g).slice(0, 3).map(Number);
+}
+
+// 256 colours, straight lines between the theme's stops; as little-endian RGBA words for ImageData.
+function rampOf(colours) {
+  const stops = colours.map(parseColour), ramp = new Uint32Array(256);
+  for (let k = 0; k < 256; k++) {
+    const place = (k / 255) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
+    const mix = stops[low].map((a, c) => Math.round(a + (stops[low + 1][c] - a) * (place - low)));
+    ramp[k] = (255 << 24) | (mix[2] << 16) | (mix[1] << 8) | mix[0];
+  }
+  return ramp;
+}
+
+function cssOf(ramp, level) {
+  const word = ramp[Math.max(0, Math.min(255, Math.round(level)))];
+  return `rgb(${word & 255},${(word >> 8) & 255},${(word >> 16) & 255})`;
+}
+
+function readableOn(ramp, level) {
+  const word = ramp[Math.max(0, Math.min(255, Math.round(level)))];
+  const light = 0.2126 * (word & 255) + 0.7152 * ((word >> 8) & 255) + 0.0722 * ((word >> 16) & 255);
+  return light > 140 ? "#14171C" : "#FFFFFF";
+}
+
+// ------------------------------------------------------------ tiles
+
+function greatestOf(weights, offset, count) {
+  let most = 0;
+  for (let k = offset; k < offset + count; k++) if (weights[k] > most) most = weights[k];
+  return most;
+}
+
+// One map as an ImageData of width x height pixels. Where a pixel covers several weights it shows the greatest,
+// so that a one-token line stays visible at any size; where a weight covers several pixels its edges are sharp.
+function tileOf(weights, offset, length, width, height, ramp, full) {
+  const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+  const factor = full > 0 ? 255 / full : 0;
+  const from = new Uint16Array(width), to = new Uint16Array(width);
+  for (let x = 0; x < width; x++) {
+    from[x] = Math.floor((x * length) / width);
+    to[x] = Math.max(from[x] + 1, Math.floor(((x + 1) * length) / width));
+  }
+  for (let y = 0; y < height; y++) {
+    const top = Math.floor((y * length) / height);
+    const bottom = Math.max(top + 1, Math.floor(((y + 1) * length) / height));
+    for (let x = 0; x < width; x++) {
+      let most = 0;
+      for (let q = top; q < bottom; q++) {
+        const row = offset + q * length;
+        for (let k = from[x]; k < to[x]; k++) if (weights[row + k] > most) most = weights[row + k];
+      }
+      const level = Math.round(most * factor);
+      pixels[y * width + x] = ramp[level > 255 ? 255 : level];
+    }
+  }
+  return image;
+}
+
+// ------------------------------------------------------------ pens: a canvas on screen, or a picture file
+// A picture is drawn by calling a pen; both pens have the same four methods. Text is always text, never markup.
+
+function canvasPen(canvas, width, height, scale, theme) {
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  const ink = canvas.getContext("2d");
+  ink.fillStyle = theme.paper;
+  ink.fillRect(0, 0, canvas.width, canvas.height);
+  return {
+    rect(x, y, w, h, { fill, stroke, line = 1 }) {
+      if (fill) { ink.fillStyle = fill; ink.fillRect(x * scale, y * scale, w * scale, h * scale); }
+      if (stroke) {
+        ink.strokeStyle = stroke; ink.lineWidth = line * scale;
+        ink.strokeRect(x * scale, y * scale, w * scale, h * scale);
+      }
+    },
+    text(string, x, y, { size = 11, align = "left", turn = 0, colour = theme.text, bold = false } = {}) {
+      ink.save();
+      ink.font = `${bold ? "600 " : ""}${size * scale}px ${theme.font}`;
+      ink.fillStyle = colour; ink.textAlign = align; ink.textBaseline = "middle";
+      ink.translate(x * scale, y * scale);
+      if (turn) ink.rotate((turn * Math.PI) / 180);
+      ink.fillText(string, 0, 0);
+      ink.restore();
+    },
+    tile(x, y, w, h, weights, offset, length, ramp, full, alpha = 1) {
+      const left = Math.round(x * scale), top = Math.round(y * scale);
+      const wide = Math.max(1, Math.round((x + w) * scale) - left), high = Math.max(1, Math.round((y + h) * scale) - top);
+      ink.putImageData(tileOf(weights, offset, length, wide, high, ramp, full), left, top);
+      if (alpha < 1) {
+        ink.globalAlpha = 1 - alpha; ink.fillStyle = theme.paper; ink.fillRect(left, top, wide, high); ink.globalAlpha = 1;
+      }
+    },
+    gradient(x, y, w, h, ramp) {
+      const fill = ink.createLinearGradient(x * scale, 0, (x + w) * scale, 0);
+      for (let k = 0; k <= 16; k++) fill.addColorStop(k / 16, cssOf(ramp, (k / 16) * 255));
+      ink.fillStyle = fill;
+      ink.fillRect(x * scale, y * scale, w * scale, h * scale);
+    },
+  };
+}
+
+function svgPen(width, height, theme) {
+  const space = "http://www.w3.org/2000/svg", root = document.createElementNS(space, "svg");
+  const add = (name, attributes, text) => {
+    const made = document.createElementNS(space, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    root.appendChild(made);
+    return made;
+  };
+  for (const [key, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) root.setAttribute(key, value);
+  add("rect", { width, height, fill: theme.paper });
+  const picture = (x, y, w, h, image, alpha) => {
+    const canvas = document.createElement("canvas");
+    canvas.width = image.width; canvas.height = image.height;
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    add("image", { x, y, width: w, height: h, href: canvas.toDataURL("image/png"), opacity: alpha,
+      preserveAspectRatio: "none", style: "image-rendering:pixelated" });
+  };
+  return {
+    root,
+    rect: (x, y, w, h, { fill = "none", stroke = "none", line = 1 }) =>
+      add("rect", { x, y, width: w, height: h, fill, stroke, "stroke-width": line }),
+    text: (string, x, y, { size = 11, align = "left", turn = 0, colour = theme.text, bold = false } = {}) =>
+      add("text", { "font-size": size, "font-family": "sans-serif", fill: colour, "dominant-baseline": "central",
+        "font-weight": bold ? 600 : 400, "text-anchor": { left: "start", center: "middle", right: "end" }[align],
+        transform: `translate(${x},${y}) rotate(${turn})` }, string),
+    tile: (x, y, w, h, weights, offset, length, ramp, full, alpha = 1) =>
+      picture(x, y, w, h, tileOf(weights, offset, length, length, length, ramp, full), alpha),
+    gradient(x, y, w, h, ramp) {
+      const image = new ImageData(256, 1);
+      new Uint32Array(image.data.buffer).set(ramp);
+      picture(x, y, w, h, image, 1);
+    },
+  };
+}
+
+// The scale, drawn beside every picture: what the two ends mean.
+function drawLegend(pen, theme, x, y, { perMap = false, width = 160, full = 1 } = {}) {
+  pen.text("weight", x, y + 6, { size: 11 });
+  const left = x + 44;
+  pen.gradient(left, y, width, 11, theme.ink);
+  pen.rect(left, y, width, 11, { stroke: theme.border });
+  const ends = perMap ? ["0", "each map's maximum"] : ["0", full === 1 ? "1" : full.toPrecision(2)];
+  pen.text(ends[0], left, y + 21, { size: 10, align: "center" });
+  pen.text(ends[1], left + width, y + 21, { size: 10, align: perMap ? "right" : "center" });
+  if (!perMap) pen.text((full / 2).toPrecision(1), left + width / 2, y + 21, { size: 10, align: "center" });
+}
+
+const LEGEND_HEIGHT = 34;
+
+function shortened(text, most) {
+  const letters = [...text];
+  return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text;
+}
+
+function saveBlob(blob, name) {
+  const link = document.createElement("a"), address = URL.createObjectURL(blob);
+  link.href = address; link.download = name; link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}
