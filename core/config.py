@@ -22,7 +22,8 @@ class Settings:
 
     database: the DuckDB file. glue: a folder with GLUE's TSV folders, or None. framenet: a FrameNet
     release folder, or None. device: "auto", "cpu", "cuda" or "mps". workers: processes of local jobs.
-    cluster: address of a Dask scheduler, or None. offline: never ask the hub.
+    jobs_at_once: how many jobs may
+    run side by side. cluster: address of a Dask scheduler, or None. offline: never ask the hub.
     """
 
     database: Path
@@ -30,6 +31,7 @@ class Settings:
     framenet: Path | None
     device: str
     workers: int
+    jobs_at_once: int
     cluster: str | None
     offline: bool
 
@@ -47,6 +49,7 @@ def settings() -> Settings:
         framenet=_path("ATLAS_FRAMENET"),
         device=os.environ.get("ATLAS_DEVICE", "auto"),
         workers=int(os.environ.get("ATLAS_WORKERS") or max(1, (os.cpu_count() or 2) // 2)),
+        jobs_at_once=max(1, int(os.environ.get("ATLAS_JOBS_AT_ONCE") or 1)),
         cluster=os.environ.get("ATLAS_CLUSTER") or None,
         offline=os.environ.get("HF_HUB_OFFLINE", "0") not in {"", "0"},
     )

@@ -44,6 +44,7 @@ class Database:
         self.path = Path(path).expanduser().resolve()
         self._lock = _lock_of(self.path)
         self._cursors = threading.local()
+        self.closed = False
         with self._lock:
             self._connection = self._open()
 
@@ -72,6 +73,8 @@ class Database:
         """
         cursor = getattr(self._cursors, "cursor", None)
         if cursor is None:
+            if self.closed:
+                raise StoreError(f"The database {self.path} was closed in this process; open it again.")
             try:
                 cursor = self._connection.cursor()
             except duckdb.Error as error:
@@ -106,6 +109,7 @@ class Database:
     def close(self) -> None:
         """Let go of the file; cursors of other threads end with it."""
         with self._lock:
+            self.closed = True
             self._cursors = threading.local()
             self._connection.close()
 

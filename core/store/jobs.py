@@ -119,6 +119,7 @@ def store_outcome(
     error: str | None = None,
     seconds: float = 0.0,
     worker: str = "",
+    provenance: Row | None = None,
 ) -> None:
     """A unit ended: its rows, or the error it failed with. A unit that is done already is left as it is."""
     with db.write() as cursor:
@@ -128,9 +129,9 @@ def store_outcome(
         if done:
             return
         cursor.execute(
-            """INSERT INTO job_outcome (job, position, state, error, seconds, worker, finished)
-               VALUES (?, ?, ?, ?, ?, ?, ?)""",
-            [job, position, "failed" if error else "done", error, seconds, worker, _now()],
+            """INSERT INTO job_outcome (job, position, state, error, seconds, worker, provenance, finished)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+            [job, position, "failed" if error else "done", error, seconds, worker, to_json(provenance or {}), _now()],
         )
         bodies = (
             {"job": job, "position": position, "place": place, "body": to_json(row)} for place, row in enumerate(rows)
@@ -154,6 +155,20 @@ def job_rows(db: Database, job: str) -> list[Row]:
     """Rows of the units that are done, in the units' order."""
     found = db.cursor().execute("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job]).fetchall()
     return [from_json(body) for (body,) in found]
+
+
+def job_provenance(db: Database, job: str) -> list[Row]:
+    """What the units that are done said of where their rows come from, in the units' order."""
+    found = db.cursor().execute(
+        "SELECT provenance FROM job_outcome WHERE job = ? AND state = 'done' ORDER BY position", [job]
+    )
+    return [from_json(text) for (text,) in found.fetchall()]
+
+
+def count_active(db: Database) -> int:
+    """How many jobs run or wait."""
+    found = db.cursor().execute("SELECT count(*) FROM job WHERE state IN ('queued', 'running')").fetchall()
+    return int(found[0][0])
 
 
 def unit_outcomes(db: Database, job: str) -> pd.DataFrame:

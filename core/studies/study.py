@@ -4,6 +4,10 @@ A study module exports `STUDY = Study(...)`. `units` splits the work into pieces
 in any order, `run` does one piece in a worker (it opens its own checkpoint and never touches the store) and
 returns rows that fit in JSON; `summarize` turns the rows of all units into the rows a person reads. The same
 units in the same order give the same summary, whether they ran here, in processes or on a cluster.
+
+A unit says where its rows come from with one more row, `{"provenance": {"weights_hash": ..., "row_ids": [...],
+"device": ...}}` (names: the fields of `core.store.runs.Provenance`); `summarize` never sees it. The options
+checkpoint(s), task(s), split, seed, dtype and operator are provenance already.
 """
 
 from collections.abc import Callable

@@ -76,6 +76,7 @@ CREATE TABLE job_outcome (                -- append-only: the newest outcome of 
     error VARCHAR,
     seconds DOUBLE,
     worker VARCHAR,
+    provenance JSON,                      -- what the unit said of where its rows come from
     finished TIMESTAMP NOT NULL
 );
 

@@ -1,0 +1,150 @@
+"""Work in flight: submitted to a pool, collected as it ends, started again when a worker dies."""
+
+import contextlib
+import queue
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from typing import Any
+
+from core.errors import JobError
+from core.jobs.pools import Place, Pool
+from core.jobs.work import Outcome
+from core.store.rows import Row
+
+LOOK_SECONDS = 0.1  # how often a job looks for a cancel
+CRASHES = 2  # times a unit may end its worker before it counts as failed
+
+
+class Stopped(Exception):  # noqa: N818 - a request, not an error
+    """The job was cancelled, or the process ends."""
+
+
+class ClusterGoneError(JobError):
+    """The cluster stopped answering."""
+
+
+class PoolKeeper:
+    """The pool of one thread, kept between jobs while it is the right one."""
+
+    def __init__(self) -> None:
+        self.pool: Pool | None = None
+
+    def at(self, place: Place) -> Pool:
+        if self.pool is None or self.pool.place != place or place.cluster:
+            self.drop()
+            self.pool = Pool(place)
+        return self.pool
+
+    def drop(self) -> None:
+        if self.pool is not None:
+            with contextlib.suppress(OSError, RuntimeError):  # it may be gone already
+                self.pool.end()
+        self.pool = None
+
+
+class Flight:
+    """Work in flight of one job: submits, collects, notices a cancel, and starts again when a worker dies."""
+
+    def __init__(self, keeper: PoolKeeper, place: Place, stopped: Callable[[], bool]):
+        self._keeper, self._place, self._stopped = keeper, place, stopped
+        self._pool = keeper.at(place)
+        self._finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._flying: dict[Future, tuple[Row | None, tuple]] = {}
+        self._summarising = False
+
+    def ask(self, task: str, *arguments: Any) -> Outcome:
+        """One answer. Errors: JobError with the sentence the worker gave, or Stopped."""
+        for _ in range(CRASHES + 1):
+            future = self._submit(None, task, *arguments)
+            while future in self._flying:
+                self._land()
+            outcome = self._outcome(future)
+            if outcome is not None:
+                break
+            self._renew()
+        else:
+            outcome = {
+                "error": f"The worker died {CRASHES + 1} times at this step; try fewer workers or a smaller one."
+            }
+        if "error" in outcome:
+            raise JobError(outcome["error"])
+        return outcome
+
+    def summarize(self, *arguments: Any) -> None:
+        """Ask for a summary of partial rows; `each_unit` yields it as (None, outcome)."""
+        if not self._summarising:
+            self._summarising = True
+            self._submit(None, "summarize", *arguments)
+
+    def each_unit(self, study: str, options: Row, units: list[Row]):
+        """(unit, outcome) in the order they end; a unit whose worker dies runs again, alone, then counts as failed."""
+        waiting, suspects = deque(units), deque[Row]()
+        crashes: dict[int, int] = {}
+        while waiting or suspects or self._units_flying():
+            room = 1 if suspects else self._pool.in_flight
+            while self._units_flying() < room and (suspects or waiting):
+                unit = suspects.popleft() if suspects else waiting.popleft()
+                self._submit(unit, "unit", study, options, unit)
+            future = self._land()
+            if future is None:
+                continue
+            unit, outcome = future[0], self._outcome(future[1])
+            if outcome is not None:
+                self._summarising = self._summarising and unit is not None
+                yield unit, outcome
+                continue
+            hit = [unit, *(other for other, _ in self._flying.values())]
+            self._renew()
+            for one in (one for one in hit if one is not None):
+                crashes[one["position"]] = crashes.get(one["position"], 0) + 1
+                if crashes[one["position"]] > CRASHES:
+                    yield one, _died()
+                else:
+                    suspects.append(one)
+
+    def _units_flying(self) -> int:
+        return sum(unit is not None for unit, _ in self._flying.values())
+
+    def _submit(self, unit: Row | None, task: str, *arguments: Any) -> Future:
+        future = self._pool.submit(task, *arguments)
+        self._flying[future] = (unit, arguments)
+        future.add_done_callback(self._finished.put)
+        return future
+
+    def _land(self) -> tuple[Row | None, Future] | None:
+        """The next future that ended, with its unit; None after LOOK_SECONDS. Errors: Stopped."""
+        if self._stopped():
+            raise Stopped
+        try:
+            future = self._finished.get(timeout=LOOK_SECONDS)
+        except queue.Empty:
+            return None
+        if future not in self._flying:
+            return None
+        return self._flying.pop(future)[0], future
+
+    def _outcome(self, future: Future) -> Outcome | None:
+        """What the worker answered; None when it died."""
+        try:
+            return future.result()
+        except BrokenExecutor:
+            return None
+        except CancelledError as error:
+            raise ClusterGoneError(
+                f"The cluster at {self._place.cluster} stopped answering; resume the job when it is back."
+            ) from error
+        except Exception as error:  # what the cluster says of a task it gave up, KilledWorker for one
+            return _died(f"{type(error).__name__}: {error}")
+
+    def _renew(self) -> None:
+        self._flying.clear()
+        self._summarising = False
+        self._keeper.drop()
+        self._pool = self._keeper.at(self._place)
+
+
+def _died(why: str = "") -> Outcome:
+    said = " ".join(why.split())[:300]
+    error = f"The worker process died in this unit ({said or 'killed, often for memory'}); retry it with fewer workers."
+    return {"error": error, "seconds": 0.0, "worker": ""}

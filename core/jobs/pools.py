@@ -1,0 +1,83 @@
+"""Where units run: processes of this machine, or a Dask cluster. Both are a `concurrent.futures.Executor`."""
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any
+
+from core.config import code_version
+from core.errors import JobError
+from core.jobs import work
+
+IDLE_SECONDS = 60  # a local worker without work ends after this and gives its memory back
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a job runs. workers: processes here; cluster: a Dask scheduler's address, which wins over workers."""
+
+    workers: int = 1
+    cluster: str | None = None
+
+    @property
+    def threads(self) -> int:
+        """Torch threads of one local worker: the cores, divided."""
+        return max(1, (os.cpu_count() or 1) // self.workers)
+
+
+class Pool:
+    """An executor, how many units it should have in flight, and how it ends at once."""
+
+    def __init__(self, place: Place):
+        self.place = place
+        self.executor = _cluster(place.cluster) if place.cluster else _processes(place)
+        self.in_flight = 10_000 if place.cluster else 2 * place.workers
+        self._code = code_version() if place.cluster else None
+
+    def submit(self, task: str, *arguments: Any) -> Future:
+        """`work.perform` of `task` somewhere else; the future's result is its outcome."""
+        return self.executor.submit(work.perform, task, self._code, *arguments)
+
+    def end(self) -> None:
+        """End now: local units in the middle are killed; a cluster drops what waits and forgets what runs."""
+        if self.place.cluster:
+            client = self.executor._client  # type: ignore[attr-defined]
+            self.executor.shutdown(wait=False)
+            client.close(timeout=2)
+        else:
+            self.executor.shutdown(wait=False, kill_workers=True)  # type: ignore[call-arg]
+
+
+def _processes(place: Place) -> Executor:
+    """Fresh interpreters that never run this process's __main__ again, which inside Streamlit is a page."""
+    from loky import ProcessPoolExecutor
+    from loky.backend import get_context
+
+    threads = str(place.threads)
+    environment: Mapping[str, str] = {
+        **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads),
+        "TOKENIZERS_PARALLELISM": "false",
+        "LOKY_MAX_MEMORY_LEAK_SIZE": "1e15",  # a worker that grows keeps models, it does not leak
+    }
+    return ProcessPoolExecutor(
+        place.workers,
+        timeout=IDLE_SECONDS,
+        context=get_context("loky"),
+        initializer=work.prepare,
+        initargs=(os.getpid(),),
+        env=environment,
+    )
+
+
+def _cluster(address: str) -> Executor:
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout="5s", set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise JobError(
+            f"A Dask scheduler must answer at {address}, but none does; start one with `dask scheduler`, or leave the "
+            "cluster out to run here."
+        ) from error
+    return client.get_executor(pure=False)

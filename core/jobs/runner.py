@@ -1,0 +1,215 @@
+"""Takes queued jobs one after another, hands their units to a pool, and stores what comes back."""
+
+import atexit
+import queue
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.config import settings
+from core.errors import AtlasError, JobError, StoreError
+from core.jobs.flight import ClusterGoneError, Flight, PoolKeeper, Stopped
+from core.jobs.pools import Place
+from core.jobs.work import merged
+from core.store import jobs as store
+from core.store import runs
+from core.store.database import Database
+from core.store.rows import Row
+
+SUMMARY_SECONDS = 3.0  # how often partial rows are summarised, at most
+SUMMARY_ROWS = 20_000  # beyond this, partial rows are not sent to be summarised
+
+
+@dataclass
+class Live:
+    """A job at work. before: tokens done when it was started; rows: the newest partial summary."""
+
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    started: float | None = None
+    before: int = 0
+    rows: list[Row] = field(default_factory=list)
+    summarised: float = 0.0
+
+
+class Runner:
+    """Runs the jobs of one database in threads of its own, `at_once` at a time, each with a pool of its own."""
+
+    def __init__(self, db: Database, place: Place | None = None, at_once: int | None = None):
+        chosen = settings()
+        self._db = weakref.proxy(db)
+        self.place = place or Place(max(1, chosen.workers), chosen.cluster)
+        self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._lives: dict[str, Live] = {}
+        self._troubles: dict[str, str] = {}
+        self._closing = threading.Event()
+        store.interrupt_running(db)
+        count = at_once or chosen.jobs_at_once
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+        _before_exit(self.close)
+
+    def put(self, job: str) -> None:
+        """Run `job` when its turn comes."""
+        self._lives[job] = Live()
+        self._troubles.pop(job, None)
+        self._waiting.put(job)
+
+    def cancel(self, job: str) -> None:
+        """Ask `job` to stop."""
+        live = self._lives.get(job)
+        if live is None or live.ended.is_set():
+            return
+        live.cancelled.set()
+        if live.started is None and store.one_job(self._db, job)["state"] == "queued":
+            store.set_state(self._db, job, "cancelled")
+
+    def wait(self, job: str, timeout: int | float | None) -> None:
+        """Block until `job` has ended here."""
+        if job in self._lives:
+            self._lives[job].ended.wait(timeout)
+
+    def rate(self, job: str, size_done: int) -> float | None:
+        """Tokens a second since the job was last started here."""
+        live = self._lives.get(job)
+        if live is None or live.started is None or size_done <= live.before:
+            return None
+        return (size_done - live.before) / (time.monotonic() - live.started)
+
+    def partial(self, job: str) -> list[Row]:
+        """The newest partial summary."""
+        live = self._lives.get(job)
+        return live.rows if live else []
+
+    def trouble(self, job: str) -> str | None:
+        """Why the end of `job` could not be stored, if it could not."""
+        return self._troubles.get(job)
+
+    def close(self) -> None:
+        """End what runs, at once, leaving it to be resumed. The runner takes no more jobs."""
+        self._closing.set()
+        for _ in self._threads:
+            self._waiting.put(None)
+        for thread in self._threads:
+            thread.join(timeout=5)
+
+    # ---------------------------------------------------------------- one thread
+
+    def _serve(self) -> None:
+        keeper = PoolKeeper()
+        while not self._closing.is_set():
+            try:
+                job = self._waiting.get(timeout=1.0)
+            except queue.Empty:
+                if self._forgotten():
+                    break
+                continue
+            if job is None:
+                break
+            self._do(job, self._lives[job], keeper)
+        keeper.drop()
+
+    def _forgotten(self) -> bool:
+        try:
+            return self._db.closed
+        except ReferenceError:
+            return True
+
+    def _do(self, job: str, live: Live, keeper: PoolKeeper) -> None:
+        try:
+            if not live.cancelled.is_set():
+                self._run(job, live, keeper)
+        except Stopped:
+            keeper.drop()
+            self._end(job, "interrupted" if self._closing.is_set() else "cancelled", None)
+        except (StoreError, ClusterGoneError) as error:
+            keeper.drop()
+            self._end(job, "interrupted", str(error))
+        except AtlasError as error:
+            self._end(job, "failed", str(error))
+        except ReferenceError:
+            keeper.drop()  # the database was closed and forgotten while the job ran
+        finally:
+            live.ended.set()
+
+    def _end(self, job: str, state: str, error: str | None) -> None:
+        try:
+            store.set_state(self._db, job, state, error=error)
+        except (StoreError, ReferenceError) as trouble:
+            self._troubles[job] = f"{error or trouble}"
+
+    def _run(self, job: str, live: Live, keeper: PoolKeeper) -> None:
+        store.set_state(self._db, job, "running")
+        live.before, live.started = store.progress(self._db, job)["size_done"], time.monotonic()
+        flight = Flight(keeper, self.place, lambda: live.cancelled.is_set() or self._closing.is_set())
+        known = store.one_job(self._db, job)
+        if not store.progress(self._db, job)["units"]:
+            divided = flight.ask("divide", known["study"], known["asked"])
+            store.add_units(self._db, job, divided["options"], divided["units"])
+            known = store.one_job(self._db, job)
+        self._run_units(job, known, live, flight)
+        failed = store.unit_outcomes(self._db, job).query("state == 'failed'")
+        if len(failed):
+            units = store.progress(self._db, job)["units"]
+            first = failed["error"].iloc[0]
+            raise JobError(f"{len(failed)} of {units} units failed, the first with: {first}")
+        self._keep(job, known, flight)
+
+    def _run_units(self, job: str, known: Row, live: Live, flight: "Flight") -> None:
+        units = store.open_units(self._db, job)
+        for unit, outcome in flight.each_unit(known["study"], known["options"], units):
+            if unit is None:
+                live.rows = outcome.get("rows", live.rows)
+                continue
+            provenance = outcome.get("provenance")
+            store.store_outcome(
+                self._db,
+                job,
+                unit["position"],
+                rows=outcome.get("rows", ()),
+                error=outcome.get("error"),
+                seconds=outcome["seconds"],
+                worker=outcome["worker"],
+                provenance=provenance,
+            )
+            if time.monotonic() - live.summarised > SUMMARY_SECONDS:
+                live.summarised = time.monotonic()
+                rows = store.job_rows(self._db, job)
+                if 0 < len(rows) <= SUMMARY_ROWS:
+                    flight.summarize(known["study"], known["options"], rows)
+
+    def _keep(self, job: str, known: Row, flight: "Flight") -> None:
+        """Summarise all rows and keep them as a run."""
+        options = known["options"]
+        summary = flight.ask("summarize", known["study"], options, store.job_rows(self._db, job))["rows"]
+        provenance = provenance_of(options, merged(store.job_provenance(self._db, job)))
+        with self._db.write():
+            run = runs.record_run(self._db, known["study"], options, provenance, title=known["title"])
+            runs.store_rows(self._db, run, summary)
+            store.set_state(self._db, job, "done", run=run)
+
+
+def provenance_of(options: Row, said: Row) -> runs.Provenance:
+    """Provenance from the options' names (checkpoint, task, split, seed, ...), then from what the units said."""
+    named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
+    for name in ("checkpoint", "task"):
+        several = options.get(f"{name}s")
+        if named[name] is None and isinstance(several, list):
+            named[name] = ", ".join(map(str, several))
+    return runs.Provenance().with_changes({k: v for k, v in (named | said).items() if v is not None})
+
+
+def _before_exit(close: Any) -> None:
+    """Have `close` called before the interpreter waits for the pools' threads, and not keep the runner alive."""
+    ended = weakref.WeakMethod(close)
+
+    def end() -> None:
+        method = ended()
+        if method is not None:
+            method()
+
+    # the plain atexit hooks run only after loky's own, which wait for running units
+    getattr(threading, "_register_atexit", atexit.register)(end)

@@ -1,0 +1,144 @@
+"""Start, watch, cancel, resume and retry jobs. One runner per open database; it alone writes what workers return.
+
+job = start(db, "heads", {"task": "sst2"}, "Heads of SST-2")
+status(db, job).share, partial_rows(db, job), cancel(db, job)
+"""
+
+import threading
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from core.errors import JobError, StoreError
+from core.jobs.pools import Place
+from core.jobs.runner import Runner
+from core.store import jobs as store
+from core.store.database import Database
+
+_RUNNERS: "weakref.WeakKeyDictionary[Database, Runner]" = weakref.WeakKeyDictionary()
+_GUARD = threading.Lock()
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """How a job is doing. done, failed: units; size, size_done: tokens; rate: tokens a second since it was last
+    started, None before the first unit ends; left: seconds, None when unknown; rows: of the units that are done.
+    """
+
+    job: str
+    study: str
+    title: str
+    state: str
+    error: str | None
+    run: str | None
+    created: datetime
+    units: int
+    done: int
+    failed: int
+    size: int
+    size_done: int
+    seconds: float
+    rate: float | None
+
+    @property
+    def share(self) -> float:
+        """Part of the tokens that is done, 0 to 1."""
+        return self.size_done / self.size if self.size else float(self.state == "done")
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left at the present rate, or None."""
+        return (self.size - self.size_done) / self.rate if self.rate and self.active else None
+
+    @property
+    def active(self) -> bool:
+        """Whether it runs or waits to run."""
+        return self.state in {"queued", "running"}
+
+
+def runner(db: Database, place: Place | None = None) -> Runner:
+    """The runner of `db`. The first call marks jobs that an earlier process left running as interrupted.
+
+    place: where its jobs run from now on; unchanged when None.
+    """
+    with _GUARD:
+        if db not in _RUNNERS:
+            _RUNNERS[db] = Runner(db, place)
+        found = _RUNNERS[db]
+    if place is not None:
+        found.place = place
+    return found
+
+
+def start(db: Database, study: str, options: Mapping[str, Any], title: str = "") -> str:
+    """Queue a job of `study` and return its id at once; a wrong option or input becomes the job's error."""
+    keeper = runner(db)
+    job = store.add_job(db, study, title or study, options)
+    keeper.put(job)
+    return job
+
+
+def status(db: Database, job: str) -> JobStatus:
+    """How `job` is doing now. Errors: JobError when there is no such job."""
+    keeper = runner(db)
+    known, counted = store.one_job(db, job), store.progress(db, job)
+    error = known["error"] or keeper.trouble(job)
+    names = ("job", "study", "title", "state", "run", "created")
+    return JobStatus(
+        **{name: known[name] for name in names}, error=error, rate=keeper.rate(job, counted["size_done"]), **counted
+    )
+
+
+def partial_rows(db: Database, job: str) -> pd.DataFrame:
+    """The summary of what is done so far: refreshed every few seconds while it runs, the run's rows once done."""
+    known = store.one_job(db, job)
+    if known["run"]:
+        from core.store.runs import study_rows
+
+        return study_rows(db, known["run"])
+    return pd.DataFrame(runner(db).partial(job))
+
+
+def cancel(db: Database, job: str) -> None:
+    """Stop `job` within two seconds: local units in the middle are killed. What is stored stays, and can be resumed."""
+    runner(db).cancel(job)
+
+
+def resume(db: Database, job: str) -> None:
+    """Run what is not stored of a job that was interrupted or cancelled; its failed units are tried again too."""
+    keeper = runner(db)
+    state = store.one_job(db, job)["state"]
+    if state in {"queued", "running"}:
+        raise JobError("Only a job that has stopped can be resumed, and this one is still at work; cancel it first.")
+    if state == "done":
+        raise JobError("Only a job with work left can be resumed, and this one is done; start it anew.")
+    store.ask_again(db, job)
+    store.set_state(db, job, "queued")
+    keeper.put(job)
+
+
+def delete(db: Database, job: str) -> None:
+    """Remove a job that has stopped; the run its rows became stays."""
+    runner(db)
+    if store.one_job(db, job)["state"] in {"queued", "running"}:
+        raise JobError("Only a job that has stopped can be deleted, and this one is still at work; cancel it first.")
+    store.delete_job(db, job)
+
+
+def running_count(db: Database) -> int:
+    """How many jobs run or wait, for the indicator on every page. 0 when the file cannot be read."""
+    try:
+        runner(db)
+        return store.count_active(db)
+    except StoreError:
+        return 0
+
+
+def wait(db: Database, job: str, timeout: int | float | None = None) -> JobStatus:
+    """Block until `job` has stopped, or `timeout` seconds have passed; its status then."""
+    runner(db).wait(job, timeout)
+    return status(db, job)

@@ -1,0 +1,139 @@
+"""What a worker process does: find the study by name, divide it, run one unit, summarise. Nothing here stores.
+
+Everything goes in and comes out as JSON's own types, so no model and no class is ever pickled.
+"""
+
+import importlib
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from core.config import code_version
+from core.errors import AtlasError, JobError
+from core.store.rows import plain
+from core.studies.study import Options, Row, Study, Unit
+
+Outcome = dict[str, Any]
+log = logging.getLogger("atlas.jobs")
+
+
+def module_of(name: str) -> str:
+    """Where the study `name` is written: core.studies.<name>, or the module itself when `name` has dots."""
+    if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
+        raise JobError(f"A study is named by letters, digits and dashes, but {name!r} is not; see the list of studies.")
+    return name if "." in name else f"core.studies.{name.replace('-', '_')}"
+
+
+def find_study(name: str) -> Study:
+    """The study called `name`. Errors: JobError when there is none."""
+    module = module_of(name)
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module + ".").startswith(error.name + "."):
+            raise
+        raise JobError(
+            f"A study must be one of core/studies, but {name!r} is not; see `python -m core --help`."
+        ) from error
+    study = getattr(found, "STUDY", None)
+    if not isinstance(study, Study):
+        raise JobError(f"A study's module must export STUDY, but {module} does not; see core/studies/study.py.")
+    return study
+
+
+def complete(study: Study, options: Options) -> Options:
+    """`options` over the study's defaults. Errors: JobError naming an option the study does not have."""
+    unknown = sorted(set(options) - set(study.defaults))
+    if unknown:
+        raise JobError(
+            f"The study {study.name} has the options {', '.join(study.defaults)}, but {unknown[0]!r} was given; "
+            "leave it out or correct its name."
+        )
+    return plain({**study.defaults, **options})
+
+
+def divide(name: str, options: Options) -> Outcome:
+    """The study's options completed and its units: {"options", "units": [{key, size, arguments}]}."""
+    study = find_study(name)
+    completed = complete(study, options)
+    units = [{"key": u.key, "size": int(u.size), "arguments": plain(u.arguments)} for u in study.units(completed)]
+    if not units:
+        raise JobError(
+            f"The study {study.name} must have something to do, but these options leave nothing; widen them."
+        )
+    return {"options": completed, "units": units}
+
+
+def run_unit(name: str, options: Options, unit: Row) -> Outcome:
+    """One unit's rows: {"rows", "provenance"}. A row {"provenance": {...}} is taken out of the rows."""
+    found = find_study(name).run(options, Unit(unit["key"], unit["arguments"], unit["size"]))
+    rows = [plain(row) for row in found if set(row) != {"provenance"}]
+    return {"rows": rows, "provenance": merged([row["provenance"] for row in found if set(row) == {"provenance"}])}
+
+
+def summarize(name: str, options: Options, rows: list[Row]) -> Outcome:
+    """The rows a person reads: {"rows"}."""
+    return {"rows": [plain(row) for row in find_study(name).summarize(options, rows)]}
+
+
+TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, "summarize": summarize}
+
+
+def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
+    """Do one of TASKS and say how it went: its result with seconds and worker, or {"error": one line}.
+
+    code: the version of `core` that asked, checked on other machines; None where it is this machine's own.
+    """
+    started = time.monotonic()
+    try:
+        if code not in (None, code_version()):
+            raise JobError(
+                f"Workers must run the same code as the app ({code}), but {socket.gethostname()} runs "
+                f"{code_version()}; update that copy and restart its worker."
+            )
+        outcome = TASKS[task](*arguments)
+    except AtlasError as error:
+        outcome = {"error": str(error)}
+    except Exception as error:  # whatever a study raises is the unit's error, shown with the unit
+        log.exception("%s of %s failed", task, arguments[0])
+        outcome = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:500]}
+    return outcome | {"seconds": time.monotonic() - started, "worker": f"{socket.gethostname()}:{os.getpid()}"}
+
+
+def merged(parts: list[Row]) -> Row:
+    """One provenance out of many: equal values stay, row ids are joined in order, differing ones are listed."""
+    values: dict[str, list[Any]] = {}
+    for part in parts:
+        for name, value in part.items():
+            kept = values.setdefault(name, [])
+            new = value if name == "row_ids" and isinstance(value, list) else [value]
+            kept += [item for item in new if item not in kept]
+    return {name: kept if name == "row_ids" else _one_of(kept) for name, kept in values.items()}
+
+
+def _one_of(kept: list[Any]) -> Any:
+    if len(kept) == 1:
+        return kept[0]
+    return ", ".join(map(str, kept)) if all(isinstance(item, str) for item in kept) else None
+
+
+def prepare(parent: int) -> None:
+    """Make this process a worker of process `parent`: low priority, deaf to Ctrl-C, gone when `parent` is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(10)  # the app's pages come first
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)  # there is no portable signal for a parent's death
+    sys.stderr.flush()
+    os._exit(1)

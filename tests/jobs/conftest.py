@@ -1,0 +1,21 @@
+import pytest
+
+from core.jobs.pools import Place
+from core.jobs.running import runner
+from core.store.database import Database
+
+
+@pytest.fixture
+def db(tmp_path):
+    database = Database(tmp_path / "atlas.duckdb")
+    keeper = runner(database, Place(workers=2))
+    yield database
+    keeper.close()
+    database.close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    return marks
