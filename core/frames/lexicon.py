@@ -1,0 +1,110 @@
+"""Which frames a word may evoke, and how a frame's elements are usually placed: bundled facts, or a release's index."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from core import config
+from core.errors import InputError
+from core.frames.records import Element, Spans
+from core.frames.release import Release
+
+BUNDLED = config.SAMPLES / "frames" / "lexicon.json"
+_POS = {"VERB": "v", "AUX": "v", "NOUN": "n", "PROPN": "n", "ADJ": "a", "ADV": "adv", "ADP": "prep", "NUM": "num"}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """A frame's core elements, its FEcoreSets, and the element most often annotated in each place.
+
+    subject: FrameNet's external argument. object: direct object. prepositions: after "about", "with", ...
+    """
+
+    frame: str
+    core: tuple[str, ...]
+    core_sets: tuple[tuple[str, ...], ...] = ()
+    subject: str | None = None
+    object: str | None = None
+    prepositions: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, place: str, preposition: str = "") -> str | None:
+        """The usual element of a place ("subject", "object", "oblique"), or None."""
+        if place == "oblique":
+            return self.prepositions.get(preposition.lower())
+        return {"subject": self.subject, "object": self.object}.get(place)
+
+    def element(self, name: str, spans: Spans) -> Element:
+        """An element with what the frame says about its coreness; an unknown name is taken as it is."""
+        if name not in self.core:
+            return Element(name, spans)
+        return Element(name, spans, "Core", any(name in one for one in self.core_sets))
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Lexical units and their frames. source: where the facts are from, with the licence."""
+
+    source: str
+    units: Mapping[str, tuple[str, ...]]
+    roles: Mapping[str, Roles]
+    release: Release | None = None
+
+    def frames(self, lemma: str, upos: str | None = None) -> tuple[tuple[str, str], ...]:
+        """(lexical unit, frame) of a lemma, those of the part of speech first; upos as spaCy and UD write it."""
+        lemma = lemma.lower()
+        asked = f"{lemma}.{_POS.get(upos or '', '')}"
+        names = sorted((name for name in self._named(lemma)), key=lambda name: (name != asked, name))
+        return tuple((name, frame) for name in names for frame in self.units[name])
+
+    def of(self, frame: str) -> Roles:
+        """Facts of a frame; a frame of a release that the bundled facts lack has no usual places."""
+        if frame in self.roles:
+            return self.roles[frame]
+        if self.release is None:
+            raise InputError(
+                f'A frame must be in the bundled facts; "{frame}" is not among these {len(self.roles)}: '
+                "choose another, or set ATLAS_FRAMENET to a FrameNet release folder."
+            )
+        found = self.release.frame(frame)
+        core = tuple(name for name, kind in found.elements.items() if kind.startswith("Core"))
+        return Roles(frame, core, found.core_sets)
+
+    def _named(self, lemma: str) -> Iterable[str]:
+        return (f"{lemma}.{end}" for end in _ENDINGS if f"{lemma}.{end}" in self.units)
+
+
+_ENDINGS = ("v", "n", "a", "adv", "prep", "num", "art", "c", "intj", "scon")
+
+
+@lru_cache(maxsize=1)
+def bundled_lexicon() -> Lexicon:
+    """The facts that come with the project: the lexical units that FrameNet 1.5 annotates most."""
+    facts = json.loads(BUNDLED.read_text(encoding="utf-8"))
+    roles = {
+        name: Roles(
+            name,
+            tuple(one["core"]),
+            tuple(map(tuple, one["core_sets"])),
+            one.get("subject"),
+            one.get("object"),
+            one.get("prepositions", {}),
+        )
+        for name, one in facts["frames"].items()
+    }
+    return Lexicon(facts["source"], {name: tuple(frames) for name, frames in facts["lexical_units"].items()}, roles)
+
+
+def release_lexicon(release: Release) -> Lexicon:
+    """A release's whole index; usual places come from the bundled facts where the frame is the same."""
+    units = defaultdict(set)
+    for unit in release.lexical_units:
+        units[unit.name].add(unit.frame)
+    known = {name: one for name, one in bundled_lexicon().roles.items() if name in set(release.frame_names)}
+    return Lexicon(
+        f"{release.name}, {len(units):,} lexical units",
+        {name: tuple(sorted(one)) for name, one in units.items()},
+        known,
+        release,
+    )
