@@ -16,24 +16,48 @@ from core.store.rows import Row, to_json
 _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_hash, annotator, stored"
 
 
-def save_classifier(db: Database, class_set: str, weights: bytes, *, recipe: Mapping[str, Any],
-                    classes: Sequence[str], snapshot: Sequence[Sequence[Any]], scores: Mapping[str, Any],
-                    annotator: str = "", title: str = "", classifier: str | None = None) -> str:
+def save_classifier(
+    db: Database,
+    class_set: str,
+    weights: bytes,
+    *,
+    recipe: Mapping[str, Any],
+    classes: Sequence[str],
+    snapshot: Sequence[Sequence[Any]],
+    scores: Mapping[str, Any],
+    annotator: str = "",
+    title: str = "",
+    classifier: str | None = None,
+) -> str:
     """Keep a classifier (safetensors bytes) and its labels' snapshot [map_id, class, event]; returns its id.
 
     Keeping one under an id that is stored already changes nothing, so a job may say it twice.
     """
     name = classifier or uuid.uuid4().hex[:12]
     text = to_json(list(snapshot))
-    values = [name, class_set, title or f"{recipe['kind']}, {len(snapshot)} labels", recipe["kind"],
-              to_json(dict(recipe)), to_json(list(classes)), weights, len(snapshot), text,
-              hashlib.sha256(text.encode()).hexdigest(), to_json(dict(scores)), annotator, now()]
+    values = [
+        name,
+        class_set,
+        title or f"{recipe['kind']}, {len(snapshot)} labels",
+        recipe["kind"],
+        to_json(dict(recipe)),
+        to_json(list(classes)),
+        weights,
+        len(snapshot),
+        text,
+        hashlib.sha256(text.encode()).hexdigest(),
+        to_json(dict(scores)),
+        annotator,
+        now(),
+    ]
     with db.write() as cursor:
         if not cursor.execute("SELECT 1 FROM classifier WHERE classifier = ?", [name]).fetchone():
             cursor.execute(
-                """INSERT INTO classifier (classifier, class_set, title, kind, recipe, classes, weights, labels,
-                   snapshot, snapshot_hash, scores, annotator, stored) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-                values)
+                """INSERT INTO classifier (classifier, class_set, title, kind, recipe, classes, weights,
+                   labels, snapshot, snapshot_hash, scores, annotator, stored)
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                values,
+            )
     return name
 
 
@@ -42,7 +66,8 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
     return db.read(
         f"""SELECT {_ABOUT}, CAST(scores->>'macro_f1' AS DOUBLE) AS macro_f1 FROM classifier
             WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal DESC""",  # noqa: S608 - our columns
-        {"class_set": class_set})
+        {"class_set": class_set},
+    )
 
 
 def one_classifier(db: Database, classifier: str) -> Row:
@@ -51,8 +76,10 @@ def one_classifier(db: Database, classifier: str) -> Row:
     names = [column[0] for column in found.description]
     row = found.fetchone()
     if row is None:
-        raise StoreError(f"A classifier must be one of those stored; {classifier[:60]!r} is not: train one, or see the "
-                         "list on the Pattern classifier page.")
+        raise StoreError(
+            f"A classifier must be one of those stored; {classifier[:60]!r} is not: train one, or see the "
+            "list on the Pattern classifier page."
+        )
     about = dict(zip(names, row, strict=True))
     return about | {name: json.loads(about[name]) for name in ("recipe", "classes", "snapshot", "scores")}
 
@@ -62,15 +89,24 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
     if classifier is not None:
         found = one_classifier(db, classifier)["class_set"]
         if found != class_set:
-            raise InputError(f'A classifier suggests for the class set it was trained on; this one knows "{found}", '
-                             f'not "{class_set}": train one on labels of "{class_set}".')
+            raise InputError(
+                f'A classifier suggests for the class set it was trained on; this one knows "{found}", '
+                f'not "{class_set}": train one on labels of "{class_set}".'
+            )
     with db.write() as cursor:
-        cursor.execute("INSERT INTO classifier_choice (class_set, classifier, annotator, stored) VALUES (?, ?, ?, ?)",
-                       [class_set, classifier, annotator, now()])
+        cursor.execute(
+            "INSERT INTO classifier_choice (class_set, classifier, annotator, stored) VALUES (?, ?, ?, ?)",
+            [class_set, classifier, annotator, now()],
+        )
 
 
 def suggesting(db: Database, class_set: str) -> str | None:
     """The classifier that suggests for a class set, or None."""
-    found = db.cursor().execute("SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC "
-                                "LIMIT 1", [class_set]).fetchone()
+    found = (
+        db.cursor()
+        .execute(
+            "SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
+        )
+        .fetchone()
+    )
     return found[0] if found else None

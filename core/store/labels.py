@@ -20,7 +20,6 @@ from core.store.rows import Row, insert, to_json
 KINDS = ("label", "skip", "flag", "note", "undo")
 SCALES = ("absolute", "own")
 ORDERS = ("random", "uncertain", "disagreement", "adjudication")
-NEARLY_UNIFORM = 0.1  # largest weight
 
 # fmt: off
 MAP = pa.schema([
@@ -52,12 +51,18 @@ def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
     rows = {row["map_id"]: dict(row) for row in maps}
     for row in rows.values():
         if len(row["weights"]) != 2 * row["length"] ** 2:
-            raise InputError(f"A map of {row['length']} tokens has {2 * row['length'] ** 2} bytes of float16 weights; "
-                             f"{row['map_id']} has {len(row['weights'])}: draw it again.")
+            raise InputError(
+                f"A map of {row['length']} tokens has {2 * row['length'] ** 2} bytes of float16 weights; "
+                f"{row['map_id']} has {len(row['weights'])}: draw it again."
+            )
         row |= {"tokens": to_json(row["tokens"]), "separators": to_json(row["separators"]), "stored": now()}
     with db.write() as cursor:
-        known = {name for (name,) in cursor.execute(
-            "SELECT map_id FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(rows)]).fetchall()}
+        known = {
+            name
+            for (name,) in cursor.execute(
+                "SELECT map_id FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(rows)]
+            ).fetchall()
+        }
         return insert(cursor, "attention_map", MAP, (row for name, row in rows.items() if name not in known))
 
 
@@ -66,7 +71,8 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
     if not len(map_ids):
         return []
     found = db.cursor().execute(
-        "SELECT * EXCLUDE (stored) FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(map_ids)])
+        "SELECT * EXCLUDE (stored) FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(map_ids)]
+    )
     names = [column[0] for column in found.description]
     rows = {row[0]: dict(zip(names, row, strict=True)) for row in found.fetchall()}
     for row in rows.values():
@@ -96,13 +102,16 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]]) -> Saved:
     Needs batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo); the rest is
     optional. All or none are stored. Raises InputError naming the first event that cannot be.
     """
-    rows = [_checked(event) for event in events]
+    rows = [checked_event(event) for event in events]
     if not rows:
         return Saved(0, 0)
     with db.write() as cursor:
-        known = {name for (name,) in cursor.execute(
-            "SELECT event FROM label_event WHERE event IN (SELECT unnest(?))", [[row["event"] for row in rows]]
-        ).fetchall()}
+        known = {
+            name
+            for (name,) in cursor.execute(
+                "SELECT event FROM label_event WHERE event IN (SELECT unnest(?))", [[row["event"] for row in rows]]
+            ).fetchall()
+        }
         new = {row["event"]: row for row in rows if row["event"] not in known}
         _refuse_unknown_maps(cursor, new.values())
         _link(cursor, list(new.values()))
@@ -110,8 +119,8 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]]) -> Saved:
     return Saved(len(new), max(row["sequence"] for row in rows))
 
 
-def _checked(event: Mapping[str, Any]) -> Row:
-    """One event with every column, or InputError."""
+def checked_event(event: Mapping[str, Any]) -> Row:
+    """One event with every column filled; InputError, naming the event, when it cannot be kept."""
     place = f"event {event.get('sequence', '?')}"
     if event.get("kind") not in KINDS:
         raise InputError(f"A label event is one of {', '.join(KINDS)}; {place} is {str(event.get('kind'))[:40]!r}.")
@@ -121,11 +130,18 @@ def _checked(event: Mapping[str, Any]) -> Row:
         if event.get(name) in (None, ""):
             raise InputError(f'A {event["kind"]} needs "{name}"; {place} has none: give it.')
     row = {name: event.get(name) for name in EVENT.names}
-    row |= {"event": f"{event['batch']}:{event['sequence']}", "pass": int(event.get("pass") or 1), "stored": now(),
-            "happened": _time(event.get("happened"), place), "sequence": int(event["sequence"])}
+    row |= {
+        "event": f"{event['batch']}:{event['sequence']}",
+        "pass": int(event.get("pass") or 1),
+        "stored": _time(event.get("stored"), place),
+        "happened": _time(event.get("happened"), place),
+        "sequence": int(event["sequence"]),
+    }
     if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
-        raise InputError(f"A label's scale is one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
-                         f"{place} has {row['scale']!r} and {row['queue_order']!r}.")
+        raise InputError(
+            f"A label's scale is one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
+            f"{place} has {row['scale']!r} and {row['queue_order']!r}."
+        )
     return row
 
 
@@ -135,19 +151,23 @@ def _time(value: Any, place: str) -> datetime:
     try:
         found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError as error:
-        raise InputError(f"A label's time is written like 2026-01-31T12:00:00Z; {place} has {str(value)[:40]!r}."
-                         ) from error
+        raise InputError(
+            f"A label's time is written like 2026-01-31T12:00:00Z; {place} has {str(value)[:40]!r}."
+        ) from error
     return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
 
 
 def _refuse_unknown_maps(cursor: Any, rows: Iterable[Row]) -> None:
     wanted = {row["map_id"] for row in rows}
-    known = cursor.execute("SELECT map_id FROM attention_map WHERE map_id IN (SELECT unnest(?))",
-                           [list(wanted)]).fetchall()
+    known = cursor.execute(
+        "SELECT map_id FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(wanted)]
+    ).fetchall()
     missing = wanted - {name for (name,) in known}
     if missing:
-        raise InputError(f"A label belongs to a stored map; {min(missing)[:60]!r} is none (of {len(missing)} such): "
-                         "store its weights first.")
+        raise InputError(
+            f"A label belongs to a stored map; {min(missing)[:60]!r} is none (of {len(missing)} such): "
+            "store its weights first."
+        )
 
 
 def _opinion(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -158,7 +178,9 @@ def _link(cursor: Any, rows: list[Row]) -> None:
     """Fill `supersedes`: the label or skip that stood when each new one came."""
     found = cursor.execute(
         """SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
-           WHERE map_id IN (SELECT unnest(?)) ORDER BY ordinal""", [[row["map_id"] for row in rows]])
+           WHERE map_id IN (SELECT unnest(?)) ORDER BY ordinal""",
+        [[row["map_id"] for row in rows]],
+    )
     names = [column[0] for column in found.description]
     standing: dict[tuple[Any, ...], list[str]] = {}
     for row in [*(dict(zip(names, one, strict=True)) for one in found.fetchall()), *rows]:
@@ -180,14 +202,21 @@ def labels(db: Database, class_set: str, *, annotator: str | None = None) -> pd.
         f"""SELECT standing.* EXCLUDE (stored), {_FACTS} FROM standing JOIN attention_map USING (map_id)
             WHERE kind = 'label' AND class_set = $class_set AND ($annotator IS NULL OR annotator = $annotator)
             ORDER BY ordinal""",  # noqa: S608 - our columns
-        {"class_set": class_set, "annotator": annotator})
+        {"class_set": class_set, "annotator": annotator},
+    )
 
 
 def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
     """Map -> class (None: skipped) of everything this annotator has decided on in this pass."""
-    found = db.cursor().execute(
-        "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
-        "WHERE class_set = ? AND annotator = ? AND pass = ?", [class_set, annotator, passing]).fetchall()
+    found = (
+        db.cursor()
+        .execute(
+            "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
+            "WHERE class_set = ? AND annotator = ? AND pass = ?",
+            [class_set, annotator, passing],
+        )
+        .fetchall()
+    )
     return dict(found)
 
 
@@ -197,7 +226,9 @@ def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, 
         """SELECT event, kind, map_id, class, ordinal FROM label_event
            WHERE class_set = ? AND annotator = ? AND pass = ? AND kind != 'undo'
              AND event NOT IN (SELECT undoes FROM label_event WHERE kind = 'undo' AND undoes IS NOT NULL)
-           ORDER BY ordinal DESC LIMIT ?""", [class_set, annotator, passing, most])
+           ORDER BY ordinal DESC LIMIT ?""",
+        [class_set, annotator, passing, most],
+    )
     rows = found.iloc[::-1].drop(columns="ordinal").astype(object).where(lambda frame: frame.notna(), None)
     return rows.to_dict("records")
 
@@ -209,7 +240,9 @@ def flagged(db: Database, class_set: str) -> pd.DataFrame:
             FROM label_event JOIN attention_map USING (map_id)
             WHERE class_set = ? AND kind IN ('flag', 'note')
               AND event NOT IN (SELECT undoes FROM label_event WHERE kind = 'undo' AND undoes IS NOT NULL)
-            ORDER BY ordinal DESC""", [class_set])  # noqa: S608 - our columns
+            ORDER BY ordinal DESC""",  # noqa: S608 - our columns
+        [class_set],
+    )
 
 
 def pace(db: Database, class_set: str) -> pd.DataFrame:
@@ -219,43 +252,65 @@ def pace(db: Database, class_set: str) -> pd.DataFrame:
                   3600 * count(seconds) / nullif(sum(least(seconds, 60)), 0) AS per_hour, min(happened) AS first,
                   max(happened) AS last
            FROM label_event WHERE class_set = ? AND kind = 'label' GROUP BY annotator, pass ORDER BY n DESC""",
-        [class_set])
+        [class_set],
+    )
 
 
 def all_events(db: Database, class_set: str | None = None) -> list[Row]:
     """Every event as it is stored, oldest first (of one class set, or all)."""
     found = db.cursor().execute(
         f"SELECT {', '.join(EVENT.names)} FROM label_event "  # noqa: S608 - our columns
-        "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal", {"class_set": class_set})
+        "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal",
+        {"class_set": class_set},
+    )
     return [dict(zip(EVENT.names, row, strict=True)) for row in found.fetchall()]
 
 
 # ---------------------------------------------------------------- classes
 
 
-def change_class(db: Database, class_set: str, kind: str, name: str, *, annotator: str, into: str | None = None,
-                 title: str | None = None, eye: str | None = None, colour: str | None = None,
-                 key: str | None = None, taken: Collection[str] = ()) -> None:
+def change_class(
+    db: Database,
+    class_set: str,
+    kind: str,
+    name: str,
+    *,
+    annotator: str,
+    into: str | None = None,
+    title: str | None = None,
+    eye: str | None = None,
+    colour: str | None = None,
+    key: str | None = None,
+    taken: Collection[str] = (),
+) -> None:
     """Add, rename or merge a class, as an event; labels keep the name they were given.
 
     taken: the set's present class names. Raises InputError for a class that is there already, or is not there.
     """
     if kind == "add" and (name in taken or not name.strip() or not (eye or "").strip()):
-        raise InputError("A new class needs a name that is not taken and a line saying what the eye sees; "
-                         f"{name[:60]!r} has not both: change it.")
+        raise InputError(
+            "A new class needs a name that is not taken and a line saying what the eye sees; "
+            f"{name[:60]!r} has not both: change it."
+        )
     if kind != "add" and (name not in taken or (kind == "merge" and (into not in taken or into == name))):
-        raise InputError(f"Only classes of the set can be renamed or merged into another ({', '.join(taken)}); seen "
-                         f"{name[:60]!r}{f' into {into!r}' if into else ''}.")
+        raise InputError(
+            f"Only classes of the set can be renamed or merged into another ({', '.join(taken)}); seen "
+            f"{name[:60]!r}{f' into {into!r}' if into else ''}."
+        )
     with db.write() as cursor:
         cursor.execute(
             """INSERT INTO class_event (class_set, kind, class, into_class, title, eye, colour, key, annotator, stored)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            [class_set, kind, name, into, title or name, eye, colour, key, annotator, now()])
+            [class_set, kind, name, into, title or name, eye, colour, key, annotator, now()],
+        )
 
 
 def class_events(db: Database) -> list[Row]:
     """What happened to classes, oldest first, as `core.patterns.classes` replays it."""
     names = ("class_set", "kind", "class", "into", "title", "eye", "colour", "key")
-    found = db.cursor().execute("SELECT class_set, kind, class, into_class, title, eye, colour, key FROM class_event "
-                                "ORDER BY ordinal").fetchall()
+    found = (
+        db.cursor()
+        .execute("SELECT class_set, kind, class, into_class, title, eye, colour, key FROM class_event ORDER BY ordinal")
+        .fetchall()
+    )
     return [dict(zip(names, row, strict=True)) for row in found]

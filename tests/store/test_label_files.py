@@ -1,0 +1,114 @@
+import json
+
+import pytest
+
+from core.errors import InputError
+from core.store import labels as store
+from core.store.database import Database
+from core.store.label_files import export_labels, import_folder, import_labels
+from tests.store.labelling import SET, a_map, event
+
+
+def known(class_set, name):
+    if name not in ("vertical", "block", "diagonal"):
+        raise InputError(f"{name} is no class of {class_set}.")
+
+
+@pytest.fixture
+def labelled(db):
+    store.store_maps(db, [a_map("m1"), a_map("m2", length=9, split=None, seed=None)])
+    store.record_events(
+        db,
+        [
+            event(1, suggestion="block", probability=0.75, classifier="c1", happened="2026-11-20T14:00:00.5Z"),
+            event(2, "m2", cls="block"),
+            event(3, kind="flag"),
+            event(4, kind="note", note='line\nbreak, "quote", ü'),
+            event(5, "m2", kind="undo", undoes="tab:2"),
+            event(6, "m2", kind="skip"),
+        ],
+    )
+    return db
+
+
+@pytest.fixture
+def other(tmp_path):
+    database = Database(tmp_path / "other.duckdb")
+    yield database
+    database.close()
+
+
+def everything(db):
+    return store.all_events(db), store.maps_of(db, ["m1", "m2"])
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_round_trip_loses_nothing_and_a_second_one_adds_nothing(labelled, other, tmp_path, ending):
+    file = tmp_path / f"labels.{ending}"
+    assert export_labels(labelled, file) == 6
+    first = import_labels(other, file, known)
+    assert (first.new, first.maps, first.refused) == (6, 2, [])
+    assert everything(other) == everything(labelled)
+    again = import_labels(other, file, known)
+    assert (again.new, again.already) == (0, 6)
+    assert everything(other) == everything(labelled)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_without_weights_the_maps_must_be_there(labelled, other, tmp_path, ending):
+    file = tmp_path / f"labels.{ending}"
+    export_labels(labelled, file, weights=False)
+    report = import_labels(other, file, known)
+    assert report.new == 0
+    assert len(report.refused) == 6
+    assert "no weights" in report.refused[0][1]
+    store.store_maps(other, [a_map("m1"), a_map("m2", length=9, split=None, seed=None)])
+    assert import_labels(other, file, known).new == 6
+
+
+BAD = [
+    ('{"map_id": "m1", "class": "zigzag", "class_set": "bert", "annotator": "eve"}', "zigzag"),
+    ('{"map_id": "m1", "class": ', "Expecting value"),
+    ("[1, 2]", "JSON object"),
+    ('{"class": "block", "class_set": "bert", "annotator": "eve"}', "map_id"),
+    ('{"map_id": "m9", "class": "block", "class_set": "bert", "annotator": "eve"}', "m9"),
+    ('{"map_id": "m1", "class": "block", "class_set": "bert", "annotator": "eve"}', "row 1"),
+    ('{"map_id": "m3", "class": "block", "class_set": "bert", "annotator": "eve", "weights": "%%"}', "base64"),
+    (
+        '{"map_id": "m3", "class": "block", "class_set": "bert", "annotator": "eve", "weights": "AAAA", "length": 9}',
+        "162",
+    ),
+    (b"\xff\xfe", "utf-"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), BAD, ids=[reason for _, reason in BAD])
+@pytest.mark.parametrize("keep_rest", [True, False])
+def test_a_bad_row_is_named_and_the_rest_kept_or_nothing(labelled, tmp_path, line, reason, keep_rest):
+    good = json.dumps({"map_id": "m1", "class": "diagonal", "class_set": SET, "annotator": "eve"}).encode()
+    file = tmp_path / "hand.jsonl"
+    file.write_bytes(good + b"\n" + (line if isinstance(line, bytes) else line.encode()) + b"\n")
+    report = import_labels(labelled, file, known, keep_rest=keep_rest)
+    assert [number for number, _ in report.refused] == [2]
+    assert reason in report.refused[0][1]
+    assert report.new == int(keep_rest)
+    assert report.rows == 2
+    assert store.decided(labelled, SET, "eve") == ({"m1": "diagonal"} if keep_rest else {})
+
+
+def test_other_files_are_refused(db, tmp_path):
+    with pytest.raises(InputError, match=r"\.jsonl or \.parquet"):
+        import_labels(db, _written(tmp_path / "labels.csv", "a,b"), known)
+    with pytest.raises(InputError, match="cannot be opened"):
+        import_labels(db, tmp_path / "none.jsonl", known)
+    with pytest.raises(InputError, match="must be Parquet"):
+        import_labels(db, _written(tmp_path / "labels.parquet", "PAR?"), known)
+
+
+def _written(file, text):
+    file.write_text(text)
+    return file
+
+
+def test_a_folder_without_maps_is_nothing(db, tmp_path):
+    assert import_folder(db, tmp_path, known) == []

@@ -1,0 +1,237 @@
+"""The event log: nothing acknowledged is lost, nothing sent twice counts twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.errors import InputError
+from core.store import labels as store
+from core.store.database import Database
+from tests.store.labelling import SET, a_map, event
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def filled(db):
+    assert store.store_maps(db, [a_map(f"m{k}", head=k) for k in range(1, 6)]) == 5
+    return db
+
+
+def standing(db, annotator="ada"):
+    return store.decided(db, SET, annotator)
+
+
+def test_a_map_is_kept_once_with_its_weights_bit_for_bit(db):
+    one = a_map("m1")
+    assert [store.store_maps(db, [one]) for _ in range(2)] == [1, 0]
+    (found,) = store.maps_of(db, ["m1", "none"])
+    assert found == one
+
+
+def test_weights_of_another_size_are_refused(db):
+    with pytest.raises(InputError, match="72 bytes"):
+        store.store_maps(db, [a_map("m1") | {"weights": b"xx"}])
+
+
+def test_the_newest_label_stands_and_says_what_it_supersedes(filled):
+    store.record_events(filled, [event(1), event(2, cls="block")])
+    store.record_events(filled, [event(3, cls="diagonal")])
+    assert standing(filled) == {"m1": "diagonal"}
+    assert [row["supersedes"] for row in store.all_events(filled)] == [None, "tab:1", "tab:2"]
+
+
+def test_undo_brings_back_what_stood_before_any_number_of_steps(filled):
+    store.record_events(
+        filled,
+        [
+            event(1),
+            event(2, cls="block"),
+            event(3, "m2"),
+            event(4, "m2", kind="undo", undoes="tab:3"),
+            event(5, kind="undo", undoes="tab:2"),
+        ],
+    )
+    assert standing(filled) == {"m1": "vertical"}
+    assert [row["event"] for row in store.undoable(filled, SET, "ada")] == ["tab:1"]
+    store.record_events(filled, [event(6, kind="undo", undoes="tab:1"), event(7, cls="diagonal")])
+    assert standing(filled) == {"m1": "diagonal"}
+    assert store.all_events(filled)[-1]["supersedes"] is None
+
+
+def test_skips_flags_and_notes_are_data_and_no_labels(filled):
+    store.record_events(
+        filled, [event(1, kind="skip"), event(2, "m2", kind="flag"), event(3, "m2", kind="note", note="<b>odd</b>")]
+    )
+    assert standing(filled) == {"m1": None}
+    assert store.labels(filled, SET).empty
+    assert store.flagged(filled, SET)["note"].dropna().tolist() == ["<b>odd</b>"]
+
+
+def test_sending_the_whole_outbox_again_changes_nothing(filled):
+    outbox = [event(k, f"m{k}") for k in range(1, 4)]
+    assert store.record_events(filled, outbox[:2]) == store.Saved(2, 2)
+    assert store.record_events(filled, outbox) == store.Saved(1, 3)
+    assert store.record_events(filled, outbox) == store.Saved(0, 3)
+    assert len(store.all_events(filled)) == 3
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["label", "skip", "undo"]), st.integers(1, 3), st.integers(0, 9)), max_size=20),
+    st.integers(1, 5),
+)
+def test_any_history_in_any_pieces_gives_what_a_replay_gives(filled, steps, piece):
+    batch = uuid.uuid4().hex
+    annotator = batch
+    events, stacks = [], {}
+    for number, (kind, which, choice) in enumerate(steps, start=1):
+        name = f"m{which}"
+        one = event(number, name, ["vertical", "block"][choice % 2], batch=batch, annotator=annotator, kind=kind)
+        stack = stacks.setdefault(name, [])
+        if kind == "undo":
+            one["undoes"] = stack.pop()["event"] if stack else "nothing:1"
+        else:
+            stack.append(one | {"event": f"{batch}:{number}"})
+        events.append(one)
+    for start in range(0, len(events), piece):
+        store.record_events(filled, events[max(0, start - 2) : start + piece])  # some are sent twice
+    expected = {name: stack[-1].get("class") for name, stack in stacks.items() if stack}
+    assert standing(filled, annotator) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "guess"}, "label, skip"),
+        ({"class": ""}, '"class"'),
+        ({"map_id": "m99"}, "m99"),
+        ({"annotator": None}, '"annotator"'),
+        ({"happened": "noon"}, "2026-01-31"),
+        ({"scale": "log"}, "absolute"),
+        ({"queue_order": "first"}, "random"),
+    ],
+)
+def test_an_event_that_cannot_be_kept_says_why_and_nothing_is_kept(filled, change, said):
+    with pytest.raises(InputError, match=said):
+        store.record_events(filled, [event(1), event(2) | change])
+    assert store.all_events(filled) == []
+
+
+def test_text_is_never_sql(filled):
+    nasty = "x'); DROP TABLE label_event; --"
+    store.record_events(filled, [event(1, cls=nasty, annotator=nasty, note=nasty)])
+    assert store.decided(filled, SET, nasty) == {"m1": nasty}
+
+
+def test_two_people_at_once_lose_nothing(filled):
+    errors = []
+
+    def work(annotator):
+        try:
+            for number in range(1, 41):
+                store.record_events(filled, [event(number, f"m{number % 5 + 1}", batch=annotator, annotator=annotator)])
+        except Exception as error:  # a thread's error must reach the test
+            errors.append(error)
+
+    people = [threading.Thread(target=work, args=(name,)) for name in ("ada", "bob", "cyd")]
+    [one.start() for one in people]
+    [one.join() for one in people]
+    assert not errors
+    found = store.all_events(filled)
+    assert sorted((row["annotator"], row["sequence"]) for row in found) == sorted(
+        (name, number) for name in ("ada", "bob", "cyd") for number in range(1, 41)
+    )
+
+
+def test_two_people_keep_their_own_opinion_and_passes_do_not_mix(filled):
+    store.record_events(filled, [event(1), event(2, cls="block", **{"pass": 2})])
+    store.record_events(filled, [event(1, cls="diagonal", batch="other", annotator="bob")])
+    found = store.labels(filled, SET)
+    assert sorted(zip(found["annotator"], found["pass"], found["class"], strict=True)) == [
+        ("ada", 1, "vertical"),
+        ("ada", 2, "block"),
+        ("bob", 1, "diagonal"),
+    ]
+    assert store.labels(filled, SET, annotator="bob")["class"].tolist() == ["diagonal"]
+
+
+KILLED = """
+import sys, os
+sys.path.insert(0, ".")
+from core.store.database import Database
+from core.store import labels as store
+from tests.store.labelling import a_map, event
+db = Database(sys.argv[1])
+store.store_maps(db, [a_map("m1")])
+for number in range(1, 10_000):
+    saved = store.record_events(db, [event(number, cls="block" if number % 2 else "vertical")])
+    print(saved.acknowledged, flush=True)
+"""
+
+
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path):
+    path = tmp_path / "atlas.duckdb"
+    child = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    acknowledged = 0
+    for line in child.stdout:
+        acknowledged = int(line)
+        if acknowledged >= 30:
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    acknowledged = max([acknowledged, *(int(line) for line in child.stdout if line.strip().isdigit())])
+    child.wait()
+    db = Database(path)
+    kept = [row["sequence"] for row in store.all_events(db)]
+    assert kept[:acknowledged] == list(range(1, acknowledged + 1))
+    outbox = [event(number) for number in range(1, acknowledged + 5)]
+    store.record_events(db, outbox)  # the tab sends its outbox to the restarted server
+    assert {row["sequence"] for row in store.all_events(db)} >= set(range(1, acknowledged + 5))
+    db.close()
+
+
+def test_classes_change_by_events_and_labels_keep_their_name(filled):
+    names = ["vertical", "block"]
+    store.record_events(filled, [event(1, cls="block")])
+    store.change_class(filled, SET, "rename", "block", annotator="ada", title="Squares", taken=names)
+    store.change_class(filled, SET, "merge", "block", annotator="ada", into="vertical", taken=names)
+    assert [(row["kind"], row["class"], row["into"]) for row in store.class_events(filled)] == [
+        ("rename", "block", None),
+        ("merge", "block", "vertical"),
+    ]
+    assert store.labels(filled, SET)["class"].tolist() == ["block"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "other"),
+    [
+        ("add", "block", {"eye": "x"}),
+        ("add", "new", {}),
+        ("rename", "none", {}),
+        ("merge", "block", {"into": "none"}),
+        ("merge", "block", {"into": "block"}),
+    ],
+)
+def test_class_changes_that_make_no_sense_are_refused(filled, kind, name, other):
+    with pytest.raises(InputError):
+        store.change_class(filled, SET, kind, name, annotator="ada", taken=["block", "vertical"], **other)
+
+
+def test_labels_per_hour(filled):
+    store.record_events(filled, [event(k, f"m{k}", seconds=2.0) for k in range(1, 5)])
+    (row,) = store.pace(filled, SET).to_dict("records")
+    assert (row["n"], row["per_hour"], row["median_seconds"]) == (4, 1800, 2)
+
+
+def test_events_travel_as_json(filled):
+    store.record_events(filled, json.loads(json.dumps([event(1, happened="2026-11-20T14:00:00.123Z")])))
+    assert store.all_events(filled)[0]["happened"].isoformat() == "2026-11-20T14:00:00.123000"
