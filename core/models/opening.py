@@ -13,6 +13,7 @@ import torch
 from core import config
 from core.errors import CheckpointError
 from core.models.checkpoint import Checkpoint
+from core.models.classifier import HEAD_FILE, with_head
 from core.models.family import family_of
 
 HeadKind = Literal["none", "classifier", "language"]
@@ -141,6 +142,8 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
     from transformers import AutoConfig, AutoTokenizer
 
     quiet_loading()
+    beside = head == "classifier" and (folder / HEAD_FILE).is_file()  # a head of ours over the plain Transformer
+    head = "none" if beside else head
     try:
         found = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -153,6 +156,7 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
             output_loading_info=True,
             attn_implementation="sdpa" if family_of(found.model_type).interceptable else "eager",
         )
+        model = with_head(folder, model, tokenizer) if beside else model
     except SafetensorError as error:
         raise CheckpointError(
             f"The weights of {name} cannot be read ({error}); the file is damaged or was cut "

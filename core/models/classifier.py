@@ -1,0 +1,178 @@
+"""A classification head on a Transformer: fresh for fine-tuning, or reopened from a folder that this project saved.
+
+Encoders that classify from [CLS] and decoders that classify from the last real token are transformers' own
+`AutoModelForSequenceClassification` and open anywhere. Other places to classify from ([SEP], the mean, another end)
+are `PooledForSequenceClassification`: the folder holds the plain Transformer (any program opens it), the head lies
+beside it in head.safetensors, and `atlas_pooling` in config.json says where the head reads.
+"""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from core.errors import CheckpointError
+from core.models.checkpoint import Checkpoint
+
+POOLINGS = ("auto", "cls", "sep", "mean", "last")
+HEAD_FILE, POOLING_KEY = "head.safetensors", "atlas_pooling"
+
+
+def pooled(
+    states: Float[Tensor, "batch position hidden"],
+    pooling: str,
+    *,
+    ids: Int[Tensor, "batch position"],
+    mask: Int[Tensor, "batch position"],
+    separator: int | None,
+) -> Float[Tensor, "batch hidden"]:
+    """One vector an input: the first position ("cls"), the last separator ("sep"), the mean of, or the last of, the
+    positions whose mask is 1."""
+    if pooling == "cls":
+        return states[:, 0]
+    if pooling == "mean":
+        weights = mask.to(states.dtype)[:, :, None]
+        return (states * weights).sum(1) / weights.sum(1)
+    real = mask.bool()
+    if pooling == "sep":
+        real = real & (ids == separator)
+    positions = torch.arange(states.shape[1], device=states.device)
+    last = torch.where(real, positions, 0).max(1).values
+    return states[torch.arange(len(states), device=states.device), last]
+
+
+class PooledForSequenceClassification(nn.Module):
+    """A plain Transformer with a linear head that reads where `config.atlas_pooling` says."""
+
+    def __init__(self, base: nn.Module, outputs: int, separator: int | None) -> None:
+        super().__init__()
+        self.base, self.separator = base, separator
+        rate = getattr(base.config, "hidden_dropout_prob", getattr(base.config, "resid_pdrop", 0.0))
+        self.dropout = nn.Dropout(rate or 0.0)
+        self.head = nn.Linear(base.config.hidden_size, outputs)
+        nn.init.normal_(self.head.weight, std=getattr(base.config, "initializer_range", 0.02))
+        nn.init.zeros_(self.head.bias)
+
+    @property
+    def config(self) -> Any:
+        return self.base.config
+
+    @property
+    def base_model(self) -> nn.Module:
+        return self.base
+
+    def set_attn_implementation(self, name: str) -> None:
+        self.base.set_attn_implementation(name)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
+        """transformers' SequenceClassifierOutput; `options` go to the Transformer."""
+        from transformers.modeling_outputs import SequenceClassifierOutput
+
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        found = self.base(input_ids, attention_mask=mask, **options)
+        vector = pooled(
+            found.last_hidden_state,
+            getattr(self.config, POOLING_KEY),
+            ids=input_ids,
+            mask=mask,
+            separator=self.separator,
+        )
+        return SequenceClassifierOutput(
+            logits=self.head(self.dropout(vector)), attentions=getattr(found, "attentions", None)
+        )
+
+    def save_pretrained(self, folder: Path, **options: Any) -> None:
+        from safetensors.torch import save_file
+
+        self.base.save_pretrained(folder, **options)
+        save_file({name: value.contiguous() for name, value in self.head.state_dict().items()}, folder / HEAD_FILE)
+
+
+def fresh_classifier(
+    base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
+) -> nn.Module:
+    """A classifier with a new head over a copy of `base`'s weights, or over fresh N(0, initializer_range) ones.
+
+    labels: names of the outputs; one output ("score") for a regression. pooling: "auto" is [CLS] for encoders and
+    the last real token for decoders. Equal seeds give equal heads. Raises CheckpointError on an unknown pooling, or
+    "sep" where the tokenizer has no separator.
+    """
+    chosen, separator = _pooling(base, pooling)
+    config = copy.deepcopy(base.model.config)
+    config.id2label = dict(enumerate(labels))
+    config.label2id = {name: k for k, name in enumerate(labels)}
+    config.problem_type = None
+    config.pad_token_id = padding_id(base)
+    config.architectures = None
+    native = chosen == ("last" if base.causal else "cls")
+    if not native:
+        setattr(config, POOLING_KEY, chosen)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = _built(config, native, len(labels), separator)
+    if not random_weights:
+        _copy_weights(base.model, model.base_model)
+    return model.float()
+
+
+def padding_id(base: Checkpoint) -> int:
+    """The id that fills short inputs of a batch: the tokenizer's own, else its end-of-text."""
+    tokenizer = base.tokenizer
+    for found in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id):
+        if found is not None:
+            return int(found)
+    raise CheckpointError(
+        f"Batches of unequal inputs need a padding or end-of-text token; the tokenizer of {base.name} has neither: "
+        "set pad_token in its tokenizer_config.json."
+    )
+
+
+def with_head(folder: Path, base: nn.Module, tokenizer: Any) -> nn.Module:
+    """The classifier that PooledForSequenceClassification saved in `folder`, around the opened Transformer."""
+    from safetensors.torch import load_file
+
+    weights = load_file(folder / HEAD_FILE)
+    model = PooledForSequenceClassification(base, len(weights["bias"]), tokenizer.sep_token_id)
+    model.head.load_state_dict(weights)
+    return model.to(next(base.parameters()).dtype)
+
+
+def _pooling(base: Checkpoint, pooling: str) -> tuple[str, int | None]:
+    if pooling not in POOLINGS:
+        raise CheckpointError(f"A head reads from one of {', '.join(POOLINGS)}; {pooling!r} is none of them.")
+    chosen = pooling if pooling != "auto" else "last" if base.causal else "cls"
+    separator = base.tokenizer.sep_token_id
+    if chosen == "sep" and separator is None:
+        raise CheckpointError(f"The tokenizer of {base.name} has no separator to classify from: choose last or mean.")
+    if chosen == "cls" and base.causal:
+        raise CheckpointError(
+            "The first token of a causal model sees nothing of its sentence, so no head can read it there: choose last "
+            "or mean."
+        )
+    return chosen, separator
+
+
+def _built(config: Any, native: bool, outputs: int, separator: int | None) -> nn.Module:
+    from transformers import AutoModel, AutoModelForSequenceClassification
+
+    from core.models.family import family_of
+
+    how = "sdpa" if family_of(config.model_type).interceptable else "eager"
+    if native:
+        return AutoModelForSequenceClassification.from_config(config, attn_implementation=how, dtype=torch.float32)
+    base = AutoModel.from_config(config, attn_implementation=how, dtype=torch.float32)
+    return PooledForSequenceClassification(base, outputs, separator)
+
+
+def _copy_weights(source: nn.Module, target: nn.Module) -> None:
+    """Every weight of the source that the target has, and nothing of the target left fresh but an unread pooler."""
+    report = target.load_state_dict(source.state_dict(), strict=False)
+    missing = [name for name in report.missing_keys if "pooler" not in name]
+    if missing:
+        raise CheckpointError(
+            f"A classifier must start from all weights of its checkpoint; {len(missing)} are missing, {missing[0]} "
+            "first: choose a checkpoint of a supported family."
+        )

@@ -1,0 +1,84 @@
+"""Rows as batches: encoded once, grouped by length so that little is padding, in an order the seed decides."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.tasks.glue import TaskRow
+
+POOL = 50  # batches that are sorted by length together; order stays random beyond them
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row as the model takes it."""
+
+    encoding: Encoding
+    label: int | float
+
+    def __len__(self) -> int:
+        return len(self.encoding)
+
+
+def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> list[Example]:
+    """Rows as pieces; InputError names the row whose text cannot be encoded."""
+    found = []
+    for row in rows:
+        try:
+            found.append(Example(checkpoint.encode(row.text, row.pair, max_length=max_length), row.label))
+        except InputError as error:
+            raise InputError(f"Row {row.id}: {error}") from error
+    return found
+
+
+def batches(
+    lengths: Sequence[int], size: int, *, seed: int, epoch: int, bucketed: bool = True, pool: int = POOL
+) -> list[list[int]]:
+    """Indices of every row once, `size` a batch (the last of a pool may be shorter), in random order.
+
+    bucketed: rows are shuffled, cut into pools of `pool` batches, sorted by length within a pool (ties stay
+    shuffled), cut into batches, and the batches shuffled. Equal (seed, epoch) give equal batches.
+    """
+    rng = random.Random(f"{seed}-{epoch}")  # noqa: S311
+    order = list(range(len(lengths)))
+    rng.shuffle(order)
+    if not bucketed:
+        return [order[k : k + size] for k in range(0, len(order), size)]
+    found = []
+    for start in range(0, len(order), size * pool):
+        block = sorted(order[start : start + size * pool], key=lambda k: lengths[k])
+        found += [block[k : k + size] for k in range(0, len(block), size)]
+    rng.shuffle(found)
+    return found
+
+
+def collate(
+    examples: Sequence[Example], *, padding: int, segments: bool, pad_to: int = 0, device: torch.device | str = "cpu"
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Model inputs [batch, position], right-padded to the longest row (or to `pad_to`), and labels [batch]."""
+    width = max(pad_to, *(len(one) for one in examples))
+    inputs = {
+        "input_ids": _padded([one.encoding.ids for one in examples], width, padding),
+        "attention_mask": _padded([(1,) * len(one) for one in examples], width, 0),
+    }
+    if segments:
+        inputs["token_type_ids"] = _padded([one.encoding.segments for one in examples], width, 0)
+    labels = torch.tensor([one.label for one in examples])
+    return {name: value.to(device) for name, value in inputs.items()}, labels.to(device)
+
+
+def _padded(rows: Sequence[Sequence[int]], width: int, filler: int) -> Tensor:
+    return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows], dtype=torch.long)
+
+
+def by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Indices in order of length, for evaluation."""
+    order = sorted(range(len(lengths)), key=lambda k: lengths[k])
+    for start in range(0, len(order), size):
+        yield order[start : start + size]

@@ -1,0 +1,114 @@
+"""The model of a run: initialised as asked, with the parameters that should learn marked, and its predictions."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+from core.models.classifier import fresh_classifier, padding_id
+from core.tasks.glue import Task
+from core.tuning.batches import Example, by_length, collate
+from core.tuning.recipe import INITIALISATIONS, Recipe
+
+SCORE_NAME = "score"
+
+
+def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recipe, seed: int) -> nn.Module:
+    """A classifier for `task` on `base` as one of INITIALISATIONS says, with `requires_grad` set.
+
+    The head is always new and drawn with `seed`. "frozen" lets only the head learn, "untrained" nothing; otherwise
+    everything learns, or the last `recipe.train_last` layers with pooler and head.
+    """
+    if initialisation not in INITIALISATIONS:
+        raise InputError(
+            f"An initialisation is one of {', '.join(INITIALISATIONS)}; {initialisation!r} is none of them: choose one."
+        )
+    labels = task.labels or (SCORE_NAME,)
+    model = fresh_classifier(base, labels, pooling=recipe.pooling, random_weights=initialisation == "random", seed=seed)
+    if recipe.reset_last:
+        _reset(model, base, labels, recipe, seed)
+    if recipe.dropout is not None:
+        _set_dropout(model, recipe.dropout)
+    inside = {id(parameter) for parameter in model.base_model.parameters()}
+    for name, parameter in model.named_parameters():
+        of_the_head = id(parameter) not in inside
+        learns = of_the_head or (initialisation != "frozen" and _learns(model, name, recipe))
+        parameter.requires_grad_(learns and initialisation != "untrained")
+    return model
+
+
+def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
+    """The list of layers and its name within the model; InputError for families that share one layer."""
+    wanted = model.config.num_hidden_layers
+    for name, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and len(module) == wanted and wanted > 1:
+            return name, module
+    raise InputError(
+        f"Only a stack of separate layers can be trained or reset in part; {model.config.model_type} shares its "
+        "layers: train all of them."
+    )
+
+
+def _learns(model: nn.Module, name: str, recipe: Recipe) -> bool:
+    """Whether a parameter of the Transformer learns: all, or those of the last layers and the pooler."""
+    if recipe.train_last is None or "pooler" in name:
+        return True
+    stack, layers = layers_of(model)
+    first = len(layers) - recipe.train_last
+    return name.startswith(f"{stack}.") and int(name[len(stack) + 1 :].split(".")[0]) >= first
+
+
+def _set_dropout(model: nn.Module, rate: float) -> None:
+    """Every family keeps its rates in Dropout modules, or in a float that SDPA reads."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        for name in ("attention_dropout", "dropout_prob", "dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, rate)
+
+
+def _reset(model: nn.Module, base: Checkpoint, labels: tuple[str, ...], recipe: Recipe, seed: int) -> None:
+    """Give the last layers the weights of a freshly drawn model."""
+    fresh = fresh_classifier(base, labels, pooling=recipe.pooling, random_weights=True, seed=seed + 1)
+    layers, new = layers_of(model)[1], layers_of(fresh)[1]
+    for layer in range(max(0, len(layers) - recipe.reset_last), len(layers)):
+        layers[layer].load_state_dict(new[layer].state_dict())
+
+
+def uses_segments(base: Checkpoint) -> bool:
+    """Whether the model takes token types."""
+    takes = getattr(base.model.config, "type_vocab_size", 2)
+    return "token_type_ids" in base.tokenizer.model_input_names and bool(takes)
+
+
+def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Tensor) -> Tensor:
+    """Mean cross-entropy; mean squared error of the one output for a score."""
+    if task.is_score:
+        return nn.functional.mse_loss(logits[:, 0].float(), labels.float())
+    return nn.functional.cross_entropy(logits.float(), labels.long())
+
+
+def logits_of(
+    model: nn.Module, base: Checkpoint, examples: Sequence[Example], size: int = 64
+) -> Float[Tensor, "input output"]:
+    """Logits in the order of the examples, in eval mode and without gradients; the model's mode is put back."""
+    was_training, device = model.training, next(model.parameters()).device
+    found: dict[int, Tensor] = {}
+    model.eval()
+    with torch.no_grad():
+        for chosen in by_length([len(one) for one in examples], size):
+            inputs, _ = collate(
+                [examples[k] for k in chosen], padding=padding_id(base), segments=uses_segments(base), device=device
+            )
+            found |= dict(zip(chosen, model(**inputs).logits.float().cpu(), strict=True))
+    model.train(was_training)
+    return torch.stack([found[k] for k in range(len(examples))])
+
+
+def predictions(task: Task, logits: Float[Tensor, "input output"]) -> list[int] | list[float]:
+    """The likeliest label, or the score itself."""
+    return logits[:, 0].tolist() if task.is_score else logits.argmax(1).tolist()

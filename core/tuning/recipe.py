@@ -1,0 +1,103 @@
+"""What a fine-tuning run is: the settings, the presets with their sources, the four initialisations."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from core.errors import InputError
+
+INITIALISATIONS = {
+    "pretrained": "pre-trained, fine-tuned",
+    "random": "random normal, fine-tuned",
+    "frozen": "pre-trained and frozen, head trained",
+    "untrained": "pre-trained, head untrained",
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings of a run.
+
+    learning_rate: peak; it warms up over the first `warm_up` share of the steps and, with decay "linear", falls to
+    0. weight_decay: AdamW's, none on biases and LayerNorm. dropout: None keeps the checkpoint's own. max_length:
+    pieces, special tokens included. train_last: only the last N layers (and pooler and head) learn; None is all.
+    reset_last: the last N layers start from fresh N(0, 0.02) weights. train_limit, dev_limit: rows drawn with the
+    seed. bucketed: batches of similar lengths; otherwise rows in random order. pad_to: 0 pads a batch to its longest
+    row. keep: "last" epoch, or "best" by the task's metric on dev ("loss" for STS-B in the replication: lowest
+    mean squared error).
+    """
+
+    learning_rate: float = 5e-5
+    batch: int = 32
+    epochs: int = 3
+    warm_up: float = 0.1
+    decay: str = "linear"
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    dropout: float | None = None
+    max_length: int = 128
+    pooling: str = "auto"
+    train_last: int | None = None
+    reset_last: int = 0
+    train_limit: int | None = None
+    dev_limit: int | None = None
+    bucketed: bool = True
+    pad_to: int = 0
+    keep: str = "last"
+
+    def __post_init__(self) -> None:
+        _within("learning_rate", self.learning_rate, 0.0, 1.0)
+        _within("batch", self.batch, 1, 4096)
+        _within("epochs", self.epochs, 1, 1000)
+        _within("warm_up", self.warm_up, 0.0, 1.0)
+        _within("max_length", self.max_length, 8, 100_000)
+        _within("reset_last", self.reset_last, 0, 1000)
+        for name, value, known in (
+            ("decay", self.decay, ("linear", "none")),
+            ("keep", self.keep, ("last", "best")),
+        ):
+            if value not in known:
+                raise InputError(f"{name} is one of {', '.join(known)}; {value!r} is none of them: choose one.")
+
+    @classmethod
+    def of(cls, preset: str = "paper", changes: Mapping[str, Any] | None = None) -> "Recipe":
+        """A preset with some settings changed; InputError on unknown names."""
+        if preset not in PRESETS:
+            raise InputError(f"A preset is one of {', '.join(PRESETS)}; {preset!r} is none of them: choose one.")
+        changes = dict(changes or {})
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(changes) - known):
+            raise InputError(f"Settings are {', '.join(sorted(known))}; {unknown[0]!r} is none of them.")
+        return replace(PRESETS[preset], **changes)
+
+    def as_options(self) -> dict[str, Any]:
+        """Every setting, as JSON can hold it."""
+        return asdict(self)
+
+
+def _within(name: str, value: int | float, low: int | float, high: int | float) -> None:
+    if not low <= value <= high:
+        raise InputError(f"{name} must lie between {low:g} and {high:g}; seen {value:g}: change it.")
+
+
+PRESETS = {
+    # Kovaleva et al. 2019: batch 32, 3 epochs; learning rate and warm-up are the defaults of their run_classifier
+    "paper": Recipe(),
+    # Lalwani 2024: Adam at 1e-3, no schedule, no dropout, at most 3,000 and 500 rows
+    "replication": Recipe(
+        learning_rate=1e-3,
+        warm_up=0.0,
+        decay="none",
+        weight_decay=0.0,
+        dropout=0.0,
+        train_limit=3000,
+        dev_limit=500,
+    ),
+    # ours: the bundled checkpoints are 100 times smaller than BERT and want larger steps
+    "small": Recipe(learning_rate=5e-4),
+}
+PRESET_NOTES = {
+    "paper": "batch 32, 3 epochs, 5e-5 with warm-up and linear decay, 128 pieces (Kovaleva et al.)",
+    "replication": "Adam 1e-3 without schedule or dropout, at most 3,000 train and 500 dev rows (GPT-2 replication)",
+    "small": "as the paper's, but 5e-4: for small checkpoints like the bundled ones",
+}

@@ -1,0 +1,214 @@
+"""The training loop: warm-up and linear decay, clipped gradients, dev metrics each epoch, resumable at any step.
+
+A run that was killed and started again gives the weights of one that was not: the order of batches follows from
+(seed, epoch), and the state on disk holds weights, optimizer, random state and step.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.errors import AtlasError
+from core.models.checkpoint import Checkpoint
+from core.models.classifier import padding_id
+from core.tasks.glue import Task
+from core.tasks.metrics import is_constant, metrics
+from core.tuning.batches import Example, batches, collate
+from core.tuning.model import logits_of, loss_of, predictions, uses_segments
+from core.tuning.recipe import Recipe
+from core.tuning.state import load_state, save_state
+
+SAVE_EVERY_SECONDS = 60.0
+
+
+class CancelledError(AtlasError):
+    """The user stopped the run; what it learned so far is on disk and the next start takes it up."""
+
+
+@dataclass
+class Log:
+    """What happened so far. losses: one a step. epochs: dev metrics after each, the first entry before training.
+    best: the epoch whose weights are kept. skipped: pieces cut from rows that were too long."""
+
+    steps: int
+    losses: list[float] = field(default_factory=list)
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    best: int = 0
+
+    @property
+    def step(self) -> int:
+        return len(self.losses)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the pace so far; None before the first step."""
+        return self.seconds / self.step * (self.steps - self.step) if self.step else None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run. model: in eval mode. predicted: of the dev rows, in order. constant: all alike."""
+
+    model: nn.Module
+    log: Log
+    predicted: list[int] | list[float]
+    metrics: dict[str, float | None]
+    constant: bool
+
+
+OnStep = Callable[[Log], None]
+
+
+def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
+    """Share of the peak rate at a step (0 the first): rises over the warm-up, then falls to 0 where decay is linear."""
+    warm = int(recipe.warm_up * steps)
+    if step < warm:
+        return (step + 1) / warm
+    return 1.0 if recipe.decay == "none" else max(0.0, (steps - step) / max(1, steps - warm))
+
+
+def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW; weight decay on matrices only (none on biases and LayerNorm, as in the paper's script)."""
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in learning if p.ndim >= 2], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in learning if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate)
+
+
+@dataclass
+class Fit:
+    """One run: `Fit(...).run()`. state: file that makes it resumable, or None. identity: what must be equal for a
+    state on disk to be taken up. should_stop: asked before every step."""
+
+    base: Checkpoint
+    task: Task
+    model: nn.Module
+    train: Sequence[Example]
+    dev: Sequence[Example]
+    recipe: Recipe
+    seed: int
+    state: Path | None = None
+    identity: str = ""
+    on_step: OnStep | None = None
+    should_stop: Callable[[], bool] | None = None
+    save_every: float = SAVE_EVERY_SECONDS
+
+    def run(self) -> Outcome:
+        """Train, unless nothing learns, and measure on dev. Raises CancelledError when asked to stop."""
+        learns = any(parameter.requires_grad for parameter in self.model.parameters())
+        self.lengths = [len(one) for one in self.train]
+        a_pass = len(self._batches(0)) if learns else 0
+        self.log = Log(steps=a_pass * self.recipe.epochs)
+        self.best: dict[str, Tensor] | None = None
+        self.device = next(self.model.parameters()).device
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(self.seed)
+            self.optimizer = optimizer_of(self.model, self.recipe) if learns else None
+            self._resume()
+            if not self.log.epochs:
+                self._measure(0)
+            for epoch in range(len(self.log.epochs) - 1, self.recipe.epochs if learns else 0):
+                self._epoch(epoch, a_pass)
+        return self._outcome()
+
+    def _batches(self, epoch: int) -> list[list[int]]:
+        return batches(self.lengths, self.recipe.batch, seed=self.seed, epoch=epoch, bucketed=self.recipe.bucketed)
+
+    def _epoch(self, epoch: int, a_pass: int) -> None:
+        saved = time.monotonic()
+        for chosen in self._batches(epoch)[self.log.step - epoch * a_pass :]:
+            if self.should_stop is not None and self.should_stop():
+                self._save()
+                raise CancelledError(
+                    f"Cancelled after step {self.log.step} of {self.log.steps}; start the same run again to go on."
+                )
+            self._step(chosen)
+            if time.monotonic() - saved > self.save_every:
+                self._save()
+                saved = time.monotonic()
+        self._measure(epoch + 1)
+        self._save()
+
+    def _step(self, chosen: list[int]) -> None:
+        began, step = time.monotonic(), self.log.step
+        self.model.train()
+        inputs, labels = collate(
+            [self.train[k] for k in chosen],
+            padding=padding_id(self.base),
+            segments=uses_segments(self.base),
+            pad_to=self.recipe.pad_to,
+            device=self.device,
+        )
+        rate = self.recipe.learning_rate * learning_rate(self.recipe, step, self.log.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        loss = loss_of(self.task, self.model(**inputs).logits, labels)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], self.recipe.clip)
+        self.optimizer.step()
+        self.log.losses.append(float(loss.detach()))
+        self.log.seconds += time.monotonic() - began
+        if self.on_step is not None:
+            self.on_step(self.log)
+
+    def _measure(self, epoch: int) -> None:
+        """Dev metrics after an epoch; the weights of the best are kept aside where the recipe asks for it."""
+        found = metrics(self.task, [one.label for one in self.dev], self._predict())
+        self.log.epochs.append({"epoch": epoch, "step": self.log.step, **found})
+        if self.recipe.keep == "best" and epoch == max(range(epoch + 1), key=self._rank):
+            self.best = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
+            self.log.best = epoch
+        elif self.recipe.keep == "last":
+            self.log.best = epoch
+        if self.on_step is not None:
+            self.on_step(self.log)
+
+    def _rank(self, epoch: int) -> float:
+        """Higher is better; an undefined correlation is worst."""
+        value = self.log.epochs[epoch].get(self.task.metric)
+        return float("-inf") if value is None else value
+
+    def _predict(self) -> list[int] | list[float]:
+        return predictions(self.task, logits_of(self.model, self.base, self.dev))
+
+    def _outcome(self) -> Outcome:
+        if self.best is not None:
+            self.model.load_state_dict(self.best)
+        self.model.eval()
+        predicted = self._predict()
+        found = metrics(self.task, [one.label for one in self.dev], predicted)
+        return Outcome(self.model, self.log, predicted, found, is_constant(predicted))
+
+    # ------------------------------------------------------------ state on disk
+
+    def _save(self) -> None:
+        if self.state is not None:
+            save_state(
+                self.state,
+                {
+                    "identity": self.identity,
+                    "model": self.model.state_dict(),
+                    "optimizer": self.optimizer.state_dict() if self.optimizer else {},
+                    "random": torch.get_rng_state(),
+                    "log": vars(self.log),
+                    "best": self.best or {},
+                },
+            )
+
+    def _resume(self) -> None:
+        found = load_state(self.state, self.identity) if self.state is not None else None
+        if found is None or self.optimizer is None:
+            return
+        self.model.load_state_dict(found["model"])
+        self.optimizer.load_state_dict(found["optimizer"])
+        torch.set_rng_state(found["random"])
+        self.log, self.best = Log(**found["log"]), found["best"] or None
