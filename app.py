@@ -4,12 +4,15 @@ The script it serves lies in pages/parts/: beside a folder named pages, a cold l
 """
 
 import gc
+import sys
 
 import streamlit as st
 
 import pages.parts.charts
 import pages.parts.resources
 import pages.parts.shell
+from core.config import take_arguments
 
+take_arguments(sys.argv)  # streamlit run app.py -- --db PATH
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
 app = st.App(pages.parts.shell.__file__)

@@ -29,7 +29,10 @@ class Page(NamedTuple):
     icon: str
 
 
-PAGES = (Page("Look", "maps", "Attention maps", ":material/grid_on:"),)
+PAGES = (
+    Page("Look", "maps", "Attention maps", ":material/grid_on:"),
+    Page("Keep", "jobs", "Jobs", ":material/pending_actions:"),
+)
 
 
 def plain(text: object) -> str:
@@ -78,6 +81,10 @@ def show() -> None:
     """Run the page that the URL names."""
     st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide")
     chosen = st.navigation(navigation())
+    from pages.parts.job_progress import running_indicator  # it needs this module
+
+    with st.sidebar:
+        running_indicator()
     with clear_errors():
         chosen.run()
 

@@ -1,0 +1,69 @@
+"""Jobs: what runs, what waits, what stopped; resume, retry, cancel, delete, and rows that a terminal left."""
+
+import streamlit as st
+
+from core.jobs import running
+from core.store.jobs import jobs
+from pages.parts import job_progress, resources
+from pages.parts.shell import clear_errors, plain
+
+NOTHING = """
+No job has run yet. Long work of any page becomes a job: start one there, or in a terminal with
+
+    python -m core study --help
+"""
+
+
+def remove(job: str) -> None:
+    """Delete the job; the rows it gave stay in the store as a run."""
+    with clear_errors():
+        running.delete(resources.database(), job)
+
+
+def table(found):
+    """All jobs, one a row; returns the id of the one that is chosen, or None."""
+    shown = found.assign(units=found["done"].astype(str) + " of " + found["units"].astype(str))
+    chosen = st.dataframe(
+        shown[["title", "study", "state", "units", "failed", "created", "finished", "error"]],
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="jobs_table",
+        column_config={
+            "created": st.column_config.DatetimeColumn("created (UTC)"),
+            "finished": st.column_config.DatetimeColumn("finished (UTC)"),
+        },
+    )
+    rows = chosen["selection"]["rows"]
+    return found["job"].iloc[rows[0]] if rows and rows[0] < len(found) else None
+
+
+st.title("Jobs")
+db = resources.database()
+if db.notice:
+    st.warning(plain(db.notice), icon=":material/history:")
+place = running.runner(db).place
+where = f"the cluster {place.cluster}" if place.cluster else f"worker processes of this machine ({place.workers})"
+st.caption(plain(f"Jobs run on {where}; change it with ATLAS_WORKERS or ATLAS_CLUSTER when the app starts."))
+
+found = jobs(db)
+if found.empty:
+    st.info(NOTHING, icon=":material/play_circle:")
+    st.stop()
+
+for job in found.loc[found["state"].isin(["queued", "running"]), "job"]:
+    job_progress.show_job(job)
+
+st.subheader("All jobs")
+st.caption("Choose a row to see the job's rows and errors, resume it or delete it.")
+picked = table(found)
+if picked is not None and found.set_index("job").loc[picked, "state"] not in {"queued", "running"}:
+    job_progress.show_job(picked)
+    st.button(
+        "Delete this job",
+        key=f"delete_{picked}",
+        on_click=remove,
+        args=(picked,),
+        icon=":material/delete:",
+        help="its units and errors go; the rows of a job that is done stay in the store",
+    )

@@ -1,0 +1,119 @@
+"""How a job is doing, anywhere on a page: bar, throughput, time left, errors, rows so far; cancel and resume.
+
+Both parts are fragments that ask again by themselves while something runs, and rest when nothing does.
+"""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from core.jobs import running
+from core.jobs.running import JobStatus
+from core.store.jobs import unit_outcomes
+from pages.parts import resources
+from pages.parts.shell import clear_errors, plain
+
+STATES = {
+    "queued": ("waiting", ":material/schedule:"),
+    "running": ("running", ":material/play_circle:"),
+    "done": ("done", ":material/check_circle:"),
+    "failed": ("failed", ":material/error:"),
+    "cancelled": ("cancelled", ":material/cancel:"),
+    "interrupted": ("interrupted", ":material/pause_circle:"),
+}
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: "40 s", "3 min", "2 h 5 min"."""
+    whole = int(seconds + 0.5)
+    if whole < 90:
+        return f"{whole} s"
+    hours, minutes = divmod((whole + 30) // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def progress_line(now: JobStatus) -> str:
+    """Units, tokens, throughput and time left, as far as they are known."""
+    if not now.units:
+        return "Dividing the work ..." if now.active else "Nothing was started."
+    parts = [f"{now.done} of {now.units} units", f"{now.size_done:,} of {now.size:,} tokens"]
+    if now.active and now.rate:
+        parts.append(f"{now.rate:,.0f} tokens/s")
+    if now.left is not None:
+        parts.append(f"about {duration(now.left)} left")
+    return " · ".join(parts)
+
+
+def show_job(job: str, *, rows: bool = True) -> JobStatus:
+    """Show `job` and keep it fresh; returns its status. When it stops, the whole page runs once more.
+
+    rows: show the summary of what is done so far, too. Errors: JobError when there is no such job.
+    """
+    now = running.status(resources.database(), job)
+    st.fragment(_watch, run_every=1.0 if now.active else None)(job, now.active, rows)
+    return now
+
+
+def _watch(job: str, was_active: bool, rows: bool) -> None:
+    with clear_errors():
+        db = resources.database()
+        now = running.status(db, job)
+        if was_active != now.active:
+            st.rerun()
+        word, icon = STATES[now.state]
+        with st.container(border=True):
+            heading, buttons = st.columns([5, 2], vertical_alignment="center")
+            heading.markdown(f"**{plain(now.title)}** · {icon} {word}")
+            with buttons:
+                _buttons(now)
+            st.progress(min(now.share, 1.0), text=progress_line(now))
+            if now.error:
+                st.error(plain(now.error), icon=":material/info:")
+            if now.failed:
+                _failures(job)
+            if rows and now.done:
+                _partial(job, now)
+
+
+def _act(action: Callable, job: str) -> None:
+    with clear_errors():
+        action(resources.database(), job)
+
+
+def _buttons(now: JobStatus) -> None:
+    if now.active:
+        st.button("Cancel", key=f"cancel_{now.job}", on_click=_act, args=(running.cancel, now.job), width="stretch")
+    elif now.state != "done":
+        label = "Retry failed units" if now.failed else "Resume"
+        st.button(label, key=f"resume_{now.job}", on_click=_act, args=(running.resume, now.job), width="stretch")
+
+
+def _failures(job: str) -> None:
+    failed = unit_outcomes(resources.database(), job).query("state == 'failed'")
+    with st.expander(f"{len(failed)} units failed"):
+        st.dataframe(failed[["key", "error", "attempts"]], hide_index=True)
+
+
+def _partial(job: str, now: JobStatus) -> None:
+    found = running.partial_rows(resources.database(), job)
+    if found.empty:
+        return
+    label = "Rows" if now.state == "done" else f"Rows so far, of {now.done} of {now.units} units"
+    with st.expander(f"{label} ({len(found)})"):
+        st.dataframe(found, hide_index=True)
+
+
+def running_indicator() -> None:
+    """ "2 jobs running" in the sidebar of every page, with the way to the Jobs page; nothing when none runs."""
+    with clear_errors():
+        count = running.running_count(resources.database())
+    if count:
+        st.fragment(_indicator, run_every=3.0)()
+
+
+def _indicator() -> None:
+    with clear_errors():
+        count = running.running_count(resources.database())
+        if not count:
+            st.rerun()
+        st.markdown(f":material/progress_activity: {count} job{'s' if count > 1 else ''} running")

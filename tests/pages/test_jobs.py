@@ -1,0 +1,107 @@
+"""The Jobs page and the parts that show a job: from the script that app.py serves, on a real file and real workers."""
+
+import time
+from datetime import datetime
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import pages.parts.shell as shell
+from core.jobs import running
+from core.jobs.pools import Place
+from core.store import jobs as store
+from pages.parts import job_progress, resources
+
+TINY = "tests.jobs.tiny"
+
+
+@pytest.fixture
+def db(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    database = resources.database()
+    keeper = running.runner(database, Place(workers=1))
+    yield database
+    keeper.close()
+    resources.database.clear()
+    database.close()
+
+
+def opened() -> AppTest:
+    page = AppTest.from_file(shell.__file__, default_timeout=30)
+    page.run()
+    return page.switch_page("../jobs.py").run()
+
+
+def text(page: AppTest) -> str:
+    shown = [*page.main, *page.sidebar]
+    return "\n".join(str(getattr(element, "value", "")) for element in shown)
+
+
+def test_an_empty_store_says_what_to_do_next(db):
+    page = opened()
+    assert not page.exception
+    assert "No job has run yet" in page.info[0].value
+    assert "python -m core study" in page.info[0].value
+
+
+def test_a_failed_job_is_listed_with_its_error_and_retried_by_a_click(db, tmp_path):
+    job = running.start(db, TINY, {"fail": [1], "folder": str(tmp_path)}, "Squares <b>of</b> four")
+    running.wait(db, job, 60)
+    page = opened()
+    assert page.dataframe[0].value[["title", "state", "units", "failed"]].values.tolist() == [
+        ["Squares <b>of</b> four", "failed", "3 of 4", 1]
+    ]
+    page.session_state["jobs_table"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    page.run()
+    assert "unit 1 is unlucky" in page.error[0].value
+    assert r"Squares \<b\>of\</b\> four" in text(page)
+    page.button(key=f"resume_{job}").click().run()
+    assert running.wait(db, job, 60).state == "done"
+    page.session_state["jobs_table"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    page.run()
+    page.button(key=f"delete_{job}").click().run()
+    assert store.jobs(db).empty
+    assert "No job has run yet" in page.info[0].value
+
+
+def test_a_running_job_shows_progress_on_its_page_and_a_count_on_every_page(db):
+    job = running.start(db, TINY, {"count": 40, "seconds": 0.5}, "Slow squares")
+    end = time.monotonic() + 30
+    while not running.status(db, job).done:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    page = opened()
+    assert not page.exception
+    assert "1 job running" in page.sidebar.markdown[0].value
+    assert "Slow squares" in text(page)
+    page.button(key=f"cancel_{job}").click().run()
+    assert running.wait(db, job, 10).state == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "0 s"), (42, "42 s"), (89.4, "89 s"), (90, "2 min"), (3540, "59 min"), (7500, "2 h 5 min")],
+)
+def test_durations_in_words(seconds, words):
+    assert job_progress.duration(seconds) == words
+
+
+def test_the_progress_line_says_only_what_is_known():
+    known = {
+        "created": datetime(2026, 1, 1),
+        "job": "j",
+        "study": "s",
+        "title": "t",
+        "error": None,
+        "run": None,
+        "failed": 0,
+    }
+    at_work = running.JobStatus(
+        **known, state="running", units=4, done=1, size=4000, size_done=1000, seconds=2.0, rate=500.0
+    )
+    assert job_progress.progress_line(at_work) == (
+        "1 of 4 units · 1,000 of 4,000 tokens · 500 tokens/s · about 6 s left"
+    )
+    fresh = running.JobStatus(**known, state="queued", units=0, done=0, size=0, size_done=0, seconds=0.0, rate=None)
+    assert job_progress.progress_line(fresh) == "Dividing the work ..."

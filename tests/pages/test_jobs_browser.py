@@ -1,0 +1,164 @@
+"""The Jobs page in a real browser, on an app that was killed in the middle of a job."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from core.jobs import running
+from core.store import jobs as store
+from core.store.database import Database
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed here"),
+]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class App:
+    """The app as a user starts it, on a file of its own."""
+
+    def __init__(self, database: Path, port: int):
+        self.url = f"http://127.0.0.1:{port}"
+        command = [
+            sys.executable,
+            "-m",
+            "streamlit",
+            "run",
+            "app.py",
+            "--server.port",
+            str(port),
+            "--",
+            "--db",
+            database,
+        ]
+        environment = {**os.environ, "ATLAS_WORKERS": "1", "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [str(part) for part in command],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._wait()
+
+    def _wait(self) -> None:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                with urllib.request.urlopen(self.url + "/_stcore/health", timeout=1):  # noqa: S310 - our own server
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise AssertionError("the app did not start")
+
+    def end(self, how: signal.Signals) -> float:
+        """Send `how`; seconds until the process was gone."""
+        started = time.monotonic()
+        self.process.send_signal(how)
+        self.process.wait(timeout=30)
+        return time.monotonic() - started
+
+
+@pytest.fixture
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield opened
+        opened.close()
+
+
+def queued(database: Path, folder: Path, count: int) -> str:
+    """A job that the app finds interrupted when it starts."""
+    folder.mkdir()
+    db = Database(database)
+    job = store.add_job(db, "tests.jobs.tiny", "Slow squares", {"count": count, "seconds": 0.3, "folder": str(folder)})
+    db.close()
+    return job
+
+
+def ran(folder: Path) -> list[str]:
+    return [mark.name for mark in folder.glob("ran-*") for _ in mark.read_text().split()]
+
+
+def resume_in(page, url: str) -> None:
+    page.goto(url + "/jobs")
+    table = page.locator("canvas").first
+    table.wait_for()
+    page.wait_for_timeout(1000)  # the table draws its rows after it appears, and says so nowhere
+    box = table.bounding_box()
+    page.mouse.click(box["x"] + 15, box["y"] + 52)
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Cancel").wait_for()
+
+
+def test_an_app_killed_during_a_job_resumes_it_and_a_stored_unit_is_not_run_again(tmp_path, browser):
+    database, folder = tmp_path / "atlas.duckdb", tmp_path / "marks"
+    queued(database, folder, count=30)
+    page = browser.new_page()
+
+    first = App(database, free_port())
+    try:
+        resume_in(page, first.url)
+        page.get_by_text("1 job running").wait_for()
+        page.get_by_text(re.compile(r"[2-9] of 30 units")).first.wait_for()
+    finally:
+        first.end(signal.SIGKILL)
+    before = len(ran(folder))
+
+    second = App(database, free_port())
+    try:
+        resume_in(page, second.url)
+        page.get_by_text("Rows (1)").wait_for(timeout=60_000)
+    finally:
+        assert second.end(signal.SIGTERM) < 5  # an app told to end does not wait for its workers
+    assert 30 <= len(ran(folder)) <= 30 + 2  # at most the units that were in the middle ran twice
+    assert before < 30
+    db = Database(database)
+    (state,) = store.jobs(db)["state"]
+    assert state == "done"
+    assert [row["k"] for row in store.job_rows(db, store.jobs(db)["job"].iloc[0])] == list(range(30))
+    db.close()
+
+
+def test_ending_the_app_leaves_a_running_job_to_be_resumed_and_no_worker_behind(tmp_path, browser):
+    database, folder = tmp_path / "atlas.duckdb", tmp_path / "marks"
+    queued(database, folder, count=100)
+    app = App(database, free_port())
+    try:
+        resume_in(browser.new_page(), app.url)
+        end = time.monotonic() + 30
+        while not ran(folder):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    finally:
+        assert app.end(signal.SIGTERM) < 10
+    worker = int(next(folder.glob("ran-*")).read_text().split()[0])
+    end = time.monotonic() + 3
+    while Path(f"/proc/{worker}").exists():
+        assert time.monotonic() < end, "the worker outlived the app"
+        time.sleep(0.05)
+    db = Database(database)
+    keeper = running.runner(db)  # as the next start does
+    assert store.jobs(db)["state"].tolist() == ["interrupted"]
+    keeper.close()
+    db.close()
