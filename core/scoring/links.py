@@ -1,0 +1,214 @@
+"""How much a head attends along a link: from a frame element's pieces to its target's, or back.
+
+A link is (element positions, target positions) of one input; an input has one or several. (Kovaleva et al. 2019,
+section 4.2; their notebook scores `query = element, key = target`, their prose says the other direction.)
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from core.errors import InputError
+
+Positions = tuple[int, ...]
+Link = tuple[Positions, Positions]
+Links = tuple[Link, ...]
+Pair = tuple[int, int]  # query, key
+
+DIRECTIONS = {
+    "element_to_target": "query = frame element, key = target (the paper's code)",
+    "target_to_element": "query = target, key = frame element (the paper's prose)",
+    "later_to_earlier": "query = the later of the two, key = the earlier (what a decoder can do)",
+}
+PAIRINGS = {
+    "product": "every piece of one side with every piece of the other",
+    "zip": "the paper's code: pieces of both sides taken one by one until the shorter side ends",
+}
+
+
+def pairs_of(
+    links: Links, *, direction: str = "element_to_target", pairing: str = "product", causal: bool = False
+) -> tuple[Pair, ...]:
+    """The (query, key) pairs that a score looks at, each once; a causal model's are those with key <= query.
+
+    pairing "zip" joins the pieces of all elements, then of all targets, as the notebook does. Raises InputError for
+    an unknown direction or pairing.
+    """
+    if direction not in DIRECTIONS or pairing not in PAIRINGS:
+        raise InputError(
+            f"A link is scored in a direction ({', '.join(DIRECTIONS)}) by a pairing ({', '.join(PAIRINGS)}); seen "
+            f"{direction!r} and {pairing!r}: choose one of each."
+        )
+    found = [_directed(element, target, direction) for element, target in _piece_pairs(links, pairing)]
+    return tuple(dict.fromkeys(pair for pair in found if not causal or pair[1] <= pair[0]))
+
+
+def _piece_pairs(links: Links, pairing: str) -> list[Pair]:
+    if pairing == "product":
+        return [(one, other) for element, target in links for one in element for other in target]
+    elements = [one for element, _ in links for one in element]
+    targets = list(dict.fromkeys(one for _, target in links for one in target))
+    return list(zip(elements, targets, strict=False))
+
+
+def _directed(element: int, target: int, direction: str) -> Pair:
+    if direction == "element_to_target":
+        return element, target
+    return (target, element) if direction == "target_to_element" else (max(element, target), min(element, target))
+
+
+def relation_score(
+    weights: Float[Any, "*heads query key"],
+    links: Links,
+    *,
+    direction: str = "element_to_target",
+    pairing: str = "product",
+    causal: bool = False,
+) -> Float[Any, "*heads"]:
+    """Per head, max of A[query, key] over the pairs of an input's links.
+
+    Range 0 to 1; NaN where no pair can be seen (no link, or a causal model whose key would lie after its query).
+    numpy or torch; not written to. The paper's score is its mean over inputs (Fig 3).
+    """
+    return at_pairs(weights, pairs_of(links, direction=direction, pairing=pairing, causal=causal))
+
+
+def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> Float[Any, "*heads"]:
+    """Max of A[query, key] over some pairs; NaN without any."""
+    if not pairs:
+        return weights[..., 0, 0] * float("nan")
+    chosen = weights[..., [query for query, _ in pairs], [key for _, key in pairs]]
+    return chosen.max(-1) if isinstance(weights, np.ndarray) else chosen.amax(-1)
+
+
+def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
+    """A copy in which one key (the sink) gets nothing and each row again sums to 1.
+
+    A row that looks only at that key keeps its weights (query 0 of a causal map).
+    """
+    kept = 1 - weights[..., :, [key]]
+    alone = kept < 1e-6
+    found = weights / (kept + alone)
+    found[..., :, key] = 0
+    return found * ~alone + weights * alone
+
+
+# ---------------------------------------------------------------- other places for the same links
+
+
+def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
+    """The links themselves, then every other place they could have: all positions moved by the same offset.
+
+    So signed distances and piece counts stay. places: positions that may be used (those of the text's own pieces).
+    """
+    used = [one for element, target in links for one in (*element, *target)]
+    allowed = set(places)
+    if not used or not allowed:
+        return (links,)
+    offsets = range(min(allowed) - min(used), max(allowed) - max(used) + 1)
+    others = [step for step in offsets if step and all(one + step in allowed for one in used)]
+    return (links, *(_moved(links, step) for step in others))
+
+
+def _moved(links: Links, step: int) -> Links:
+    return tuple((tuple(k + step for k in element), tuple(k + step for k in target)) for element, target in links)
+
+
+def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
+    """Inputs whose links may change places: those of equal length, at random in groups of at most `most`.
+
+    Equal length makes every link of a group fit every input of it.
+    """
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
+        by_length[lengths[number]].append(number)
+    groups = []
+    for _, members in sorted(by_length.items()):
+        parts = -(-len(members) // most)
+        groups += [sorted(members[k::parts]) for k in range(parts)]
+    return groups
+
+
+# ---------------------------------------------------------------- many inputs at once
+
+
+class Placement(NamedTuple):
+    """What to read of one input: groups of pairs by a name of the caller's; `average` takes the mean, not the max."""
+
+    input: int
+    name: Any
+    pairs: tuple[Pair, ...]
+    average: bool = False
+
+
+class PairScores:
+    """Reads many groups of pairs off each layer's maps as they come (an observer of a run).
+
+    update takes weights [batch, head, query, key] of one layer. result() gives {(input, name): [layer, head]},
+    float32; merge joins the scores of other inputs.
+    """
+
+    def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
+        self._shape = (layers, heads)
+        self._slots = {(one.input, one.name): number for number, one in enumerate(placements)}
+        self._scores = np.full((len(placements), layers, heads), np.nan, dtype=np.float32)
+        self._by_input: dict[int, list[tuple[int, Placement]]] = defaultdict(list)
+        for number, one in enumerate(placements):
+            self._by_input[one.input].append((number, one))
+
+    def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
+        """One gather for each distinct group of pairs in the batch."""
+        wanted: dict[tuple[tuple[Pair, ...], bool], list[tuple[int, int]]] = defaultdict(list)
+        for row, one in enumerate(inputs):
+            for number, placement in self._by_input.get(one, ()):
+                wanted[placement.pairs, placement.average].append((row, number))
+        maps = np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().float().cpu().numpy())
+        for (pairs, average), cells in wanted.items():
+            if not pairs:
+                continue
+            chosen = maps[:, :, [query for query, _ in pairs], [key for _, key in pairs]]
+            rows, numbers = [row for row, _ in cells], [number for _, number in cells]
+            self._scores[numbers, layer] = (chosen[rows].mean(-1) if average else chosen[rows].max(-1)).astype(
+                "float32"
+            )
+
+    def merge(self, other: "PairScores") -> None:
+        """Take in the scores of inputs that were run elsewhere."""
+        start = len(self._scores)
+        self._slots |= {name: start + number for name, number in other._slots.items()}
+        self._scores = np.concatenate([self._scores, other._scores])
+
+    def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
+        return {name: self._scores[number] for name, number in self._slots.items()}
+
+
+# ---------------------------------------------------------------- heads that know no frames
+
+
+def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, causal: bool) -> dict[str, float]:
+    """The relation score that heads of a fixed kind would get: previous token, next token, first token, uniform.
+
+    A baseline for a real head: a link that joins neighbours is found by a previous-token head too.
+    """
+    pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
+    if not pairs:
+        return dict.fromkeys(("previous", "next", "first", "uniform"), float("nan"))
+    return {
+        "previous": float(any(key == query - 1 for query, key in pairs)),
+        "next": float(any(key == query + 1 for query, key in pairs)),
+        "first": float(any(key == 0 for _, key in pairs)),
+        "uniform": max(1 / (query + 1 if causal else length) for query, _ in pairs),
+    }
+
+
+def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
+    """Pairs that say what a head does anyway from the same queries: look at the token before, after, at the first."""
+    queries = sorted({query for query, _ in pairs})
+    return {
+        "previous": tuple((q, q - 1) for q in queries if q > 0),
+        "next": () if causal else tuple((q, q + 1) for q in queries if q + 1 < length),
+        "first": tuple((q, 0) for q in queries),
+    }

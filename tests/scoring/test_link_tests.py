@@ -1,0 +1,121 @@
+"""The verdict on heads: a planted one survives both nulls, heads with habits and random ones do not."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from core.scoring.link_tests import (
+    corrected,
+    distance_draws,
+    draws_needed,
+    exchange_draws,
+    interval,
+    p_values,
+    verdict,
+)
+from core.scoring.links import exchange_groups, relation_score, shifted
+
+DRAWS = 1999
+HEADS = ("planted", "first word", "three back", "random", "uniform")
+
+
+def sentence(rng, length):
+    """A link whose element is the first word in two of three inputs, as in the paper's sentences."""
+    target = int(rng.integers(4, length - 1))
+    places = [k for k in range(1, length - 1) if abs(k - target) >= 3]
+    element = 1 if rng.random() < 0.66 and target >= 4 else int(rng.choice(places))
+    return (((element,), (target,)),)
+
+
+def heads(rng, length, links):
+    """One layer of five heads [1, head, query, key]; the planted one attends from each target to its element."""
+    raw = np.full((5, length, length), 0.02) + rng.random((5, length, length)) * 0.02
+    ((element, target),) = links
+    raw[0, target[0], element[0]] += 0.3
+    raw[1, :, 1] += 2.0
+    for query in range(3, length):
+        raw[2, query, query - 3] += 2.0
+    raw[4] = 1
+    return (raw / raw.sum(-1, keepdims=True))[None].astype("float32")
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(8, 13, size=120).tolist()
+    links = [sentence(rng, length) for length in lengths]
+    weights = [heads(rng, length, one) for length, one in zip(lengths, links, strict=True)]
+
+    def score(k, one):
+        return relation_score(weights[k], one, direction="target_to_element").reshape(-1)
+
+    places = [np.stack([score(k, one) for one in shifted(links[k], range(1, lengths[k] - 1))]) for k in range(120)]
+    groups = [np.stack([[score(i, links[j]) for j in group] for i in group]) for group in exchange_groups(lengths)]
+    own = np.stack([one[0] for one in places])
+    return verdict(own, distance_draws(places, DRAWS), exchange_draws(groups, DRAWS, seed=1))
+
+
+def test_only_the_planted_head_survives(found):
+    assert dict(zip(HEADS, found.survives.tolist(), strict=True)) == {
+        "planted": True,
+        "first word": False,
+        "three back": False,
+        "random": False,
+        "uniform": False,
+    }
+
+
+def test_each_habit_is_caught_by_its_own_null(found):
+    first, back = HEADS.index("first word"), HEADS.index("three back")
+    assert found.p_distance[first] < 0.01, "moving links within a sentence does not catch a first-word head"
+    assert found.p_exchange[first] > 0.05
+    assert found.p_distance[back] > 0.05
+    assert found.score[first] > found.score[0], "and by its score alone it would be the best head"
+
+
+def test_the_score_is_the_mean_and_its_interval_holds_it(found):
+    assert found.n == 120
+    assert ((found.low <= found.score) & (found.score <= found.high)).all()
+    assert found.high[0] - found.low[0] > 0
+    assert found.distance[4] == pytest.approx(found.score[4])
+    assert found.p_distance[4] == found.p_exchange[4] == 1
+
+
+def test_the_nulls_are_the_enumerated_ones():
+    """Two inputs with two places each, and one group of three: drawn means are those over all equally likely cases."""
+    rng = np.random.default_rng(0)
+    places = [rng.random((2, 1)), rng.random((3, 1))]
+    cases = [a[0] + b[0] for a, b in itertools.product(*places)]
+    drawn = distance_draws(places, 4000)
+    assert set(np.round(drawn[:, 0], 9)) == set(np.round(cases, 9))
+    assert drawn.mean() == pytest.approx(np.mean(cases), abs=0.02)
+    group = rng.random((3, 3, 1))
+    sums = [sum(group[i, order[i], 0] for i in range(3)) for order in itertools.permutations(range(3))]
+    drawn = exchange_draws([group], 4000)
+    assert set(np.round(drawn[:, 0], 9)) == set(np.round(sums, 9))
+    assert drawn.mean() == pytest.approx(np.mean(sums), abs=0.02)
+
+
+def test_p_counts_draws_at_least_as_large_and_the_truth_itself():
+    draws = np.array([[1.0], [2.0], [3.0], [3.0]])
+    assert p_values(np.array([3.0]), draws).tolist() == [3 / 5]
+    assert p_values(np.array([9.0]), draws).tolist() == [1 / 5]
+
+
+def test_the_correction_is_benjamini_hochbergs():
+    p = np.array([0.01, 0.02, 0.03, 0.5])
+    expected = [min(1, min(p[k] * 4 / (k + 1) for k in range(i, 4))) for i in range(4)]
+    np.testing.assert_allclose(corrected(p), expected)
+
+
+def test_enough_draws_for_one_head_among_all():
+    assert draws_needed(144) >= 4999
+    assert 1000 / (draws_needed(1000) + 1) <= 0.05
+
+
+def test_the_interval_covers_a_known_mean_about_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    low, high = interval(rng.normal(2.0, 1.0, (60, 400)))
+    assert 0.90 <= ((low <= 2.0) & (high >= 2.0)).mean() <= 0.98
+    assert np.isnan(interval(np.ones((1, 3)))[0]).all()
