@@ -25,7 +25,9 @@ from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadM
 
 BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 END_OF_TEXT = "<|endoftext|>"
-LENGTHS, LENGTH_SHARES = np.array([32, 64, 128]), np.array([0.25, 0.35, 0.40])  # shares of the batches
+# Lengths of the batches: share of the run until which a row holds, and the lengths it draws from. Short first, because
+# a head finds its neighbour among 32 keys long before it finds it among 128.
+LENGTHS = ((0.45, (32,)), (0.7, (32, 64)), (1.0, (32, 64, 128)))
 IGNORED = -100  # torch's index for targets that do not count
 
 
@@ -140,6 +142,7 @@ class Batches:
 
     def __init__(self, corpus: Corpus, recipe: Recipe, specials: dict[str, int], *, held_out: bool = False) -> None:
         self.corpus, self.recipe, self.specials = corpus, recipe, specials
+        self.held_out = held_out
         edge = int(len(corpus) * 0.995)
         self.low, self.high = (edge, len(corpus) - 1) if held_out else (0, edge)
 
@@ -195,7 +198,8 @@ class Batches:
 
     def at(self, step: int) -> dict[str, torch.Tensor]:
         rng = np.random.default_rng([self.recipe.seed, step, self.low])
-        length = int(rng.choice(LENGTHS, p=LENGTH_SHARES))
+        share = 0.99 if self.held_out else step * self.recipe.batch_tokens / self.recipe.tokens
+        length = int(rng.choice(next(lengths for until, lengths in LENGTHS if share < until)))
         return self.encoder_batch(rng, length) if self.recipe.kind == "encoder" else self.decoder_batch(rng, length)
 
 
@@ -349,7 +353,8 @@ def options() -> argparse.Namespace:
 def main() -> None:
     chosen = options()
     torch.set_num_threads(chosen.threads)
-    recipe = Recipe(kind=chosen.kind, tokens=chosen.tokens, seed=chosen.seed)
+    peak_rate = 1e-3 if chosen.kind == "encoder" else 2e-3  # norms before the blocks bear a higher rate
+    recipe = Recipe(kind=chosen.kind, tokens=chosen.tokens, seed=chosen.seed, peak_rate=peak_rate)
     chosen.work.mkdir(parents=True, exist_ok=True)
     vocabulary = chosen.work / "tokenizer.json"
     if not vocabulary.exists():
