@@ -1,0 +1,98 @@
+"""Which words of a tagged text carry a feature: the papers' lists, or any tag, part of speech or dependency.
+
+Labels of Universal Dependencies (obj, nsubj:pass) and of ClearNLP (dobj, nsubjpass) are both understood. Kovaleva et
+al. 2019 (section 4.4) name nouns, verbs, pronouns, subjects, objects and negation; Clark et al. 2019 punctuation.
+"""
+
+import re
+from dataclasses import dataclass
+
+from core.errors import InputError
+from core.tasks.language import TaggedSentence, TaggedWord
+
+Span = tuple[int, int]
+
+NOUNS = frozenset({"NN", "NNP", "NNPS", "NNS"})
+PRONOUNS = frozenset({"PRP", "PRP$"})
+VERBS = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
+PUNCTUATION = frozenset({".", ",", ":", "``", "''", "-LRB-", "-RRB-", "HYPH", "NFP"})
+SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "agent", "expl", "obl:agent"})
+OBJECTS = frozenset({"dobj", "obj", "iobj", "dative", "attr", "oprd"})
+NEGATIONS = (
+    "neither", "nor", "not", "never", "none", "don't", "won't", "didn't", "hadn't", "haven't", "can't", "isn't",
+    "wasn't", "shouldn't", "couldn't", "nothing", "nowhere",
+)  # fmt: skip
+_NEGATION = re.compile(
+    r"(?<!\w)(?:" + "|".join(re.escape(word).replace("n't", "\\s?n['’]t") for word in NEGATIONS) + r")(?!\w)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature by the name that options use. label: as shown. meaning: one line. special: it is a place of the
+    encoding ([CLS], separator), not of the words."""
+
+    name: str
+    label: str
+    meaning: str
+    special: bool = False
+
+
+_RECORDS = (
+    Feature("noun", "nouns", "Penn tags NN, NNS, NNP, NNPS"),
+    Feature("verb", "verbs", "Penn tags VB, VBD, VBG, VBN, VBP, VBZ"),
+    Feature("pronoun", "pronouns", "Penn tags PRP, PRP$"),
+    Feature("subject", "subjects", "dependents labelled nsubj, csubj (active or passive), expl or agent"),
+    Feature("object", "objects", "dependents labelled obj / dobj, iobj / dative, attr or oprd"),
+    Feature("negation", "negation", "the paper's seventeen words, matched on the text as whole words"),
+    Feature("punctuation", "punctuation", "Penn's punctuation tags"),
+    Feature("start", "[CLS] / start", "the special token in front: [CLS], or the start token", special=True),
+    Feature("separator", "separators", "all [SEP], or the end-of-text between two sentences", special=True),
+    Feature("first", "first token", "the first piece of the text", special=True),
+)
+FEATURES = {record.name: record for record in _RECORDS}
+_KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "the dependency label"}
+
+
+def feature_of(name: str) -> Feature:
+    """A feature by name: one of FEATURES, or "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError for others."""
+    if name in FEATURES:
+        return FEATURES[name]
+    kind, _, value = name.partition(":")
+    if kind in _KINDS and value.strip():
+        return Feature(name, f"{kind} {value}", f"words with {_KINDS[kind]} {value}")
+    raise InputError(
+        f'A feature is one of {", ".join(FEATURES)}, or tag:JJ, pos:ADJ, dep:amod; "{name[:60]}" is none of them: '
+        "choose one."
+    )
+
+
+def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
+    """Characters of the words that carry `feature`; none for special ones, which belong to the encoding."""
+    if feature.name == "negation":
+        return [found.span() for found in _NEGATION.finditer(sentence.text)]
+    return [(word.start, word.end) for word in sentence.words if carries(feature, word)]
+
+
+def carries(feature: Feature, word: TaggedWord) -> bool:
+    """Whether a word carries a feature that is read off its tag or dependency."""
+    name = feature.name
+    if name in _TAGS:
+        return word.tag in _TAGS[name]
+    if name in _DEPENDENCIES:
+        return word.dep in _DEPENDENCIES[name] or word.dep.partition(":")[0] in _DEPENDENCIES[name]
+    kind, _, value = name.partition(":")
+    if kind == "dep":
+        return is_dependency(word.dep, value)
+    return bool(value) and {"tag": word.tag, "pos": word.pos}.get(kind) == value
+
+
+def is_dependency(label: str, wanted: str) -> bool:
+    """Whether a label is the wanted one or a subtype of it (nsubj:pass is an nsubj)."""
+    label, wanted = label.lower(), wanted.lower()
+    return label == wanted or label.partition(":")[0] == wanted
+
+
+_TAGS = {"noun": NOUNS, "verb": VERBS, "pronoun": PRONOUNS, "punctuation": PUNCTUATION}
+_DEPENDENCIES = {"subject": SUBJECTS, "object": OBJECTS}

@@ -1,0 +1,95 @@
+"""Which pairs of words of a tagged text stand in a relation (Kovaleva et al. 2019, section 4.5; Clark et al. 2019).
+
+A link is (dependent, governor), both as word numbers. Labels of Universal Dependencies and of ClearNLP are both
+understood.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import InputError
+from core.tasks.features import NOUNS, PRONOUNS, VERBS, is_dependency
+
+Link = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation by the name that options use. source, target: what the two ends of a link are called; a link goes
+    from source to target. across: its ends lie in different sentences of a pair."""
+
+    name: str
+    label: str
+    source: str
+    target: str
+    meaning: str
+    across: bool = False
+
+
+SAME_WORD = "same-word"
+_RECORDS = (
+    Relation("verb-subject", "verb and subject", "subject", "verb", "nsubj links whose governor is a verb"),
+    Relation("verb-object", "verb and object", "object", "verb", "obj / dobj links whose governor is a verb"),
+    Relation("determiner-noun", "determiner and noun", "determiner", "noun", "det links whose governor is a noun"),
+    Relation("noun-pronoun", "pronoun and noun before it", "pronoun", "noun",
+             "each pronoun and the nearest noun before it: a guess at what it stands for, not coreference"),
+    Relation(SAME_WORD, "same word in the other sentence", "first sentence", "second sentence",
+             "words of letters or digits that both sentences of a pair have, in any case", across=True),
+)  # fmt: skip
+RELATIONS = {record.name: record for record in _RECORDS}
+_BY_DEPENDENCY = {
+    "verb-subject": (("nsubj", "nsubjpass"), VERBS),
+    "verb-object": (("obj", "dobj"), VERBS),
+    "determiner-noun": (("det",), NOUNS),
+}
+
+
+def relation_of(name: str) -> Relation:
+    """A relation by name: one of RELATIONS, or "dep:amod" for any dependency. Raises InputError for others."""
+    if name in RELATIONS:
+        return RELATIONS[name]
+    kind, _, label = name.partition(":")
+    if kind == "dep" and label.strip():
+        return Relation(name, f"{label} and its governor", label, "governor", f"dependents labelled {label}")
+    raise InputError(
+        f'A relation is one of {", ".join(RELATIONS)}, or a dependency such as dep:amod; "{name[:60]}" is none of '
+        "them: choose one."
+    )
+
+
+def links(relation: Relation, words: Sequence[Any]) -> list[Link]:
+    """Links of one text; words: TaggedWord or GoldWord. Empty for relations across sentences."""
+    if relation.across:
+        return []
+    if relation.name == "noun-pronoun":
+        return _pronouns(words)
+    if relation.name in _BY_DEPENDENCY:
+        labels, governors = _BY_DEPENDENCY[relation.name]
+        found = [(k, one.head) for k, one in enumerate(words) if any(is_dependency(one.dep, label) for label in labels)]
+        return [(k, head) for k, head in found if k != head and words[head].tag in governors]
+    label = relation.name.partition(":")[2]
+    return [(k, one.head) for k, one in enumerate(words) if one.head != k and is_dependency(one.dep, label)]
+
+
+def links_across(first: Sequence[Any], second: Sequence[Any]) -> list[Link]:
+    """Every (word of the first, word of the second) that are spelled alike but for case and hold a letter or digit."""
+    places: dict[str, list[int]] = {}
+    for k, word in enumerate(second):
+        places.setdefault(word.text.casefold(), []).append(k)
+    return [
+        (k, other)
+        for k, word in enumerate(first)
+        if any(character.isalnum() for character in word.text)
+        for other in places.get(word.text.casefold(), ())
+    ]
+
+
+def _pronouns(words: Sequence[Any]) -> list[Link]:
+    found, last = [], None
+    for k, word in enumerate(words):
+        if word.tag in PRONOUNS and last is not None:
+            found.append((k, last))
+        if word.tag in NOUNS:
+            last = k
+    return found
