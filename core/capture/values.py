@@ -1,0 +1,77 @@
+"""The value vectors of every head, without their bias: what effective attention is measured against.
+
+Brunner et al. (2020) leave the bias out: rows of effective attention do not sum to 1, so a bias would not cancel.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from core.capture.running import model_inputs, prepared
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+_OWN = ("value", "v_proj", "v_lin")  # modules that project to values alone
+_FUSED = ("c_attn", "Wqkv")  # query, key and value of all heads one after another
+_BY_HEAD = ("query_key_value",)  # query, key and value of each head together
+
+
+def maps_and_values(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
+    """Weights [layer, head, query, key] and values [layer, head, key, dim] of one input, float64.
+
+    Raises InputError for families whose maps or value projections cannot be reached.
+    """
+    weights: list[np.ndarray] = []
+
+    def watch(_: int, maps: Tensor) -> None:
+        weights.append(maps[0].double().cpu().numpy())
+
+    with torch.no_grad(), _projections(checkpoint) as values, prepared(checkpoint, watcher=watch):
+        checkpoint.model(**model_inputs(checkpoint, [encoding]))
+    if not weights or len(weights) != len(values):
+        raise InputError(
+            "Effective attention needs every head's value vectors, which the family "
+            f"{checkpoint.family.model_type} does not hand over: choose a BERT- or GPT-2-like checkpoint."
+        )
+    heads = weights[0].shape[0]
+    return np.stack(weights), np.stack([np.repeat(one, heads // len(one), axis=0) for one in values])
+
+
+@contextmanager
+def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
+    """Values [head, key, dim] of each layer that runs in this thread until the block ends, in order."""
+    found: list[np.ndarray] = []
+    thread = threading.get_ident()
+    handles = []
+    for module in checkpoint.model.modules():
+        for name in (*_OWN, *_FUSED, *_BY_HEAD):
+            layer = getattr(module, name, None)
+            if isinstance(layer, nn.Module) and getattr(layer, "weight", None) is not None:
+
+                def keep(layer: nn.Module, _: tuple, states: Tensor, name: str = name) -> None:
+                    if threading.get_ident() == thread:  # other sessions may share the model
+                        bias = getattr(layer, "bias", None)
+                        found.append(_by_head(states[0] if bias is None else states[0] - bias, name, checkpoint))
+
+                handles.append(layer.register_forward_hook(keep))
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _by_head(states: Tensor, name: str, checkpoint: Checkpoint) -> np.ndarray:
+    """A projection's output [key, width] as values [head, key, dim]."""
+    kept, length = states.double().cpu().numpy(), len(states)
+    if name in _OWN:
+        heads = getattr(checkpoint.model.config, "num_key_value_heads", None) or checkpoint.heads
+        return kept.reshape(length, heads, -1).transpose(1, 0, 2)
+    if name in _FUSED:
+        return kept.reshape(length, 3, checkpoint.heads, -1)[:, 2].transpose(1, 0, 2)
+    return kept.reshape(length, checkpoint.heads, 3, -1)[:, :, 2].transpose(1, 0, 2)

@@ -1,0 +1,113 @@
+"""How alike heads are: Jensen-Shannon distance between their rows, and a picture of it (Clark et al. 2019, Fig 6).
+
+JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2, in nats, 0 to ln 2, of two heads' rows for the same query and input,
+smoothed as 0.999 p + 0.001 / n. Clark et al. add it over all queries and inputs and call it an average; here both are
+given, the mean per row and the sum. The picture places heads by metric multidimensional scaling.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+SMOOTHING = 0.001
+STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # of the scaling, as Clark et al. ran it
+
+
+class HeadDistances:
+    """Observer: the distance between every two heads of a model, [head, head] over layers and heads in order.
+
+    queries: rows of each input that are compared, drawn with the seed and the input's number; None: all of them. One
+    batch's chosen rows are held until its last layer has come.
+    """
+
+    def __init__(self, layers: int, heads: int, *, queries: int | None = None, seed: int = 0):
+        self.layers, self.queries, self.seed = layers, queries, seed
+        self.sums = np.zeros((layers * heads, layers * heads))
+        self.rows = 0
+        self._held: list[Tensor] = []
+        self._numbers: Sequence[int] = ()
+
+    def take(self, numbers: Sequence[int]) -> "HeadDistances":
+        """The numbers of the next run's inputs in the whole study."""
+        self._numbers = numbers
+        return self
+
+    def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
+        """Hold the drawn rows of a layer; compare all heads after the last one."""
+        length = weights.shape[-1]
+        drawn = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
+        rows = weights.gather(2, drawn[:, None, :, None].expand(-1, weights.shape[1], -1, length))
+        self._held.append(rows.permute(1, 0, 2, 3).reshape(weights.shape[1], -1, length))  # [head, row, key]
+        if layer == self.layers - 1:
+            held, self._held = torch.cat(self._held), []
+            self.sums += js_sums(held).double().cpu().numpy()
+            self.rows += held.shape[1]
+
+    def _drawn(self, number: int, length: int) -> list[int]:
+        if self.queries is None or length <= self.queries:
+            return list(range(length))
+        chance = np.random.default_rng([self.seed, number])
+        return sorted(int(k) for k in chance.choice(length, self.queries, replace=False))
+
+    def merge(self, other: "HeadDistances") -> None:
+        """Add what another observer of other inputs saw."""
+        self.sums += other.sums
+        self.rows += other.rows
+
+    def result(self) -> Float[np.ndarray, "head head"]:
+        """Mean distance per row; `sums` and `rows` give Clark et al.'s sum. NaN before any row."""
+        return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
+
+
+def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
+    """Sum over rows of the distance between every two heads' rows; symmetric, 0 on the diagonal."""
+    smooth = (1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]
+    own = torch.special.entr(smooth).sum((1, 2))
+    found = rows.new_zeros(len(rows), len(rows))
+    for one in range(len(rows) - 1):
+        mixed = torch.special.entr((smooth[one] + smooth[one + 1 :]) / 2).sum((1, 2))
+        found[one, one + 1 :] = (mixed - (own[one] + own[one + 1 :]) / 2).clamp_min(0)
+    return found + found.T
+
+
+def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
+    """Heads placed in the plane [head, 2] so that distances are kept as well as they can be, and the stress (0: kept
+    exactly, above 0.2: poorly). Metric multidimensional scaling, the best of STARTS random starts."""
+    from sklearn.manifold import MDS
+
+    if not distances.any():
+        return np.zeros((len(distances), 2)), 0.0  # all alike, or one head
+    scaling = MDS(
+        2,
+        metric="precomputed",
+        n_init=STARTS,
+        init="random",
+        max_iter=MOST_STEPS,
+        eps=TOLERANCE,
+        random_state=seed,
+        normalized_stress=False,
+    )
+    places = scaling.fit_transform(distances)
+    gaps = np.sqrt(((places[:, None] - places) ** 2).sum(-1))
+    size = float((distances**2).sum())
+    return places, float(np.sqrt(((gaps - distances) ** 2).sum() / size)) if size else 0.0
+
+
+KINDS = ("previous", "next", "separator", "first", "broad", "other")
+
+
+def kind_of(row: dict[str, float | None]) -> str:
+    """What a head mostly does, by Clark et al.'s rules on its mean statistics: more than half on the previous or next
+    token, more than 0.6 on separators or the first position, a nearly even spread; else "other"."""
+
+    def above(name: str, bound: float) -> bool:
+        value = row.get(name)
+        return value is not None and value > bound
+
+    found = "broad" if above("normalised entropy", 0.85) else "other"
+    for name, bound in (("previous", 0.5), ("next", 0.5), ("first", 0.6), ("separator", 0.6)):
+        found = name if above(name, bound) else found
+    return found

@@ -1,0 +1,70 @@
+"""Effective attention: what is left of a map when the part that cannot reach the output is taken away.
+
+A head's output is A T, T = E W^V H with the value's bias left out (Brunner et al. 2020, section 3). Whatever part of a
+row of A lies in the left null space LN(T) changes nothing. Effective attention is A - Proj_LN(T)(A), row by row, which
+is A U U^T with U the left singular vectors of T whose singular values are not 0. Its rows need not sum to 1 and may be
+negative. With at most d_v tokens and T of full row rank it is A itself. H, the head's slice of the output projection,
+can be left out when it has full row rank, because it does not change LN(T); `core.capture.values` hands over E W^V.
+
+In a causal model query i reaches keys 0..i only, so its row is projected with T[:i + 1]; projecting the whole map would
+put mass on the future.
+"""
+
+import numpy as np
+from jaxtyping import Float
+
+TOLERANCE = 1e-10  # of singular values, relative to the largest
+
+
+def effective_attention(
+    weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
+) -> Float[np.ndarray, "query key"]:
+    """A - Proj_LN(T)(A) in float64, so that effective @ T equals A @ T.
+
+    weights: rows sum to 1. values: T, or E W^V, without bias. Not written to. A single token is its own effect.
+    """
+    maps, reach = weights.astype(np.float64), values.astype(np.float64)
+    if not causal:
+        basis = _basis(reach)
+        return maps @ basis @ basis.T
+    found = np.zeros_like(maps)
+    identified = _full_rank_rows(reach)
+    found[:identified] = maps[:identified]  # their prefixes have full row rank: nothing is lost
+    for query in range(identified, len(maps)):
+        basis = _basis(reach[: query + 1])
+        found[query, : query + 1] = maps[query, : query + 1] @ basis @ basis.T
+    return found
+
+
+def correlation(
+    weights: Float[np.ndarray, "query key"], effective: Float[np.ndarray, "query key"], *, causal: bool = False
+) -> float:
+    """Pearson r between the raw and effective weights of one map (causal: of the keys that are seen).
+
+    Range -1 to 1; NaN where either does not vary (one token).
+    """
+    seen = np.tril_indices(len(weights)) if causal else ...
+    raw, left = weights[seen].ravel(), effective[seen].ravel()
+    if min(np.ptp(raw), np.ptp(left)) < 1e-12:
+        return float("nan")
+    return float(np.corrcoef(raw, left)[0, 1])
+
+
+def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
+    """Mean over queries of the sum over each type's keys (Clark et al.'s mean attention to a token type).
+
+    Raw: 0 to 1, and disjoint types that cover all keys add to 1. Effective: may be negative. NaN without such keys.
+    """
+    return {name: float(maps[:, list(keys)].sum(1).mean()) if keys else float("nan") for name, keys in types.items()}
+
+
+def _basis(values: np.ndarray) -> np.ndarray:
+    """Orthonormal basis [key, rank] of the column space of values."""
+    left, sizes, _ = np.linalg.svd(values, full_matrices=False)
+    return left[:, sizes > TOLERANCE * max(sizes.max(initial=0), np.finfo(float).tiny)]
+
+
+def _full_rank_rows(values: np.ndarray) -> int:
+    """How many first rows are surely linearly independent together: all up to the dimension, or 0."""
+    rows = min(values.shape)
+    return rows if _basis(values[:rows]).shape[1] == rows else 0

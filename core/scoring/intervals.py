@@ -1,0 +1,128 @@
+"""Means over inputs with bootstrap intervals, in memory that does not grow with the inputs.
+
+Every input takes part in each of B resamples as often as a Poisson(1) draw says that its seed and number fix (Chamandy
+et al. 2012, "Estimating uncertainty for massive data streams"). So resamples are the same however inputs are batched,
+split over workers or merged, and only B sums per statistic are kept.
+"""
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import norm
+
+RESAMPLES = 200
+LEVEL = 0.95
+
+
+@lru_cache(maxsize=4096)
+def draws(seed: int, number: int, resamples: int) -> Float[np.ndarray, " resample"]:
+    """How often input `number` takes part in each resample."""
+    return np.random.default_rng([seed, number]).poisson(1.0, resamples).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Means [layer, head, statistic] with the ends of their 95% intervals, standard errors, and n [statistic].
+
+    NaN where nothing was seen. n: what the mean divides by (inputs, or links of all inputs).
+    """
+
+    value: Float[np.ndarray, "layer head statistic"]
+    low: Float[np.ndarray, "layer head statistic"]
+    high: Float[np.ndarray, "layer head statistic"]
+    error: Float[np.ndarray, "layer head statistic"]
+    n: Float[np.ndarray, " statistic"]
+
+    def p_above(self, null: float = 0.0) -> Float[np.ndarray, "layer head statistic"]:
+        """One-sided p that the mean is not above `null`, by the normal law with the bootstrap's standard error.
+
+        Where every input has the same value the error is 0: p is 0 above the null and 1 elsewhere.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = (self.value - null) / self.error
+        exact = np.where(self.value > null, 0.0, 1.0)
+        return np.where(np.isnan(self.value), np.nan, np.where(self.error > 0, norm.sf(z), exact))
+
+
+class Means:
+    """Sum of x over sum of counts, per layer, head and statistic, and the same in every resample.
+
+    An accumulator: `update` with any batches in any order, `merge` with others of the same shape and seed, `result`.
+    """
+
+    def __init__(self, layers: int, heads: int, statistics: int, *, seed: int = 0, resamples: int = RESAMPLES):
+        self.seed, self.resamples = seed, resamples
+        self.sums = np.zeros((layers, heads, statistics))
+        self.counts = np.zeros((layers, statistics))
+        self.drawn_sums = np.zeros((resamples, layers, heads, statistics), dtype=np.float32)
+        self.drawn_counts = np.zeros((resamples, layers, statistics), dtype=np.float32)
+
+    def update(
+        self,
+        layer: int,
+        sums: Float[np.ndarray, "batch head statistic"],
+        counts: Float[np.ndarray, "batch statistic"],
+        numbers: Sequence[int],
+    ) -> None:
+        """Add a batch: per input the sum over what it has of each statistic, and how many it has (0: left out).
+
+        numbers: of the inputs, stable between runs. Sums whose count is 0 are not looked at and may be NaN.
+        """
+        kept = np.where(counts[:, None, :] > 0, sums, 0.0)
+        self.sums[layer] += kept.sum(0)
+        self.counts[layer] += counts.sum(0)
+        if self.resamples:
+            weights = np.stack([draws(self.seed, number, self.resamples) for number in numbers])
+            flat = kept.reshape(len(kept), -1).astype(np.float32)
+            self.drawn_sums[:, layer] += (weights.T @ flat).reshape(self.resamples, *kept.shape[1:])
+            self.drawn_counts[:, layer] += weights.T @ counts.astype(np.float32)
+
+    def merge(self, other: "Means") -> None:
+        """Add what another accumulator saw; it must not have seen the same inputs."""
+        for name in _ARRAYS:
+            getattr(self, name).__iadd__(getattr(other, name))
+
+    def result(self) -> Estimate:
+        """The means with their percentile intervals."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = self.sums / self.counts[:, None, :]
+            drawn = self.drawn_sums.astype(float) / self.drawn_counts[:, :, None, :]
+        drawn = np.where(np.isfinite(drawn), drawn, np.nan)
+        seen = self.counts[:, None, :] > 0
+        ends, error = _spread(np.where(seen[None], drawn, np.nan))
+        value = np.where(seen, value, np.nan)
+        return Estimate(value, ends[0], ends[1], error, self.counts.max(0, initial=0))
+
+    def packed(self) -> str:
+        """The sums as text that fits in JSON (base64 of an NPZ)."""
+        stream = io.BytesIO()
+        np.savez_compressed(stream, seed=np.array(self.seed), **{name: getattr(self, name) for name in _ARRAYS})
+        return base64.b64encode(stream.getvalue()).decode()
+
+    @classmethod
+    def unpacked(cls, text: str) -> "Means":
+        """What `packed` wrote."""
+        with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as stored:
+            resamples, layers, heads, statistics = stored["drawn_sums"].shape
+            found = cls(layers, heads, statistics, seed=int(stored["seed"]), resamples=resamples)
+            for name in _ARRAYS:
+                setattr(found, name, stored[name])
+        return found
+
+
+_ARRAYS = ("sums", "counts", "drawn_sums", "drawn_counts")
+
+
+def _spread(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends [2, ...] of the percentile interval and the standard error over resamples [resample, ...]."""
+    empty = np.isnan(drawn).all(0) if len(drawn) else np.ones(drawn.shape[1:], dtype=bool)
+    filled = np.where(empty, 0.0, drawn) if len(drawn) else np.zeros((1, *drawn.shape[1:]))
+    tail = (1 - LEVEL) / 2
+    ends = np.nanquantile(filled, [tail, 1 - tail], axis=0)
+    error = np.nanstd(filled, axis=0)
+    return np.where(empty, np.nan, ends), np.where(empty, np.nan, error)

@@ -1,0 +1,77 @@
+"""Distances between heads against a loop and scipy; the picture keeps distances; planted heads get their name."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import jensenshannon
+
+from core.scoring.distances import KINDS, SMOOTHING, HeadDistances, js_sums, kind_of, picture
+from tests.scoring.maps import random_maps
+
+
+def test_distances_are_jensen_shannon_divergences_of_smoothed_rows():
+    rows = random_maps(3, 4, 6)
+    found = js_sums(rows)
+    smooth = (1 - SMOOTHING) * rows + SMOOTHING / 6
+    for one in range(3):
+        for other in range(3):
+            each = [jensenshannon(smooth[one, k], smooth[other, k]) ** 2 for k in range(4)]
+            assert found[one, other].item() == pytest.approx(sum(each), abs=1e-6)
+
+
+def test_all_heads_of_all_layers_are_compared_and_batches_do_not_matter():
+    maps = random_maps(2, 5, 3, 4, 4)  # [layer, input, head, query, key]
+    before, whole = maps.clone(), HeadDistances(2, 3)
+    whole.take(range(5))
+    for layer in range(2):
+        whole.update(layer, maps[layer], list(range(5)))
+    torch.testing.assert_close(maps, before, rtol=0, atol=0)
+    rows = maps.permute(0, 2, 1, 3, 4).reshape(6, 20, 4)
+    np.testing.assert_allclose(whole.result(), js_sums(rows).numpy() / 20, atol=1e-9)
+    parts = [HeadDistances(2, 3).take(range(5)) for _ in range(2)]
+    for part, chosen in zip(parts, ([3, 0], [1, 2, 4]), strict=True):
+        for layer in range(2):
+            part.update(layer, maps[layer][chosen], chosen)
+    parts[0].merge(parts[1])
+    np.testing.assert_allclose(whole.result(), parts[0].result(), atol=1e-9)
+    assert parts[0].rows == 20
+
+
+def test_drawn_rows_depend_on_the_input_alone():
+    maps = random_maps(1, 4, 3, 9, 9)
+    whole, alone = HeadDistances(1, 3, queries=3), HeadDistances(1, 3, queries=3)
+    whole.take(range(4)).update(0, maps[0], [0, 1, 2, 3])
+    for k in range(4):
+        alone.take([k]).update(0, maps[0, [k]], [0])
+    np.testing.assert_allclose(whole.result(), alone.result(), atol=1e-12)
+    assert whole.rows == 12
+
+
+def test_the_picture_keeps_distances_that_fit_in_the_plane():
+    points = np.random.default_rng(0).normal(size=(7, 2))
+    gaps = np.sqrt(((points[:, None] - points) ** 2).sum(-1))
+    places, stress = picture(gaps)
+    assert stress < 0.01
+    np.testing.assert_allclose(np.sqrt(((places[:, None] - places) ** 2).sum(-1)), gaps, atol=0.05)
+
+
+def test_equal_heads_are_one_point():
+    places, stress = picture(np.zeros((3, 3)))
+    assert stress == 0
+    assert np.isfinite(places).all()
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"previous": 0.9, "next": 0.0, "separator": 0.0, "first": 0.1, "normalised entropy": 0.1}, "previous"),
+        ({"previous": 0.1, "next": 0.7, "separator": 0.0, "first": 0.1, "normalised entropy": 0.1}, "next"),
+        ({"previous": 0.1, "next": 0.1, "separator": 0.8, "first": 0.1, "normalised entropy": 0.1}, "separator"),
+        ({"previous": 0.1, "next": None, "separator": None, "first": 0.9, "normalised entropy": 0.1}, "first"),
+        ({"previous": 0.1, "next": 0.1, "separator": 0.1, "first": 0.1, "normalised entropy": 0.97}, "broad"),
+        ({"previous": 0.1, "next": 0.1, "separator": 0.1, "first": 0.1, "normalised entropy": 0.5}, "other"),
+    ],
+)
+def test_heads_are_named_by_what_they_mostly_do(row, kind):
+    assert kind_of(row) == kind
+    assert kind in KINDS

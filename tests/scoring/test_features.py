@@ -1,0 +1,137 @@
+"""Attention to features against plain loops; nulls keep count and place; the input is not written to."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.scoring.features import NULLS, FeatureAttention, Marks, columns, mark
+from tests.scoring.maps import random_maps
+
+FEATURES = ("noun", "verb", "none")
+
+
+def _marks(inputs, length, seed=0):
+    chance = np.random.default_rng(seed)
+    tokens = chance.random((inputs, len(FEATURES), length)) < 0.3
+    tokens[:, 2] = False
+    tokens[:, :, [0, -1]] = False
+    return [
+        mark(one, range(1, length - 1), classifying=int(chance.integers(length)), seed=[seed, k])
+        for k, one in enumerate(tokens)
+    ]
+
+
+def _loop(definition, maps, tokens, classifying):
+    """One head's map [query, key] and one feature's positions, by the definition's words."""
+    length = len(maps)
+    if definition == "classifying":
+        return max(maps[classifying][k] for k in tokens)
+    scores = []
+    for k in tokens:
+        weights = [maps[q][k] for q in range(length) if definition != "max-visible" or q >= k]
+        scores.append(sum(weights) / len(weights))
+    return sum(scores) if definition == "sum" else max(scores)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_definition_equals_a_loop(causal):
+    maps = random_maps(2, 5, 3, 9, 9, causal=causal)  # [layer, input, head, query, key]
+    before, marks = maps.clone(), _marks(5, 9)
+    observer = FeatureAttention(2, 3, FEATURES, causal=causal)
+    observer.take(marks, range(5))
+    for layer in range(2):
+        observer.update(layer, maps[layer], list(range(5)))
+    torch.testing.assert_close(maps, before, rtol=0, atol=0)
+    for (definition, feature), (value, effect) in observer.result().items():
+        row = FEATURES.index(feature)
+        for layer in range(2):
+            for head in range(3):
+                values, effects = [], []
+                for k, one in enumerate(marks):
+                    places = np.flatnonzero(one.tokens[row]).tolist()
+                    if not len(places):
+                        continue
+                    own = _loop(definition, maps[layer, k, head].tolist(), places, one.classifying)
+                    values.append(own)
+                    nulls = [np.flatnonzero(draw[row]) for draw in one.nulls]
+                    if len(nulls[0]):
+                        scores = [_loop(definition, maps[layer, k, head].tolist(), p, one.classifying) for p in nulls]
+                        effects.append(own - sum(scores) / len(scores))
+                seen = value.value[layer, head, 0]
+                assert (np.isnan(seen) and not values) or seen == pytest.approx(np.mean(values), abs=1e-6)
+                seen = effect.value[layer, head, 0]
+                assert (np.isnan(seen) and not effects) or seen == pytest.approx(np.mean(effects), abs=1e-6)
+    assert ("max-visible", "noun") in observer.result() or not causal
+
+
+def test_a_feature_that_no_input_has_is_undefined_with_n_0():
+    observer = FeatureAttention(1, 3, FEATURES, causal=False)
+    observer.take(_marks(4, 7), range(4)).update(0, random_maps(4, 3, 7, 7), [0, 1, 2, 3])
+    value, effect = observer.result()["max", "none"]
+    assert np.isnan(value.value).all()
+    assert value.n == 0
+    assert effect.n == 0
+
+
+def test_batches_do_not_matter():
+    maps, marks = random_maps(6, 2, 8, 8), _marks(6, 8)
+    whole = FeatureAttention(1, 2, FEATURES, causal=False)
+    whole.take(marks, range(6)).update(0, maps, list(range(6)))
+    parts = [FeatureAttention(1, 2, FEATURES, causal=False).take(marks, range(6)) for _ in range(2)]
+    parts[0].update(0, maps[[4, 1]], [4, 1])
+    parts[0].update(0, maps[[0]], [0])
+    parts[1].update(0, maps[[5, 3, 2]], [5, 3, 2])
+    parts[0].merge(parts[1])
+    for key, (value, effect) in whole.result().items():
+        other = parts[0].result()[key]
+        np.testing.assert_allclose(value.value, other[0].value, atol=1e-9)
+        np.testing.assert_allclose(effect.high, other[1].high, atol=1e-5)
+
+
+def test_a_head_that_looks_at_the_feature_stands_out_and_others_do_not():
+    length, inputs = 12, 60
+    chance = np.random.default_rng(0)
+    places = chance.integers(1, length - 1, inputs)
+    maps = torch.full((inputs, 2, length, length), 1 / length, dtype=torch.float64)
+    maps += torch.from_numpy(chance.random(maps.shape) * 0.02)
+    for k, place in enumerate(places):
+        maps[k, 1, :, place] += 0.5
+    maps /= maps.sum(-1, keepdim=True)
+    marks = [
+        mark(np.arange(length)[None] == place, range(1, length - 1), classifying=0, seed=[k])
+        for k, place in enumerate(places)
+    ]
+    observer = FeatureAttention(1, 2, ["verb"], causal=False)
+    observer.take(marks, range(inputs)).update(0, maps, list(range(inputs)))
+    p = observer.result()["max", "verb"][1].p_above()[0, :, 0]
+    assert p[1] < 1e-9
+    assert p[0] > 0.01
+
+
+@given(st.data())
+def test_columns_of_an_input_sum_to_one(data):
+    length = data.draw(st.integers(1, 12))
+    maps = random_maps(1, 2, length, length, causal=data.draw(st.booleans()), seed=data.draw(st.integers(0, 99)))
+    torch.testing.assert_close(columns(maps).sum(-1), torch.ones(1, 2, dtype=torch.float64))
+
+
+@given(st.data())
+def test_nulls_keep_the_count_and_take_other_ordinary_tokens(data):
+    length = data.draw(st.integers(3, 20))
+    row = np.array([False, *data.draw(st.lists(st.booleans(), min_size=length - 2, max_size=length - 2)), False])
+    found = mark(row[None], range(1, length - 1), classifying=0, seed=[1])
+    others = length - 2 - row.sum()
+    for draw in range(NULLS):
+        chosen = found.nulls[draw, 0]
+        assert not (chosen & row).any()
+        assert not chosen[[0, -1]].any()
+        assert chosen.sum() == (row.sum() if others >= row.sum() else 0)
+
+
+def test_one_token_is_no_error():
+    observer = FeatureAttention(1, 1, ["start"], causal=False)
+    marks = [Marks(np.array([[True]]), np.zeros((NULLS, 1, 1), dtype=bool), 0)]
+    observer.take(marks, [0]).update(0, torch.ones(1, 1, 1, 1), [0])
+    assert observer.result()["max", "start"][0].value == 1
