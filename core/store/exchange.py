@@ -1,0 +1,243 @@
+"""Everything out as Parquet and back, and single runs as JSON lines between two databases.
+
+DuckDB's own COPY is off with external access, so tables leave and enter through Arrow.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.config import code_version
+from core.errors import InputError, StoreError
+from core.store import migrations
+from core.store.database import Database
+from core.store.rows import Row, to_json
+from core.store.runs import Provenance, one_run, record_run, run_rows, store_rows
+
+MANIFEST = "atlas.json"
+BATCH = 10_000  # rows of a table in memory at once
+LONGEST_RUN = 256 * 2**20  # bytes of a run's file; the largest study of the papers takes 20 MB
+RUN_FORMAT = 1
+
+
+def tables(db: Database) -> list[str]:
+    """Names of the database's tables, without the record of migrations."""
+    found = db.read("SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
+    return [name for name in found["name"] if name != "migration"]
+
+
+def export_all(db: Database, folder: str | Path) -> dict[str, int]:
+    """Write every table to `folder`/<table>.parquet as it is at one moment; returns rows by table.
+
+    Errors: InputError when the folder holds something already; StoreError when it cannot be written.
+    """
+    folder = Path(folder).expanduser()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"An export needs a folder that is new or empty, but {folder} is not; name another one.")
+    cursor = db.cursor()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        names = tables(db)
+        cursor.execute("BEGIN")
+        try:
+            counts = {name: _write_table(cursor, name, folder / f"{name}.parquet") for name in names}
+        finally:
+            cursor.execute("ROLLBACK")
+        (folder / MANIFEST).write_text(json.dumps(_manifest(counts), indent=1), encoding="utf-8")
+    except OSError as error:
+        raise StoreError(
+            f"The export needs a folder that can be written, but {folder} cannot ({error.strerror or error}); free "
+            "space there or name another one."
+        ) from error
+    return counts
+
+
+def _manifest(counts: dict[str, int]) -> Row:
+    return {
+        "tables": counts,
+        "migrations": [step.number for step in migrations.known()],
+        "code_version": code_version(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int:
+    reader = cursor.sql(f'SELECT * FROM "{name}"').to_arrow_reader(BATCH)  # noqa: S608 - the database's own names
+    count = 0
+    with pq.ParquetWriter(file, reader.schema, compression="zstd") as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return count
+
+
+def import_all(db: Database, folder: str | Path) -> dict[str, int]:
+    """Read an export of `export_all` into a database whose tables are still empty; returns rows by table.
+
+    All or nothing. Errors: InputError when the folder is no export, is of newer code, or the database is in use.
+    """
+    folder = Path(folder).expanduser()
+    manifest = _read_manifest(folder)
+    known = tables(db)
+    with db.write() as cursor:
+        full = [name for name in known if cursor.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchall()]  # noqa: S608
+        if full:
+            raise InputError(
+                f"An export can be read only into an empty database, but the table {full[0]} of {db.path} has rows; "
+                "choose a new file with --db or ATLAS_DB."
+            )
+        counts = {name: _read_table(cursor, name, folder / f"{name}.parquet") for name in manifest["tables"]}
+        _advance_sequences(cursor)
+    return counts
+
+
+def _read_manifest(folder: Path) -> Row:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        unknown = set(manifest["migrations"]) - {step.number for step in migrations.known()}
+        names = list(manifest["tables"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"An export is a folder with {MANIFEST} and Parquet files, but {folder} is none; name the folder that "
+            "`python -m core export` wrote."
+        ) from error
+    if unknown or not all(isinstance(name, str) and name.isidentifier() for name in names):
+        raise InputError(f"The export {folder} was written by newer code; update this program to read it.")
+    return manifest
+
+
+def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int:
+    try:
+        source = pq.ParquetFile(file)
+        count = 0
+        for batch in source.iter_batches(BATCH):
+            count += insert_arrow(cursor, name, pa.Table.from_batches([batch]))
+    except (OSError, pa.ArrowException, duckdb.Error) as error:
+        raise InputError(
+            f"Every table of an export must be a whole Parquet file, but {file} cannot be read into {name} "
+            f"({str(error).splitlines()[0][:120]}); export again."
+        ) from error
+    return count
+
+
+def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
+    """Append an Arrow table by column name; returns how many rows."""
+    columns = ", ".join(f'"{name}"' for name in rows.schema.names)
+    cursor.register("incoming", rows)
+    try:
+        cursor.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM incoming')  # noqa: S608 - see caller
+    finally:
+        cursor.unregister("incoming")
+    return rows.num_rows
+
+
+def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Move each sequence past the numbers that came in, so that the next row gets a new one."""
+    found = cursor.execute(
+        """SELECT table_name, column_name, regexp_extract(column_default, 'nextval\\(''(\\w+)''', 1) FROM duckdb_columns()
+           WHERE column_default LIKE 'nextval%'"""
+    ).fetchall()
+    for table, column, sequence in found:
+        rows = cursor.execute(f'SELECT coalesce(max("{column}"), 0) FROM "{table}"').fetchall()  # noqa: S608
+        cursor.execute("SELECT max(nextval(?)) FROM range(?)", [sequence, rows[0][0]]).fetchall()
+
+
+# ---------------------------------------------------------------- one run
+
+
+def write_run(file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row]) -> Path:
+    """Write a run as JSON lines, its heading first: what `import_run` reads. Returns the file."""
+    heading = {"atlas_run": RUN_FORMAT, "study": study, "title": title, "provenance": provenance}
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(file.name + ".part")
+        part.write_text("".join(to_json(row) + "\n" for row in [heading, *rows]), encoding="utf-8")
+        part.replace(file)
+    except OSError as error:
+        raise StoreError(f"The rows need a file, but {file} cannot be written ({error.strerror}).") from error
+    return file
+
+
+def export_run(db: Database, run: str, file: Path) -> Path:
+    """Write a stored run to `file`."""
+    known = one_run(db, run)
+    heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
+    return write_run(file, known["study"], known["title"], heading, run_rows(db, run))
+
+
+def read_run(file: Path) -> tuple[Row, list[Row]]:
+    """A run file's heading and rows. Errors: InputError in one sentence when it is not a whole run file."""
+    try:
+        if file.stat().st_size > LONGEST_RUN:
+            raise InputError(
+                f"A run's file may have {LONGEST_RUN >> 20} MB, but {file.name} is larger; import a smaller one."
+            )
+        lines = file.read_text(encoding="utf-8").splitlines()
+        heading, *rows = [json.loads(line) for line in lines]
+        whole = heading["atlas_run"] == RUN_FORMAT and all(isinstance(row, dict) for row in rows)
+        heading["study"], heading["title"], heading["provenance"]["run"], heading["provenance"]["options"]
+    except OSError as error:
+        raise InputError(f"A run's file must be readable, but {file} is not ({error.strerror}).") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"A run's file has JSON lines, its heading first, but {file.name} has not; import a file that a command "
+            "left in the folder of runs."
+        ) from error
+    if not whole:
+        raise InputError(f"A run's file must be of format {RUN_FORMAT}, but {file.name} is not; update this program.")
+    return heading, rows
+
+
+def import_run(db: Database, file: Path) -> str:
+    """Store the run of `file`; a run that is stored already stays as it is. Returns its id."""
+    heading, rows = read_run(file)
+    said: dict[str, Any] = heading["provenance"]
+    run = str(said["run"])
+    if not db.read("SELECT 1 AS one FROM run WHERE run = ?", [run]).empty:
+        return run
+    try:
+        provenance = Provenance().with_changes(said)
+        with db.write():
+            record_run(db, str(heading["study"]), said["options"], provenance, title=str(heading["title"]), run=run)
+            store_rows(db, run, rows)
+    except (duckdb.Error, pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(
+            f"A run's file must hold values of the right kinds, but {file.name} does not ({str(error)[:100]}); "
+            "import a file that a command left in the folder of runs."
+        ) from error
+    return run
+
+
+def runs_folder(db_path: Path) -> Path:
+    """Where commands leave runs for the app that holds the database at `db_path`."""
+    return db_path.parent / "runs"
+
+
+def waiting_runs(db: Database) -> pd.DataFrame:
+    """Run files beside the database that are not stored yet: file, study, title, rows, error, oldest first."""
+    found = []
+    for file in sorted(runs_folder(db.path).glob("*.jsonl"), key=lambda one: one.stat().st_mtime):
+        try:
+            heading, rows = read_run(file)
+        except InputError as error:
+            found.append({"file": str(file), "study": "", "title": file.name, "rows": 0, "error": str(error)})
+            continue
+        stored = db.read("SELECT 1 AS one FROM run WHERE run = ?", [str(heading["provenance"]["run"])])
+        if stored.empty:
+            found.append(
+                {
+                    "file": str(file),
+                    "study": str(heading["study"]),
+                    "title": str(heading["title"]),
+                    "rows": len(rows),
+                    "error": None,
+                }
+            )
+    return pd.DataFrame(found, columns=["file", "study", "title", "rows", "error"])

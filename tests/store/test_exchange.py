@@ -1,0 +1,136 @@
+"""Everything leaves as Parquet and comes back equal; a run travels as one file."""
+
+import json
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.errors import AtlasError, InputError, StoreError
+from core.store import exchange, jobs, runs
+from core.store.database import Database
+from core.store.runs import Provenance
+
+ROWS = [
+    {"statistic": "to_next", "layer": 0, "head": 1, "value": 0.1 + 0.2, "token": "naïve\n'; DROP TABLE run; --"},
+    {"statistic": "to_next", "layer": 0, "head": 2, "value": None, "token": "\U0001f600"},
+]
+
+
+@pytest.fixture
+def filled(db):
+    run = runs.record_run(db, "heads", {"limit": 3}, Provenance(checkpoint="c", row_ids=("1", "2"), seed=4), title="T")
+    runs.store_rows(db, run, ROWS)
+    job = jobs.add_job(db, "heads", "t", {"a": 1})
+    jobs.add_units(db, job, {"a": 1}, [{"key": "k", "size": 3, "arguments": {}}])
+    jobs.store_outcome(db, job, 0, rows=[{"b": [1, None]}], seconds=0.25)
+    with db.write() as cursor:
+        cursor.execute("CREATE TABLE weights (map BLOB, many FLOAT[])")  # kinds of columns other parts use
+        cursor.execute("INSERT INTO weights VALUES (?, ?)", [os.urandom(300), [0.5, None]])
+    return db, run
+
+
+def contents(db, table):
+    return sorted(map(repr, db.cursor().execute(f'SELECT * FROM "{table}"').fetchall()))  # noqa: S608 - ours
+
+
+def test_an_export_reads_back_equal_table_by_table(filled, tmp_path):
+    db, _ = filled
+    counts = exchange.export_all(db, tmp_path / "out")
+    assert set(counts) == set(exchange.tables(db))
+    assert counts["study_row"] == 2
+    other = Database(tmp_path / "other.duckdb")
+    with other.write() as cursor:
+        cursor.execute("CREATE TABLE weights (map BLOB, many FLOAT[])")
+    assert exchange.import_all(other, tmp_path / "out") == counts
+    for table in exchange.tables(db):
+        assert contents(other, table) == contents(db, table), table
+    newer = runs.record_run(other, "heads", {}, Provenance())
+    assert runs.runs(other)["run"].tolist()[0] == newer  # the sequences went on where the export stood
+    other.close()
+
+
+def test_an_export_needs_an_empty_folder_and_an_empty_database(filled, tmp_path):
+    db, _ = filled
+    exchange.export_all(db, tmp_path / "out")
+    with pytest.raises(InputError, match="new or empty"):
+        exchange.export_all(db, tmp_path / "out")
+    with pytest.raises(InputError, match="empty database"):
+        exchange.import_all(db, tmp_path / "out")
+    with pytest.raises(InputError, match="is none"):
+        exchange.import_all(db, tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="can be written"):
+        exchange.export_all(db, tmp_path / "file" / "out")
+
+
+def test_a_damaged_export_changes_nothing(filled, tmp_path):
+    db, _ = filled
+    exchange.export_all(db, tmp_path / "out")
+    file = tmp_path / "out" / "study_row.parquet"
+    file.write_bytes(file.read_bytes()[:-20])
+    other = Database(tmp_path / "other.duckdb")
+    with pytest.raises(InputError, match="whole Parquet file"):
+        exchange.import_all(other, tmp_path / "out")
+    assert all(contents(other, table) == [] for table in exchange.tables(other))
+    other.close()
+
+
+def test_a_run_travels_as_a_file_once(filled, tmp_path):
+    db, run = filled
+    file = exchange.export_run(db, run, tmp_path / "runs" / "heads.jsonl")
+    assert exchange.waiting_runs(db).empty  # it is this database's own
+    other = Database(tmp_path / "elsewhere" / "other.duckdb")
+    folder = exchange.runs_folder(other.path)
+    folder.mkdir()
+    there = folder / file.name
+    there.write_bytes(file.read_bytes())
+    assert exchange.waiting_runs(other)[["study", "title", "rows"]].values.tolist() == [["heads", "T", 2]]
+    for _ in range(2):
+        assert exchange.import_run(other, there) == run
+    assert exchange.waiting_runs(other).empty
+    assert runs.run_rows(other, run) == ROWS
+    here, gone = runs.one_run(db, run), runs.one_run(other, run)
+    assert {k: v for k, v in here.items() if k != "created"} == {k: v for k, v in gone.items() if k != "created"}
+    assert len(runs.head_scores(other)) == 2
+    other.close()
+
+
+junk = st.one_of(
+    st.binary(max_size=60),
+    st.text(max_size=60).map(str.encode),
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=2)
+            | st.dictionaries(
+                st.sampled_from(["atlas_run", "study", "title", "provenance", "run", "options", "seed"]),
+                inner,
+                max_size=6,
+            )
+        ),
+        max_leaves=8,
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # one database
+@given(heading=junk, rest=junk)
+def test_a_file_that_is_no_run_is_one_sentence_and_stores_nothing(db, tmp_path, heading, rest):
+    file = tmp_path / "bad.jsonl"
+    file.write_bytes(heading + b"\n" + rest)
+    with pytest.raises(AtlasError) as error:
+        exchange.import_run(db, file)
+    assert "\n" not in str(error.value)
+    assert runs.runs(db).empty
+
+
+@pytest.mark.parametrize("said", [{"seed": "many"}, {"seed": 2**70}, {"options": None}, {"row_ids": 5}])
+def test_a_run_with_values_of_the_wrong_kind_stores_nothing(db, tmp_path, said):
+    file = tmp_path / "bad.jsonl"
+    heading = {"atlas_run": 1, "study": "s", "title": "t", "provenance": {"run": "r", "options": {}} | said}
+    file.write_text(json.dumps(heading) + "\n" + json.dumps({"layer": "x", "statistic": 1, "head": 0, "value": "a"}))
+    with pytest.raises(InputError):
+        exchange.import_run(db, file)
+    assert runs.runs(db).empty
