@@ -1,0 +1,135 @@
+"""Labels and their maps as one file that a training job reads: no worker ever opens the store.
+
+The file is named by its contents, so the same labels are written once and a classifier's snapshot can be told.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from core.errors import InputError
+from core.patterns.agreement import consensus, inputs_of
+from core.patterns.classes import ClassSet, class_set
+from core.patterns.raster import from_float16
+from core.store import label_files, labels
+from core.store.database import Database
+from core.store.rows import Row
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Labelled maps. facts: a row a map with map_id, class, event, group, layer, head, checkpoint, headline.
+
+    headline: drawn at random and labelled with no suggestion shown; only such maps are scored.
+    """
+
+    class_set: str
+    classes: tuple[str, ...]
+    facts: list[Row]
+    maps: list[np.ndarray]
+
+    def column(self, name: str) -> list[Any]:
+        """One fact of every map."""
+        return [row[name] for row in self.facts]
+
+
+def known_class_set(db: Database, name: str) -> ClassSet:
+    """A class set as it is now, after people's changes."""
+    return class_set(name, labels.class_events(db))
+
+
+def known_classes(db: Database) -> label_files.Classes:
+    """The check that imports use: (class set, class) -> its present name, InputError when there is none."""
+    events = labels.class_events(db)
+    return lambda set_name, name: class_set(set_name, events).resolved(name)
+
+
+def standing_labels(db: Database, name: str) -> pd.DataFrame:
+    """All labels that stand, their classes as they are called now."""
+    found, classes = labels.labels(db, name), known_class_set(db, name)
+    return found.assign(**{"class": [classes.resolved(one) for one in found["class"]]})
+
+
+def snapshot(db: Database, name: str) -> Snapshot:
+    """One label a map (see `consensus`) with its weights; InputError when nothing is labelled."""
+    found = consensus(standing_labels(db, name))
+    if found.empty:
+        raise InputError(
+            f'Training needs labelled maps; nobody has labelled any in the class set "{name}": label some '
+            "on the Label page or import a file."
+        )
+    found = found.assign(group=inputs_of(found), headline=_headline(found))
+    maps = {row["map_id"]: row for row in labels.maps_of(db, list(found["map_id"]))}
+    columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline"]
+    facts = found[columns].to_dict("records")
+    weights = [from_float16(maps[one]["weights"], maps[one]["length"]) for one in found["map_id"]]
+    return Snapshot(name, known_class_set(db, name).names, facts, weights)
+
+
+def _headline(found: pd.DataFrame) -> pd.Series:
+    return (found["queue_order"] == "random") & found["suggestion"].isna()
+
+
+def from_file(file: Path, name: str) -> Snapshot:
+    """A snapshot of a label file with weights (.jsonl, .parquet) or of a folder of `data.recipes.sheets`."""
+    with tempfile.TemporaryDirectory() as folder:
+        db = Database(Path(folder) / "labels.duckdb")
+        try:
+            if file.is_dir():
+                reports = label_files.import_folder(db, file, known_classes(db))
+            else:
+                reports = [label_files.import_labels(db, file, known_classes(db))]
+            refused = [one for report in reports for one in report.refused]
+            if refused:
+                raise InputError(
+                    f"Every row of a label file must be usable to train on it; row {refused[0][0]} is not "
+                    f"({refused[0][1]}), of {len(refused)} such: correct the file or import it first."
+                )
+            return snapshot(db, name)
+        finally:
+            db.close()
+
+
+# ---------------------------------------------------------------- the file
+
+
+def write(found: Snapshot, folder: Path) -> Path:
+    """Write a snapshot into `folder` under the hash of its contents; returns the file."""
+    about = json.dumps({"class_set": found.class_set, "classes": found.classes, "facts": found.facts})
+    weights = np.concatenate([one.astype("<f2").ravel() for one in found.maps])
+    digest = hashlib.sha256(about.encode() + weights.tobytes()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"labels-{digest}.npz"
+    if not file.exists():
+        part = file.with_suffix(f".{os.getpid()}.part")
+        with part.open("wb") as stream:
+            np.savez_compressed(
+                stream, about=np.array(about), weights=weights, lengths=np.array([len(one) for one in found.maps])
+            )
+        part.replace(file)
+    return file
+
+
+def read(file: str | Path) -> Snapshot:
+    """What `write` wrote; InputError when the file is gone or is something else."""
+    try:
+        with np.load(file, allow_pickle=False) as kept:
+            about, flat, lengths = json.loads(str(kept["about"])), kept["weights"], kept["lengths"]
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(
+            f"A training job reads its labels from {Path(file).name}, which is gone or damaged: start "
+            "the training anew."
+        ) from error
+    ends = np.cumsum(lengths.astype(np.int64) ** 2)
+    maps = [
+        part.reshape(length, length).astype(np.float32)
+        for part, length in zip(np.split(flat, ends[:-1]), lengths, strict=True)
+    ]
+    return Snapshot(about["class_set"], tuple(about["classes"]), about["facts"], maps)

@@ -1,0 +1,96 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.errors import InputError
+from core.patterns.agreement import agreement, alpha, confusion, consensus, disputed
+
+
+def frame(rows):
+    """Rows (map, annotator, pass, class[, order]) as the store gives them."""
+    return pd.DataFrame(
+        [
+            {
+                "map_id": one[0],
+                "annotator": one[1],
+                "pass": one[2],
+                "class": one[3],
+                "queue_order": one[4] if len(one) > 4 else "random",
+                "ordinal": k,
+                "task": "mrpc",
+                "split": "dev",
+                "row_id": one[0],
+            }
+            for k, one in enumerate(rows)
+        ]
+    )
+
+
+TWO = [("m1", "a", "x", "x"), ("m2", "a", "x", "y"), ("m3", "a", "y", "y"), ("m4", "a", "y", "y")]
+
+
+def two_raters():
+    return frame(
+        [(name, "ada", 1, first) for name, _, first, _ in TWO]
+        + [(name, "bob", 1, second) for name, _, _, second in TWO]
+    )
+
+
+def test_kappa_by_hand():
+    found = agreement(two_raters(), "ada", "bob")
+    chance = 0.5 * 0.25 + 0.5 * 0.75
+    assert found.kappa == pytest.approx((0.75 - chance) / (1 - chance))
+    assert (found.maps, found.share) == (4, 0.75)
+    assert found.low <= found.kappa <= found.high
+
+
+def test_alpha_by_hand():
+    """alpha = 1 - (n-1) sum o_ck / sum n_c n_k, over the coincidences of values (Krippendorff 2011)."""
+    coincidences = np.array([[2, 1], [1, 4]])  # m1 gives xx twice, m2 xy and yx, m3 and m4 yy twice each
+    totals = coincidences.sum(1)
+    n = totals.sum()
+    expected = 1 - (n - 1) * 2 * coincidences[0, 1] / (2 * totals[0] * totals[1])
+    assert alpha(two_raters()) == pytest.approx(expected)
+
+
+def test_a_second_pass_counts_as_a_rater():
+    labels = frame([("m1", "ada", 1, "x"), ("m1", "ada", 2, "x"), ("m2", "ada", 1, "y"), ("m2", "ada", 2, "x")])
+    assert agreement(labels, "ada", "ada, pass 2").share == 0.5
+
+
+def test_confusion_counts_common_maps():
+    found = confusion(two_raters(), "ada", "bob", ["x", "y"]).set_index(["first", "second"])["n"]
+    assert found.to_dict() == {("x", "x"): 1, ("x", "y"): 1, ("y", "x"): 0, ("y", "y"): 2}
+
+
+def test_the_most_frequent_class_wins_then_the_newest_and_an_adjudication_beats_both():
+    labels = frame(
+        [
+            ("m1", "a", 1, "x"),
+            ("m1", "b", 1, "x"),
+            ("m1", "c", 1, "y"),
+            ("m2", "a", 1, "x"),
+            ("m2", "b", 1, "y"),
+            ("m2", "a", 2, "x"),
+            ("m3", "a", 1, "x"),
+            ("m3", "b", 1, "x"),
+            ("m3", "c", 1, "y", "adjudication"),
+        ]
+    )
+    assert consensus(labels).set_index("map_id")["class"].to_dict() == {"m1": "x", "m2": "y", "m3": "y"}
+    assert disputed(labels) == ["m1", "m2"]
+
+
+def test_agreement_of_people_who_share_no_map_or_do_not_exist():
+    labels = frame([("m1", "a", 1, "x"), ("m2", "b", 1, "x")])
+    with pytest.raises(InputError, match="in common"):
+        agreement(labels, "a", "b")
+    with pytest.raises(InputError, match="a, b"):
+        agreement(labels, "a", "nobody")
+    assert np.isnan(alpha(labels))
+
+
+def test_one_class_everywhere_has_no_kappa():
+    labels = frame([("m1", "a", 1, "x"), ("m1", "b", 1, "x")])
+    assert np.isnan(agreement(labels, "a", "b").kappa)
+    assert np.isnan(alpha(labels))

@@ -1,0 +1,199 @@
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from core.errors import InputError
+from core.patterns.classes import BERT
+from core.store import classifiers, labels
+from core.store.database import Database
+from core.store.label_files import export_labels
+from core.studies import label_snapshot, train_patterns
+from core.studies.kept_classifiers import keep_classifier, open_classifier, training_options
+from core.studies.study import Unit
+from tests.patterns.drawn import drawn
+
+
+@pytest.fixture
+def db(tmp_path):
+    database = Database(tmp_path / "atlas.duckdb")
+    yield database
+    database.close()
+
+
+def label_everything(db, *, each=8, inputs=8, checkpoints=("one",), annotator="ada", **other):
+    maps, names, groups = drawn(each=each, inputs=inputs)
+    rows, events = [], []
+    for k, (one, name, group) in enumerate(zip(maps, names, groups, strict=True)):
+        rows.append(
+            {
+                "map_id": f"m{k}",
+                "checkpoint": checkpoints[k % len(checkpoints)],
+                "weights_hash": "w",
+                "task": "mrpc",
+                "split": "dev",
+                "row_id": group,
+                "layer": k % 6,
+                "head": k % 5,
+                "length": len(one),
+                "tokens": ["x"] * len(one),
+                "separators": [],
+                "causal": False,
+                "maximum": float(one.max()),
+                "seed": 0,
+                "weights": one.astype("<f2").tobytes(),
+            }
+        )
+        events.append(
+            {
+                "batch": annotator,
+                "sequence": k + 1,
+                "kind": "label",
+                "class_set": "bert",
+                "map_id": f"m{k}",
+                "annotator": annotator,
+                "class": name,
+                "queue_order": "random",
+            }
+            | other
+        )
+    labels.store_maps(db, rows)
+    labels.record_events(db, events)
+
+
+def run_all(options):
+    options = train_patterns.DEFAULTS | options
+    done = []
+    for unit in train_patterns.units(options):
+        rows = json.loads(json.dumps(train_patterns.run(options, unit)))  # what comes back from a worker
+        done += rows
+    return options, train_patterns.summarize(options, done)
+
+
+def test_a_training_is_scored_on_unseen_inputs_kept_and_opened_again(db):
+    label_everything(db)
+    options, rows = run_all(training_options(db, "bert", kind="baseline", folds=4))
+    best = train_patterns.headline(rows)
+    assert best["maps"] == best["n_labels"] == 40
+    assert best["low"] <= best["macro_f1"] <= best["high"]
+    assert best["macro_f1"] > 0.7
+    assert sum(row["n"] for row in rows if row["part"] == "confusion") == 40
+    assert {row["class"] for row in rows if row["part"] == "class"} == set(BERT.names)
+    assert [row["labels"] for row in rows if row["part"] == "curve"] == sorted(
+        row["labels"] for row in rows if row["part"] == "curve"
+    )
+    assert {row["on"] for row in rows if row["part"] == "scores"} == {"unseen inputs", "unseen heads"}
+    for _ in range(2):
+        keep_classifier(db, rows, options, name="one")
+    assert classifiers.classifiers(db)["macro_f1"].tolist() == [best["macro_f1"]]
+    assert open_classifier(db, "one", class_set="bert").classes == BERT.names
+    with pytest.raises(InputError, match="gpt2"):
+        open_classifier(db, "one", class_set="gpt2")
+
+
+def test_the_network_tells_its_loss_and_its_rows_are_json(db):
+    label_everything(db, each=6, inputs=6)
+    options = train_patterns.DEFAULTS | training_options(db, "bert", epochs=2, folds=2)
+    rows = train_patterns.run(options, Unit("fold 0", {"part": "fold", "split": "group", "fold": 0}))
+    assert all(abs(sum(row["probabilities"]) - 1) < 1e-3 for row in rows)
+    from pathlib import Path
+
+    told = [json.loads(line) for line in (Path(options["log"]) / "fold-0.jsonl").read_text().splitlines()]
+    assert [(one["epoch"], one["of"]) for one in told] == [(1, 2), (2, 2)]
+    assert not list(Path(options["log"]).glob("*.safetensors"))
+
+
+def test_train_and_test_share_no_input_head_or_checkpoint(db):
+    label_everything(db, checkpoints=("one", "two"))
+    options = train_patterns.DEFAULTS | training_options(db, "bert", kind="baseline", folds=4)
+    kept = label_snapshot.read(options["snapshot"])
+    names = {
+        "group": lambda row: row["group"],
+        "heads": lambda row: (row["layer"], row["head"]),
+        "checkpoint": lambda row: row["checkpoint"],
+    }
+    seen = set()
+    for unit in train_patterns.units(options):
+        if unit.arguments["part"] == "final":
+            continue
+        train, test = train_patterns._split(kept, options, unit.arguments)
+        fact = names[unit.arguments["split"]]
+        seen.add(unit.arguments["split"])
+        assert not {fact(kept.facts[k]) for k in train} & {fact(kept.facts[k]) for k in test}
+    assert seen == set(names)
+
+
+def test_only_random_maps_without_a_suggestion_are_scored_but_all_are_trained_on(db):
+    label_everything(db)
+    (one,) = labels.maps_of(db, ["m0"])
+    labels.store_maps(db, [one | {"map_id": "extra", "row_id": "input 0"}])
+    labels.record_events(
+        db,
+        [
+            {
+                "batch": "x",
+                "sequence": 1,
+                "kind": "label",
+                "class_set": "bert",
+                "map_id": "extra",
+                "annotator": "ada",
+                "class": "vertical",
+                "queue_order": "uncertain",
+                "suggestion": "vertical",
+            }
+        ],
+    )
+    _, rows = run_all(training_options(db, "bert", kind="baseline", folds=4, curve=False, beside=False))
+    best = train_patterns.headline(rows)
+    assert (best["maps"], best["n_labels"]) == (40, 41)
+
+
+def test_labels_made_with_suggestions_only_cannot_be_scored(db):
+    label_everything(db, suggestion="vertical")
+    with pytest.raises(InputError, match="suggestions off"):
+        train_patterns.units(train_patterns.DEFAULTS | training_options(db, "bert"))
+
+
+def test_a_merge_of_classes_is_followed(db):
+    label_everything(db)
+    labels.change_class(db, "bert", "merge", "vertical+diagonal", annotator="ada", into="vertical", taken=BERT.names)
+    kept = label_snapshot.snapshot(db, "bert")
+    assert "vertical+diagonal" not in kept.classes
+    assert kept.column("class").count("vertical") == 16
+
+
+def test_the_same_labels_give_the_same_file_and_it_reads_back(db, tmp_path):
+    label_everything(db, each=3, inputs=3)
+    found = label_snapshot.snapshot(db, "bert")
+    one, two = (label_snapshot.write(found, tmp_path / "s") for _ in range(2))
+    assert one == two
+    again = label_snapshot.read(one)
+    assert again.facts == found.facts
+    assert all(np.array_equal(a, b) for a, b in zip(again.maps, found.maps, strict=True))
+    one.write_bytes(b"damaged")
+    with pytest.raises(InputError, match="damaged"):
+        label_snapshot.read(one)
+
+
+def test_a_label_file_trains_without_a_store(db, tmp_path):
+    label_everything(db, each=3, inputs=3)
+    export_labels(db, tmp_path / "labels.jsonl")
+    found = label_snapshot.from_file(tmp_path / "labels.jsonl", "bert")
+    assert found.facts == label_snapshot.snapshot(db, "bert").facts
+    with pytest.raises(InputError, match="gpt2"):
+        label_snapshot.from_file(tmp_path / "labels.jsonl", "gpt2")
+
+
+def test_nothing_labelled_says_where_to_label(db):
+    with pytest.raises(InputError, match="Label page"):
+        label_snapshot.snapshot(db, "bert")
+
+
+def test_the_final_weights_classify(db):
+    label_everything(db, each=4, inputs=4)
+    options = train_patterns.DEFAULTS | training_options(db, "bert", kind="baseline", folds=2)
+    (row,) = train_patterns.run(options, Unit("final", {"part": "final"}))
+    from core.patterns.training import Classifier
+
+    assert Classifier.from_bytes(base64.b64decode(row["weights"])).recipe.kind == "baseline"
