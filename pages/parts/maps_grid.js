@@ -145,6 +145,7 @@ function drawOneOnScreen(grid) {
   for (const canvas of [parts.oneMap, parts.over]) {
     canvas.style.width = `${frame.width}px`; canvas.style.height = `${frame.height}px`;
   }
+  parts.oneBox.dataset.frame = `${frame.margin},${frame.cell}`;
   drawOne(canvasPen(parts.oneMap, frame.width, frame.height, scale, theme), grid, frame);
   drawCell(grid);
 }
@@ -276,7 +277,9 @@ function fillControls(grid) {
     return option;
   });
   parts.score.replaceChildren(new Option("none", ""), ...options);
-  parts.score.value = view.score; parts.show.value = view.show; parts.least.value = view.least; parts.scale.value = view.scale;
+  parts.score.value = view.score; parts.show.value = view.show;
+  if (Number(parts.least.value) !== view.least) parts.least.value = view.least; // "0." is still being typed
+  parts.scale.value = view.scale;
   parts.show.disabled = parts.least.disabled = !view.score;
 }
 
@@ -286,7 +289,7 @@ function listen(grid) {
   parts.score.onchange = change("score", (control) => control.value);
   parts.show.onchange = change("show", (control) => control.value);
   parts.scale.onchange = change("scale", (control) => control.value);
-  parts.least.onchange = change("least", (control) => Number(control.value) || 0);
+  parts.least.oninput = change("least", (control) => Number(control.value) || 0);
   parts.jump.onkeydown = (event) => { if (event.key === "Enter") jump(grid); };
   parts.jump.oninput = () => parts.jump.setCustomValidity("");
   parts.close.onclick = () => choose(grid, null);

@@ -1,0 +1,104 @@
+"""The app as a user has it: a server on a free port, and Debian's chromium in front of it.
+
+Used by the browser tests, the benchmarks and the screenshots. Waiting is for what the page says of itself
+(`data-test-script-state`, `data-painted`), never for a time.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE = 60_000  # ms; a bound for a machine that is busy with other tests, never waited out when all is well
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@contextmanager
+def serving(folder: Path, script: str = "app.py", **environment: str) -> Iterator[str]:
+    """`streamlit run app.py` with its own database in `folder`; yields its address once it answers."""
+    port, log = free_port(), (folder / "server.log").open("w")
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+    settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1", **environment}
+    server = subprocess.Popen(command, cwd=PROJECT, env=settings, stdout=log, stderr=subprocess.STDOUT)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        until(lambda: answers(address) or server.poll() is not None)
+        assert server.poll() is None, (folder / "server.log").read_text()
+        yield address
+    finally:
+        server.terminate()
+        server.wait(20)
+        log.close()
+
+
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1) as response:  # noqa: S310 - our own server
+            return response.status == 200
+    except (URLError, OSError):
+        return False
+
+
+def until(holds, seconds: float = PATIENCE / 1000) -> None:
+    """Ask again until `holds()`; a process or a file tells nobody when it is ready, so this one asks."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+
+
+@contextmanager
+def browsing(**options) -> Iterator:
+    """A chromium; skips, saying why, where there is none."""
+    if not Path(CHROMIUM).is_file():
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, **options)
+        yield browser
+        browser.close()
+
+
+def settled(page) -> None:
+    """Wait until the script has run and the page shows what it made."""
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=PATIENCE)
+
+
+def visit(page, address: str) -> None:
+    """Open an address and wait for its page."""
+    page.goto(address)
+    settled(page)
+    page.locator('[data-testid="stMain"] h1').first.wait_for(timeout=PATIENCE)
+
+
+def painted(page, number: int = 0):
+    """The map grid's root, once it has painted its data."""
+    root = page.locator(".root[data-painted]").nth(number)
+    root.wait_for(timeout=PATIENCE)
+    return root

@@ -1,0 +1,87 @@
+"""Charts as Vega-Lite: oriented alike, counted from 1, the scale always there, and files that carry their colours."""
+
+import pandas as pd
+import pytest
+
+from core.attention import Head
+from pages.parts import charts
+
+
+@pytest.fixture
+def heads() -> pd.DataFrame:
+    rows = [(layer, head, layer - head / 10) for layer in range(2) for head in range(3)]
+    return pd.DataFrame(rows, columns=["layer", "head", "score.of: [x]"])
+
+
+def test_layers_run_down_and_heads_across_counted_from_one(heads):
+    made = charts.head_picture(heads, value="score.of: [x]", title="Score").to_dict()
+    encoding = made["layer"][0]["encoding"]
+    assert (encoding["y"]["field"], encoding["x"]["field"]) == ("Layer", "Head")
+    rows = next(iter(made["datasets"].values()))
+    assert rows[0]["Layer"] == rows[0]["Head"] == 1
+    assert rows[0]["Name"] == "L1H1"
+    assert encoding["color"]["legend"] is not None
+
+
+def test_a_difference_is_symmetric_about_zero(heads):
+    made = charts.head_picture(heads, value="score.of: [x]", title="Change", diverging=True).to_dict()
+    scale = made["layer"][0]["encoding"]["color"]["scale"]
+    assert scale["domain"] == [-1.0, 1.0]
+    assert scale["range"] == "diverging"
+
+
+def test_a_score_starts_at_zero_unless_told(heads):
+    positive = heads.assign(score=3.0)
+    domain = charts.head_picture(positive, value="score", title="").to_dict()["layer"][0]["encoding"]["color"]["scale"][
+        "domain"
+    ]
+    assert domain == [0.0, 3.0]
+    told = charts.head_picture(positive, value="score", title="", domain=(0, 10)).to_dict()
+    assert told["layer"][0]["encoding"]["color"]["scale"]["domain"] == [0, 10]
+
+
+def test_highlighted_heads_are_outlined(heads):
+    made = charts.head_picture(heads, value="score.of: [x]", title="", highlight=[Head(1, 2)]).to_dict()
+    outlined = made["datasets"][made["layer"][1]["data"]["name"]]
+    assert [row["Name"] for row in outlined] == ["L2H3"]
+
+
+def test_a_picture_of_nothing_still_has_its_axes_and_scale(heads):
+    made = charts.head_picture(heads.iloc[:0], value="score.of: [x]", title="Empty").to_dict()
+    assert made["layer"][0]["encoding"]["color"]["scale"]["domain"] == [0.0, 1.0]
+
+
+def test_class_pictures_keep_the_order_of_the_classes(heads):
+    named = heads.assign(kind="Block")
+    made = charts.head_picture(named, value="kind", title="", categories=["Vertical", "Block"]).to_dict()
+    assert made["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["Vertical", "Block"]
+
+
+@pytest.fixture
+def rows() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "task": ["a", "a", "b", "b"],
+            "kind": ["x", "y"] * 2,
+            "n": [1, 2, 3, 4],
+            "low": [0, 1, 2, 3],
+            "high": [2, 3, 4, 5],
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_every_kind_of_chart_becomes_a_file(heads, rows, kind):
+    made = [
+        charts.head_picture(heads, value="score.of: [x]", title="Score", highlight=[Head(0, 0)], select=True),
+        charts.stacked_bars(rows, x="task", y="n", colour="kind", title="Shares", column="task", normalize=True),
+        charts.line_with_band(rows, x="n", y="n", low="low", high="high", colour="kind", title="Line", rule=2),
+        charts.bars_with_intervals(rows, x="task", y="n", low="low", high="high", colour="kind", title="Bars", rule=1),
+        charts.points(rows, x="n", y="low", colour="kind", label="task", title="Points"),
+        charts.matrix(rows, x="task", y="kind", value="n", order=["a", "b"], title="Confusion"),
+    ]
+    for chart in made:
+        file = charts.exported(chart, kind)
+        assert file.startswith(b"<svg") if kind == "svg" else file.startswith(b"\x89PNG")
+    if kind == "svg":
+        assert charts.category_colours()[0].lower() in charts.exported(made[1], "svg").decode().lower()

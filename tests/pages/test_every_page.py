@@ -1,0 +1,72 @@
+"""Every page of the table: opens at its own URL on a cold server, says something, and leaves torch alone."""
+
+import subprocess
+import sys
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts import resources, shell
+from tests.pages.browsing import PROJECT, visit
+
+NAMES = [page.name for page in shell.PAGES]
+TITLES = {page.name: page.title for page in shell.PAGES}
+
+
+@pytest.fixture
+def own_database(tmp_path, monkeypatch):
+    """An empty store; jobs helpers and the database are opened anew for each test."""
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield
+    resources.database.clear()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_opens_with_its_title_and_something_to_do(name, own_database):
+    app = AppTest.from_file(shell.__file__, default_timeout=60).run()
+    app.switch_page(f"../{name}.py").run()
+    assert not app.exception
+    assert not app.error, app.error[0].value
+    assert app.title[0].value == TITLES[name]
+    inputs = [*app.selectbox, *app.text_input, *app.button, *app.segmented_control, *app.multiselect]
+    assert inputs or app.info, "an empty page says what to do next"
+
+
+def test_the_start_of_the_app_is_the_first_page(own_database):
+    app = AppTest.from_file(shell.__file__, default_timeout=60).run()
+    assert app.title[0].value == shell.PAGES[0].title
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.browser
+def test_a_link_to_a_page_opens_it_on_a_server_that_nobody_has_visited(name, fresh_address, page):
+    visit(page, f"{fresh_address}/{name}?kept=yes")
+    assert page.locator('[data-testid="stMain"] h1').first.inner_text() == TITLES[name]
+    assert page.get_by_role("dialog").count() == 0  # "Page not found" would be one
+    assert page.get_by_test_id("stSidebarNav").count() == (1 if len(NAMES) > 1 else 0)
+    assert "kept=yes" in page.evaluate("location.search")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_opens_without_torch(name, tmp_path):
+    """In a process of its own, because this one has imported everything."""
+    script = (
+        "import sys\n"
+        "from streamlit.testing.v1 import AppTest\n"
+        "from pages.parts import shell\n"
+        "app = AppTest.from_file(shell.__file__, default_timeout=60).run()\n"
+        f"app.switch_page('../{name}.py').run()\n"
+        "assert app.title, 'the page showed nothing'\n"
+        "heavy = {'torch', 'transformers', 'spacy'} & set(sys.modules)\n"
+        "assert not heavy, f'{sorted(heavy)} came in with the page'\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "ATLAS_DB": str(tmp_path / "a.duckdb"), "HOME": str(tmp_path)},
+    )
+    assert found.returncode == 0, found.stderr[-2000:]

@@ -1,0 +1,123 @@
+"""The maps page without a browser: what it says to odd input, and what it sends to the grid."""
+
+import json
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core import config
+from pages.parts import maps_grid, resources, shell
+from pages.parts.map_payload import FULL, as_bytes, packed
+
+pytestmark = pytest.mark.skipif(
+    not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
+)
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch) -> AppTest:
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield opened()
+    resources.database.clear()
+
+
+def opened(**link: str) -> AppTest:
+    made = AppTest.from_file(shell.__file__, default_timeout=60)
+    for name, value in link.items():
+        made.query_params[name] = value
+    return made.run()
+
+
+def said(app: AppTest) -> str:
+    return " ".join(element.value for kind in (app.error, app.warning, app.info, app.caption) for element in kind)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "naïve 🙂👩‍👩‍👧 emoji",
+        "שלום עולם مرحبا",
+        "nul\x00byte",
+        "<script>alert(1)</script>",
+        "$x^2$ **b** [a](b)",
+        "word " * 10_000,
+    ],
+    ids=["emoji", "right to left", "NUL", "script", "markdown", "10,000 words"],
+)
+def test_odd_text_is_shown_or_refused_in_a_sentence_and_never_lost(app, text):
+    app.text_input(key="text").set_value(text).run()
+    assert not app.exception
+    assert app.text_input(key="text").value == text
+    assert "pieces" in said(app)
+    assert "defect" not in said(app)
+
+
+def test_what_was_cut_is_said_with_numbers(app):
+    app.text_input(key="text").set_value("word " * 500).run()
+    assert "longer than 128 pieces" in app.warning[0].value
+    assert "the last 374 were cut" in app.warning[0].value
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("no/such-model-anywhere", "no/such"),
+        ("/no/such/folder", "bundled names"),
+        ("..", "config"),
+        ("<b>x</b>", "bundled names"),
+    ],
+)
+def test_a_checkpoint_that_does_not_open_is_one_sentence(app, name, expected):
+    app = opened(checkpoint=name, text="A sentence.")
+    assert not app.exception
+    assert len(app.error) == 1
+    assert expected in app.error[0].value.replace("\\", "")
+    assert "defect" not in app.error[0].value
+    assert app.text_input(key="text").value == "A sentence."
+
+
+def test_an_example_fills_the_fields(app):
+    next(button for button in app.button if button.label == "A pair").click().run()
+    assert app.text_input(key="text").value.startswith("The company")
+    assert app.text_input(key="pair").value.startswith("Profits")
+    assert "n = 1 input" in said(app)
+
+
+def test_a_sample_row_fills_the_fields(app):
+    app.selectbox(key="row_task").set_value("mrpc").run()
+    app.button(key="row_use").click().run()
+    assert app.text_input(key="text").value
+    assert app.text_input(key="pair").value
+
+
+def test_words_join_pieces(app):
+    app.text_input(key="text").set_value("Incomprehensibilities delight.").run()
+    pieces = said(app)
+    app.segmented_control(key="unit").set_value("words").run()
+    assert "4 words" in said(app)
+    assert "4 pieces" not in pieces
+
+
+def test_the_payload_holds_every_weight_to_sixteen_bits():
+    maps = np.random.default_rng(0).random((2, 3, 5, 5)).astype(np.float32)
+    payload = packed({"tokens": ["a", "ü", "🙂"]}, [as_bytes(maps)])
+    size = int.from_bytes(payload[:4], "little")
+    assert size % 2 == 0  # so that the browser reads the weights in place
+    assert json.loads(payload[4 : 4 + size]) == {"tokens": ["a", "ü", "🙂"]}
+    read = np.frombuffer(payload[4 + size :], "<u2").reshape(maps.shape) / FULL
+    np.testing.assert_allclose(read, maps, atol=0.5 / FULL + 1e-7)
+
+
+def test_a_link_with_nonsense_opens_the_usual_view(app):
+    app = opened(score="nonsense", least="x", scale="absolute", head="L99H99", text="A sentence.")
+    assert not app.exception
+    assert not app.error
+
+
+def test_the_view_that_is_as_usual_stays_out_of_the_link(monkeypatch):
+    kept = {"head": "L1H1", "text": "x"}
+    monkeypatch.setattr(maps_grid.st, "query_params", kept)
+    maps_grid.keep_view({"head": "", "score": "entropy", "show": "layers", "least": 0, "scale": "own"})
+    assert kept == {"text": "x", "score": "entropy", "scale": "own"}
