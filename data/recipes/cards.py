@@ -1,0 +1,105 @@
+"""Write the model card of a bundled checkpoint, with the figures it rests on.
+
+    python -m data.recipes.cards atlas-encoder
+
+Counts the heads that put more than half of their weight on one place, on the bundled MRPC-like dev pairs (mean over
+rows, `core.scoring.heads`), and takes data, recipe and held-out loss from training.json.
+"""
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from core import config
+from core.attention import Head
+from core.capture.running import capture
+from core.models.checkpoint import Checkpoint
+from core.models.opening import open_checkpoint
+from core.scoring.heads import head_scores
+from core.tasks.glue import read_rows
+
+PLACES = {"previous": "the previous token", "next": "the next token", "first": "", "separator": ""}
+CORPUS = """\
+777 books whose authors died 70 years ago and more (public domain), inaugural and state-of-the-union addresses (public
+domain), MASC (ANC open licence, any use), movie reviews 2.0 and the plot sentences of the subjectivity corpus (CC BY
+4.0, Pang and Lee 2004). Left out on purpose: film-review snippets that SST-2 was drawn from."""
+
+
+def mean_scores(checkpoint: Checkpoint, rows: int = 80) -> dict[str, np.ndarray]:
+    """Mean over pairs of each head's scores, [layer, head]."""
+    found: dict[str, list[np.ndarray]] = {}
+    for row in read_rows("mrpc", "dev")[:rows]:
+        encoding = checkpoint.encode(row.text, row.pair)
+        maps = capture(checkpoint, encoding)
+        scores = head_scores(
+            maps.weights, first=encoding.first, separators=encoding.separators, causal=checkpoint.causal
+        )
+        for name, score in scores.items():
+            found.setdefault(name, []).append(np.asarray(score))
+    return {name: np.nanmean(scores, axis=0) for name, scores in found.items()}
+
+
+def table(checkpoint: Checkpoint, scores: dict[str, np.ndarray]) -> str:
+    """How many heads put more than half of their weight on each place, and the strongest of them."""
+    names = PLACES | {
+        "first": "the start token" if checkpoint.causal else "[CLS]",
+        "separator": "the end of text between sentences" if checkpoint.causal else "[SEP]",
+    }
+    lines = ["| more than half of the weight on | heads | strongest |", "|---|---|---|"]
+    for name, place in names.items():
+        score = scores[name]
+        if np.isnan(score).all():
+            lines.append(f"| {place} | not visible to a causal query | |")
+            continue
+        best = Head(*(int(k) for k in np.unravel_index(np.nanargmax(score), score.shape)))
+        lines.append(f"| {place} | {int((score > 0.5).sum())} of {score.size} | {best} {score[best]:.2f} |")
+    return "\n".join(lines)
+
+
+def card(checkpoint: Checkpoint, training: dict[str, Any]) -> str:
+    """The README of the checkpoint's folder."""
+    recipe, last = training["recipe"], training["log"][-1]
+    kind = (
+        "GPT-2-like decoder (next token; `<|endoftext|>` first and between documents)"
+        if checkpoint.causal
+        else "BERT-like encoder (masked tokens and next sentence, so [CLS], [SEP] and segments mean something)"
+    )
+    losses = f"{last['token']:.2f} nats a {'next' if checkpoint.causal else 'masked'} piece"
+    if "next_sentence" in last:
+        losses += f", {last['next_sentence']:.2f} for the next sentence (0.69 is guessing)"
+    return f"""# {checkpoint.name}
+
+A small {kind}: {recipe["layers"]} layers x {recipe["heads"]} heads, width {recipe["hidden"]}, {recipe["vocabulary"]:,}
+pieces, {recipe["positions"]} positions; float16 on disk, opened as float32. Made by this project so that Attention
+Atlas works with no network. It is for looking at attention, not for language: do not expect knowledge of it.
+
+- **Data.** {CORPUS}
+- **Recipe.** `python -m data.recipes.pretrain {"decoder" if checkpoint.causal else "encoder"}`: \
+{last["step"] * recipe["batch_tokens"]:,} tokens in batches of {recipe["batch_tokens"]:,}, AdamW at \
+{recipe["peak_rate"]:g} with {recipe["warm_up_steps"]} warm-up steps, falling to zero over the last fifth; seed \
+{recipe["seed"]}; bfloat16 autocast on one CPU core. `training.json` has every option and the loss on the way; the
+first steps' changes of plan stand in docs/decisions/004.
+- **Held-out loss** (the last 0.5 % of the corpus, never trained on): {losses}.
+- **Licence.** MIT for the weights.
+
+On 80 of the bundled MRPC-like pairs (`python -m data.recipes.cards {checkpoint.name}` prints it again):
+
+{table(checkpoint, mean_scores(checkpoint))}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", choices=[config.ENCODER, config.DECODER])
+    name = parser.parse_args().name
+    folder = config.BUNDLED_MODELS / name
+    training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    text = card(open_checkpoint(name), training)
+    (folder / "README.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
