@@ -217,10 +217,12 @@ function showRow(grid, q, k) {
 
 function draw(grid) {
   if (!grid.header) return;
+  grid.width = grid.parts.root.clientWidth; // what the resize observer compares with
   grid.parts.root.classList.toggle("chosen", grid.view.head !== null);
   drawAllOnScreen(grid);
   drawOneOnScreen(grid);
   grid.parts.root.dataset.painted = grid.header.id;
+  window.dispatchEvent(new CustomEvent("atlas-painted", { detail: grid.header.id }));
   grid.parts.root.dataset.head = grid.view.head === null ? "" : nameOf(grid.header, grid.view.head);
 }
 
@@ -304,7 +306,7 @@ function listen(grid) {
   parts.over.onmousemove = (event) => { if (!grid.pinned) point(grid, cellAt(grid, event)); };
   parts.over.onmouseleave = () => { if (!grid.pinned) point(grid, null); };
   parts.over.onclick = (event) => { grid.pinned = !grid.pinned; point(grid, cellAt(grid, event)); };
-  const seen = new ResizeObserver(() => { if (grid.header && parts.root.clientWidth !== grid.width) { grid.width = parts.root.clientWidth; draw(grid); } });
+  const seen = new ResizeObserver(() => { if (grid.header && parts.root.clientWidth !== grid.width) draw(grid); });
   seen.observe(parts.root);
   const follow = (event) => onOther(grid, event.detail);
   window.addEventListener("atlas-maps", follow);

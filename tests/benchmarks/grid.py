@@ -1,0 +1,83 @@
+"""144 maps of 64 and 128 tokens: from the payload in the browser to the painted canvas, beside its peers.
+
+The component's own script runs in chromium on a blank page, the payload of a BERT-base-sized model is handed to it
+as Streamlit hands it over, and the time is taken when the frame after painting begins. Forward pass and transfer are
+left out, as they are in the peers' figures.
+"""
+
+import base64
+import statistics
+from pathlib import Path
+
+import numpy as np
+
+from core.attention import AttentionMaps
+from core.scoring.heads import head_scores
+from pages.parts.map_payload import PARTS, as_bytes, packed
+from tests.pages.browsing import browsing
+
+LAYERS, HEADS, ROUNDS = 12, 12, 15
+PEERS = {  # seconds on this class of machine (2 vCPU, headless chromium), from the project's own measurements, 2026-11
+    "bertviz_model_view": {64: 14.0, 128: 79.0},  # the faster end of 14 to 17 s
+    "circuitsvis": {64: 21.0},
+}
+PAGE = """<!doctype html><body style="--st-text-color:#22262B;--st-background-color:#FDFCFA"><div id="here">
+<div class="root" style="width:1180px"></div></div>"""
+RUN = """async ({payload, again}) => {
+  const bytes = Uint8Array.from(atob(payload), (c) => c.charCodeAt(0));
+  const here = document.getElementById("here");
+  if (again) here.querySelector(".root").replaceWith(Object.assign(document.createElement("div"), {className: "root"}));
+  const start = performance.now();
+  window.component({ data: bytes, parentElement: here, setStateValue: () => {} });
+  const drawn = performance.now();
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return { drawn: drawn - start, painted: performance.now() - start };
+}"""
+
+
+def payload(length: int) -> bytes:
+    """Maps of a BERT-base-sized model: sharp and flat rows, every value different."""
+    raw = np.random.default_rng(0).standard_normal((LAYERS, HEADS, length, length)).astype(np.float32) * 3
+    weights = np.exp(raw - raw.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    maps = AttentionMaps(weights, tuple(f"token{k}" for k in range(length)), (0,) * length)
+    scores = head_scores(maps.weights, first=0, separators=[length - 1], causal=False)
+    header = {"id": str(length), "layers": LAYERS, "heads": HEADS, "length": length, "tokens": list(maps.tokens),
+              "name": "random", "caption": "", "causal": False, "opened": {}, "file": "maps",
+              "scores": {name: {"label": name, "meaning": "", "values": values.ravel().round(5).tolist()}
+                         for name, values in scores.items()}}  # fmt: skip
+    return packed(header, [as_bytes(weights)])
+
+
+def main() -> dict[str, object]:
+    figures: dict[str, object] = {"maps": LAYERS * HEADS}
+    with browsing() as browser:
+        for length in (64, 128):
+            measured = measure(browser, payload(length))
+            for name, value in measured.items():
+                figures[f"{name}_{length}"] = value
+            for peer, seconds in PEERS.items():
+                if length in seconds:
+                    figures[f"times_faster_than_{peer}_{length}"] = seconds[length] * 1000 / measured["painted_ms"]
+    return figures
+
+
+def measure(browser, data: bytes) -> dict[str, float]:
+    """First paint, then the median of ROUNDS fresh mounts."""
+    window = browser.new_page(viewport={"width": 1280, "height": 1300})
+    window.set_content(PAGE)
+    window.add_style_tag(content=Path(PARTS / "maps_grid.css").read_text())
+    script = (PARTS / "map_drawing.js").read_text() + (PARTS / "maps_grid.js").read_text()
+    window.add_script_tag(content=script.replace("export default function", "window.component = function"))
+    text = base64.b64encode(data).decode()
+    first = window.evaluate(RUN, {"payload": text, "again": False})
+    rounds = [window.evaluate(RUN, {"payload": text, "again": True}) for _ in range(ROUNDS)]
+    painted = [one["painted"] for one in rounds]
+    window.close()
+    return {
+        "payload_mb": len(data) / 1e6,
+        "first_painted_ms": first["painted"],
+        "painted_ms": statistics.median(painted),
+        "painted_p90_ms": sorted(painted)[int(0.9 * len(painted))],
+        "drawn_ms": statistics.median(one["drawn"] for one in rounds),
+    }
