@@ -5,7 +5,14 @@ import sys
 import typer
 
 from core.commands.check import check
+from core.commands.export import export, import_export
+from core.commands.frame_heads import frame_heads
+from core.commands.heads import heads
+from core.commands.jobs import app as jobs
+from core.commands.labels import app as labels_app
 from core.commands.maps import maps
+from core.commands.patterns import app as patterns_app
+from core.commands.patterns import shares
 from core.errors import AtlasError
 
 app = typer.Typer(
@@ -18,6 +25,14 @@ study = typer.Typer(help="Run one experiment and print its rows.", no_args_is_he
 app.add_typer(study, name="study")
 app.command("check")(check)
 app.command("maps")(maps)
+app.command("heads")(heads)
+app.add_typer(jobs, name="jobs")
+app.command("export")(export)
+app.command("import")(import_export)
+app.add_typer(patterns_app, name="patterns")
+app.add_typer(labels_app, name="labels")
+study.command("shares")(shares)
+study.command("frame-heads")(frame_heads)
 
 
 def main() -> None:

@@ -1,8 +1,11 @@
 """Jobs: what runs, what waits, what stopped; resume, retry, cancel, delete, and rows that a terminal left."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from core.jobs import running
+from core.store import exchange
 from core.store.jobs import jobs
 from pages.parts import job_progress, resources
 from pages.parts.shell import clear_errors, plain
@@ -18,6 +21,26 @@ def remove(job: str) -> None:
     """Delete the job; the rows it gave stay in the store as a run."""
     with clear_errors():
         running.delete(resources.database(), job)
+
+
+def take_in(file: str) -> None:
+    """Store the run that a terminal left in `file`."""
+    with clear_errors():
+        exchange.import_run(resources.database(), Path(file))
+        st.toast("Imported.", icon=":material/check:")
+
+
+def show_waiting() -> None:
+    """Runs that commands left in the folder of runs while this app held the database."""
+    waiting = exchange.waiting_runs(resources.database())
+    if waiting.empty:
+        return
+    st.subheader("From the terminal")
+    for run in waiting.itertuples():
+        said, button = st.columns([5, 2], vertical_alignment="center")
+        said.markdown(f"**{plain(run.title)}** · " + (plain(run.error) if run.error else f"{run.rows} rows"))
+        if not run.error:
+            button.button("Import", key=f"import_{run.file}", on_click=take_in, args=(run.file,), width="stretch")
 
 
 def table(found):
@@ -46,6 +69,7 @@ place = running.runner(db).place
 where = f"the cluster {place.cluster}" if place.cluster else f"worker processes of this machine ({place.workers})"
 st.caption(plain(f"Jobs run on {where}; change it with ATLAS_WORKERS or ATLAS_CLUSTER when the app starts."))
 
+show_waiting()
 found = jobs(db)
 if found.empty:
     st.info(NOTHING, icon=":material/play_circle:")

@@ -16,6 +16,7 @@ from core.jobs.work import merged
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
+from core.store.exchange import runs_folder
 from core.store.rows import Row
 
 SUMMARY_SECONDS = 3.0  # how often partial rows are summarised, at most
@@ -96,6 +97,12 @@ class Runner:
         for thread in self._threads:
             thread.join(timeout=5)
 
+    def _take_requests(self) -> None:
+        """Cancel the jobs that another process asked to, with files named cancel-<job> in the folder of runs."""
+        for request in runs_folder(self._db.path).glob("cancel-*"):
+            self.cancel(request.name.removeprefix("cancel-"))
+            request.unlink(missing_ok=True)
+
     # ---------------------------------------------------------------- one thread
 
     def _serve(self) -> None:
@@ -106,6 +113,7 @@ class Runner:
             except queue.Empty:
                 if self._forgotten():
                     break
+                self._take_requests()
                 continue
             if job is None:
                 break
@@ -144,7 +152,12 @@ class Runner:
     def _run(self, job: str, live: Live, keeper: PoolKeeper) -> None:
         store.set_state(self._db, job, "running")
         live.before, live.started = store.progress(self._db, job)["size_done"], time.monotonic()
-        flight = Flight(keeper, self.place, lambda: live.cancelled.is_set() or self._closing.is_set())
+
+        def stopped() -> bool:
+            self._take_requests()
+            return live.cancelled.is_set() or self._closing.is_set()
+
+        flight = Flight(keeper, self.place, stopped)
         known = store.one_job(self._db, job)
         if not store.progress(self._db, job)["units"]:
             divided = flight.ask("divide", known["study"], known["asked"])
@@ -158,7 +171,7 @@ class Runner:
             raise JobError(f"{len(failed)} of {units} units failed, the first with: {first}")
         self._keep(job, known, flight)
 
-    def _run_units(self, job: str, known: Row, live: Live, flight: "Flight") -> None:
+    def _run_units(self, job: str, known: Row, live: Live, flight: Flight) -> None:
         units = store.open_units(self._db, job)
         for unit, outcome in flight.each_unit(known["study"], known["options"], units):
             if unit is None:
@@ -181,7 +194,7 @@ class Runner:
                 if 0 < len(rows) <= SUMMARY_ROWS:
                     flight.summarize(known["study"], known["options"], rows)
 
-    def _keep(self, job: str, known: Row, flight: "Flight") -> None:
+    def _keep(self, job: str, known: Row, flight: Flight) -> None:
         """Summarise all rows and keep them as a run."""
         options = known["options"]
         summary = flight.ask("summarize", known["study"], options, store.job_rows(self._db, job))["rows"]

@@ -65,6 +65,7 @@ def runner(db: Database, place: Place | None = None) -> Runner:
 
     place: where its jobs run from now on; unchanged when None.
     """
+    db = db.shared  # a runner keeps its own books, whoever looks first
     with _GUARD:
         if db not in _RUNNERS:
             _RUNNERS[db] = Runner(db, place)
@@ -76,6 +77,7 @@ def runner(db: Database, place: Place | None = None) -> Runner:
 
 def start(db: Database, study: str, options: Mapping[str, Any], title: str = "") -> str:
     """Queue a job of `study` and return its id at once; a wrong option or input becomes the job's error."""
+    db.person.must("annotator", "start a job")
     keeper = runner(db)
     job = store.add_job(db, study, title or study, options)
     keeper.put(job)
@@ -105,11 +107,13 @@ def partial_rows(db: Database, job: str) -> pd.DataFrame:
 
 def cancel(db: Database, job: str) -> None:
     """Stop `job` within two seconds: local units in the middle are killed. What is stored stays, and can be resumed."""
+    db.person.must("annotator", "cancel a job")
     runner(db).cancel(job)
 
 
 def resume(db: Database, job: str) -> None:
     """Run what is not stored of a job that was interrupted or cancelled; its failed units are tried again too."""
+    db.person.must("annotator", "resume a job")
     keeper = runner(db)
     state = store.one_job(db, job)["state"]
     if state in {"queued", "running"}:
@@ -123,6 +127,7 @@ def resume(db: Database, job: str) -> None:
 
 def delete(db: Database, job: str) -> None:
     """Remove a job that has stopped; the run its rows became stays."""
+    db.person.must("admin", "delete a job")
     runner(db)
     if store.one_job(db, job)["state"] in {"queued", "running"}:
         raise JobError("Only a job that has stopped can be deleted, and this one is still at work; cancel it first.")

@@ -86,6 +86,7 @@ def one_classifier(db: Database, classifier: str) -> Row:
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str = "") -> None:
     """Let this classifier suggest for a class set (None: no suggestions). InputError when it is of another set."""
+    db.person.must("admin", "choose the classifier that suggests")
     if classifier is not None:
         found = one_classifier(db, classifier)["class_set"]
         if found != class_set:

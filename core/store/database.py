@@ -4,6 +4,7 @@ DuckDB lets a single process hold a file. External access is off and cannot be s
 is open, so no statement can reach another file; exports go through Arrow (`core.store.exchange`).
 """
 
+import copy
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ import pandas as pd
 
 from core.errors import StoreError
 from core.store import migrations
+from core.store.people import OWNER, Person
 from core.store.recovery import LogCopy, explain
 
 CONFIG = {
@@ -37,16 +39,42 @@ class Database:
 
     Errors: StoreError in one sentence when the file is held by another process (which one), written by newer
     code, damaged, not a database, or not writable. `notice` is a sentence for people when the file was recovered
-    without the end of its log, else None.
+    without the end of its log, else None. `person` is who acts: whoever opens the file may do everything, and
+    `acting_as` gives out handles that may do less.
     """
+
+    person: Person = OWNER
+    _opened: "Database | None" = None
 
     def __init__(self, path: str | Path):
         self.path = Path(path).expanduser().resolve()
         self._lock = _lock_of(self.path)
         self._cursors = threading.local()
-        self.closed = False
+        self._closed = False
         with self._lock:
             self._connection = self._open()
+
+    def acting_as(self, person: Person) -> "Database":
+        """The same open file in the hands of `person`: their role is asked before anything is written."""
+        handle = copy.copy(self)
+        handle.person, handle._opened = person, self.shared
+        return handle
+
+    @property
+    def shared(self) -> "Database":
+        """The handle that opened the file."""
+        return self._opened or self
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file was let go of."""
+        return self.shared._closed
+
+    def __enter__(self) -> "Database":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _open(self) -> duckdb.DuckDBPyConnection:
         _make_folder(self.path)
@@ -71,7 +99,9 @@ class Database:
 
         Fetch all rows of a statement before the next (`fetchall`, `df`): a result left open blocks the cursor.
         """
-        cursor = getattr(self._cursors, "cursor", None)
+        self.person.must("viewer", "see what is stored")
+        cursors = self.shared._cursors
+        cursor = getattr(cursors, "cursor", None)
         if cursor is None:
             if self.closed:
                 raise StoreError(f"The database {self.path} was closed in this process; open it again.")
@@ -79,25 +109,27 @@ class Database:
                 cursor = self._connection.cursor()
             except duckdb.Error as error:
                 raise explain(error, self.path) from error
-            self._cursors.cursor = cursor
+            cursors.cursor = cursor
         return cursor
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor inside one transaction and under the write lock: all of it is stored, or nothing.
 
-        Nested in the same thread, the inner block joins the outer transaction.
+        Nested in the same thread, the inner block joins the outer transaction. Errors: RightsError for a viewer.
         """
+        self.person.must("annotator", "change what is stored")
         with self._lock:
             cursor = self.cursor()
-            if getattr(self._cursors, "writing", False):
+            cursors = self.shared._cursors
+            if getattr(cursors, "writing", False):
                 yield cursor
                 return
-            self._cursors.writing = True
+            cursors.writing = True
             try:
                 yield from _transaction(cursor, self.path)
             finally:
-                self._cursors.writing = False
+                cursors.writing = False
 
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> pd.DataFrame:
         """Rows of one statement as a data frame. Values go in as parameters, never into the text."""
@@ -109,8 +141,8 @@ class Database:
     def close(self) -> None:
         """Let go of the file; cursors of other threads end with it."""
         with self._lock:
-            self.closed = True
-            self._cursors = threading.local()
+            self.shared._closed = True
+            self.shared._cursors = threading.local()
             self._connection.close()
 
 

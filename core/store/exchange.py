@@ -83,6 +83,7 @@ def import_all(db: Database, folder: str | Path) -> dict[str, int]:
 
     All or nothing. Errors: InputError when the folder is no export, is of newer code, or the database is in use.
     """
+    db.person.must("admin", "import an export")
     folder = Path(folder).expanduser()
     manifest = _read_manifest(folder)
     known = tables(db)
@@ -141,8 +142,8 @@ def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) 
 def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
     """Move each sequence past the numbers that came in, so that the next row gets a new one."""
     found = cursor.execute(
-        """SELECT table_name, column_name, regexp_extract(column_default, 'nextval\\(''(\\w+)''', 1) FROM duckdb_columns()
-           WHERE column_default LIKE 'nextval%'"""
+        """SELECT table_name, column_name, regexp_extract(column_default, 'nextval\\(''(\\w+)''', 1)
+           FROM duckdb_columns() WHERE column_default LIKE 'nextval%'"""
     ).fetchall()
     for table, column, sequence in found:
         rows = cursor.execute(f'SELECT coalesce(max("{column}"), 0) FROM "{table}"').fetchall()  # noqa: S608
@@ -197,6 +198,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
 
 def import_run(db: Database, file: Path) -> str:
     """Store the run of `file`; a run that is stored already stays as it is. Returns its id."""
+    db.person.must("admin", "import a run")
     heading, rows = read_run(file)
     said: dict[str, Any] = heading["provenance"]
     run = str(said["run"])
@@ -221,7 +223,7 @@ def runs_folder(db_path: Path) -> Path:
 
 
 def waiting_runs(db: Database) -> pd.DataFrame:
-    """Run files beside the database that are not stored yet: file, study, title, rows, error, oldest first."""
+    """Run files beside the database that are not stored yet, oldest first: file, study, title, rows, error ("" if none)."""
     found = []
     for file in sorted(runs_folder(db.path).glob("*.jsonl"), key=lambda one: one.stat().st_mtime):
         try:
@@ -237,7 +239,7 @@ def waiting_runs(db: Database) -> pd.DataFrame:
                     "study": str(heading["study"]),
                     "title": str(heading["title"]),
                     "rows": len(rows),
-                    "error": None,
+                    "error": "",
                 }
             )
     return pd.DataFrame(found, columns=["file", "study", "title", "rows", "error"])

@@ -94,6 +94,7 @@ def import_labels(
     keep_rest: take the other rows all the same; otherwise one bad row leaves the store as it was. defaults: values
     for columns that a row leaves out. Importing a file twice changes nothing.
     """
+    db.person.must("admin", "import labels")
     batch = "file-" + hashlib.sha256(_bytes(file)).hexdigest()[:16]
     rows, refused, number = [], [], 0
     for number, found in enumerate(_parquet_rows(file) if _ending(file) == ".parquet" else _lines(file), start=1):
@@ -243,6 +244,7 @@ def read_maps(folder: Path) -> list[Row]:
 
 def import_folder(db: Database, folder: Path, classes: Classes) -> list[Imported]:
     """Maps of a folder and every labels-*.jsonl in it; nothing changes the second time."""
+    db.person.must("admin", "import labels")
     if not (folder / "maps.npz").is_file():
         return []
     store_maps(db, read_maps(folder))

@@ -105,6 +105,8 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]]) -> Saved:
     rows = [checked_event(event) for event in events]
     if not rows:
         return Saved(0, 0)
+    for row in rows:
+        db.person.signs(row["annotator"])
     with db.write() as cursor:
         known = {
             name
@@ -112,6 +114,7 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]]) -> Saved:
                 "SELECT event FROM label_event WHERE event IN (SELECT unnest(?))", [[row["event"] for row in rows]]
             ).fetchall()
         }
+        _refuse_others_events(cursor, rows)
         new = {row["event"]: row for row in rows if row["event"] not in known}
         _refuse_unknown_maps(cursor, new.values())
         _link(cursor, list(new.values()))
@@ -155,6 +158,23 @@ def _time(value: Any, place: str) -> datetime:
             f"A label's time is written like 2026-01-31T12:00:00Z; {place} has {str(value)[:40]!r}."
         ) from error
     return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+
+
+def _refuse_others_events(cursor: Any, rows: Sequence[Row]) -> None:
+    """An event number, and an event that is undone, belong to the one who made them."""
+    wanted = [row["event"] for row in rows] + [row["undoes"] for row in rows if row["undoes"]]
+    owners = {row["event"]: row["annotator"] for row in rows} | dict(
+        cursor.execute(
+            "SELECT event, annotator FROM label_event WHERE event IN (SELECT unnest(?))", [wanted]
+        ).fetchall()
+    )
+    for row in rows:
+        for event in (row["event"], row["undoes"]):
+            if owners.get(event, row["annotator"]) != row["annotator"]:
+                raise InputError(
+                    f"An event is sent again or undone by the one who made it; {str(event)[:60]!r} is by "
+                    f"{owners[event][:60]!r}, not {row['annotator'][:60]!r}: label the map yourself instead."
+                )
 
 
 def _refuse_unknown_maps(cursor: Any, rows: Iterable[Row]) -> None:
@@ -287,6 +307,7 @@ def change_class(
 
     taken: the set's present class names. Raises InputError for a class that is there already, or is not there.
     """
+    db.person.must("admin", "change classes")
     if kind == "add" and (name in taken or not name.strip() or not (eye or "").strip()):
         raise InputError(
             "A new class needs a name that is not taken and a line saying what the eye sees; "

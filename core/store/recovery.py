@@ -16,6 +16,14 @@ from core.errors import StoreError
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
+class HeldError(StoreError):
+    """Another process holds the file. holder: which, in words."""
+
+    def __init__(self, message: str, holder: str):
+        super().__init__(message)
+        self.holder = holder
+
+
 def backups(path: Path) -> Path:
     """The folder beside the database where copies of it are kept."""
     return path.parent / "backups"
@@ -63,9 +71,10 @@ def explain(error: BaseException, path: Path) -> StoreError:
 def _held(text: str, path: Path) -> StoreError:
     holder = _HELD.search(text)
     who = f"process {holder['pid']} ({Path(holder['program']).name})" if holder else "another process"
-    return StoreError(
+    return HeldError(
         f"One process at a time may hold the database {path}, and {who} holds it now; stop that one, or choose "
-        "another file with --db or ATLAS_DB."
+        "another file with --db or ATLAS_DB.",
+        who,
     )
 
 

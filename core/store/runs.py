@@ -169,6 +169,7 @@ def head_scores(
 
 def delete_runs(db: Database, chosen: Sequence[str]) -> None:
     """Remove these runs and all their rows."""
+    db.person.must("admin", "delete runs")
     with db.write() as cursor:
         for table in ("study_row", "head_score", "run"):
             cursor.execute(f"DELETE FROM {table} WHERE run IN (SELECT unnest(?))", [list(chosen)])  # noqa: S608 - ours

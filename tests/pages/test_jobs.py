@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.shell as shell
 from core.jobs import running
 from core.jobs.pools import Place
+from core.store import exchange, runs
 from core.store import jobs as store
 from pages.parts import job_progress, resources
 
@@ -77,6 +78,21 @@ def test_a_running_job_shows_progress_on_its_page_and_a_count_on_every_page(db):
     assert "Slow squares" in text(page)
     page.button(key=f"cancel_{job}").click().run()
     assert running.wait(db, job, 10).state == "cancelled"
+
+
+def test_a_run_that_a_terminal_left_is_imported_by_one_click(db):
+    file = exchange.runs_folder(db.path) / "heads-1.jsonl"
+    rows = [{"layer": 0, "head": 1, "statistic": "to_next", "value": 0.5}]
+    exchange.write_run(file, "heads", "Heads *at* night", {"run": "r1", "options": {}}, rows)
+    (file.parent / "broken.jsonl").write_text("<script>")
+    page = opened()
+    assert not page.exception
+    assert r"Heads \*at\* night" in text(page)
+    assert "broken" in text(page)
+    (button,) = [one for one in page.button if one.label == "Import"]
+    button.click().run()
+    assert runs.run_rows(db, "r1") == rows
+    assert "Heads" not in text(page)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""`python -m core jobs`: list, start, resume and cancel jobs of the database from a terminal."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from core.commands.output import (
+    Cluster,
+    Csv,
+    Json,
+    Latex,
+    Workers,
+    ask_to_cancel,
+    follow,
+    form_of,
+    place,
+    run_study,
+    show_rows,
+)
+from core.config import settings
+from core.errors import InputError, JobError
+from core.jobs import running
+from core.jobs.pools import Place
+from core.store import jobs as store
+from core.store import runs
+from core.store.database import Database
+from core.store.recovery import HeldError
+from core.store.rows import Row
+
+app = typer.Typer(help="List, start, resume and cancel jobs.", no_args_is_help=True)
+Id = Annotated[str, typer.Argument(help="the job's id, as `jobs list` prints it")]
+
+
+def _records(found: pd.DataFrame) -> list[Row]:
+    return found.astype(object).where(found.notna(), None).to_dict("records")
+
+
+@app.command("list")
+def list_jobs(as_json: Json = False, csv: Csv = False, latex: Latex = False) -> None:
+    """Which jobs there are, newest first."""
+    form = form_of(as_json, csv, latex)
+    with _opened() as db:
+        found = store.jobs(db).drop(columns=["run"])
+        show_rows("jobs", {"database": str(db.path)}, _records(found), form)
+
+
+@app.command()
+def start(
+    study: Annotated[str, typer.Argument(help="a study's name, such as heads")],
+    options: Annotated[
+        list[str] | None, typer.Option("--set", help="an option as NAME=VALUE, VALUE as JSON or plain text")
+    ] = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
+) -> None:
+    """Run any study with the options given; the others keep their defaults."""
+    form = form_of(as_json, csv, latex)
+    run_study(study, dict(map(_option, options or [])), form=form, cluster=cluster, workers=workers)
+
+
+def _option(said: str) -> tuple[str, Any]:
+    name, equals, value = said.partition("=")
+    if not equals or not re.fullmatch(r"\w+", name):
+        raise InputError(f"An option is written NAME=VALUE, but {said!r} is not; for example --set limit=100.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+@app.command()
+def resume(
+    job: Id,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
+) -> None:
+    """Run what is not stored of a job that stopped, failed units too, and print its rows."""
+    form = form_of(as_json, csv, latex)
+    with _opened(place(cluster, workers)) as db:
+        running.resume(db, job)
+        known = runs.one_run(db, run := follow(db, job))
+        show_rows(known["study"], known, runs.run_rows(db, run), form)
+
+
+@app.command()
+def cancel(job: Id) -> None:
+    """Cancel a job, also one that runs in the app; what is stored stays and can be resumed."""
+    if not re.fullmatch(r"\w+", job):
+        raise JobError(f"A job's id has letters and digits, but {job!r} has not; take one from `jobs list`.")
+    try:
+        with _opened() as db:
+            if store.one_job(db, job)["state"] == "done":
+                raise JobError("Only a job with work left can be cancelled, and this one is done.")
+            store.set_state(db, job, "cancelled")
+    except HeldError as error:
+        if not ask_to_cancel(job):
+            raise JobError(f"The job runs in {error.holder}, which did not answer; look at its Jobs page.") from error
+        typer.echo(f"Asked {error.holder} to cancel the job.")
+        return
+    typer.echo("Cancelled; `jobs resume` goes on with it.")
+
+
+@app.command()
+def show(job: Id, as_json: Json = False, csv: Csv = False, latex: Latex = False) -> None:
+    """The units of a job: what became of each, with its error."""
+    form = form_of(as_json, csv, latex)
+    with _opened() as db:
+        known = store.one_job(db, job)
+        show_rows(known["title"], known, _records(store.unit_outcomes(db, job)), form)
+
+
+@contextmanager
+def _opened(where: Place | None = None) -> Iterator[Database]:
+    """The database with its runner, which marks what an ended process left running; both are closed after."""
+    with Database(settings().database) as db:
+        keeper = running.runner(db, where)
+        try:
+            yield db
+        finally:
+            keeper.close()

@@ -1,0 +1,201 @@
+"""What every command shares: rows as a table, JSON, CSV or LaTeX, and studies run through jobs and the store."""
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from core.config import settings
+from core.errors import InputError, JobError
+from core.jobs import running
+from core.jobs.pools import Place
+from core.store import exchange, runs
+from core.store.database import Database
+from core.store.jobs import unfinished_like
+from core.store.recovery import HeldError
+from core.store.rows import Row, plain
+
+Form = Literal["table", "json", "csv", "latex"]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object {study, provenance, rows}")]
+Csv = Annotated[bool, typer.Option("--csv", help="print the rows as CSV")]
+Latex = Annotated[bool, typer.Option("--latex", help="print the rows as a LaTeX table (booktabs)")]
+Cluster = Annotated[str | None, typer.Option(help="address of a Dask scheduler, tcp://host:8786, to run on")]
+Workers = Annotated[int | None, typer.Option(min=1, help="worker processes of this machine")]
+
+
+def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
+    """The one form asked for. Errors: InputError when there are several."""
+    chosen: list[Form] = [name for name, on in (("json", as_json), ("csv", csv), ("latex", latex)) if on]  # type: ignore[misc]
+    if len(chosen) > 1:
+        raise InputError(f"Rows are printed in one form, but --{' and --'.join(chosen)} were given; keep one.")
+    return chosen[0] if chosen else "table"
+
+
+def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:
+    """Print `rows` on standard output. With "json", one object; a table has a caption of the provenance below it."""
+    if form == "json":
+        print(
+            json.dumps({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))}, ensure_ascii=False)
+        )
+        return
+    found = pd.DataFrame(list(rows))
+    if form == "csv":
+        print(found.to_csv(index=False), end="")
+    elif form == "latex":
+        print(found.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
+    else:
+        _show_table(study, provenance, found)
+
+
+def _show_table(study: str, provenance: Row, found: pd.DataFrame) -> None:
+    names = ("checkpoint", "task", "split", "operator", "dtype", "device", "seed", "created")
+    caption = " · ".join(f"{name} {cell(provenance[name])}" for name in names if provenance.get(name) is not None)
+    table = Table(title=Text(study), title_justify="left")
+    for name in found.columns:
+        table.add_column(cell(name), justify="right" if pd.api.types.is_numeric_dtype(found[name]) else "left")
+    for row in found.itertuples(index=False):
+        table.add_row(*map(cell, row))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(80, console.measure(table, options=console.options.update(width=10_000)).maximum))
+    console.print(table if len(found.columns) else Text(f"{study}: no rows"))
+    if caption:
+        console.print(cell(caption), soft_wrap=True)
+
+
+def cell(value: Any) -> Text:
+    """A value as one line of a table; characters that steer a terminal are spelled out."""
+    if value is None or (isinstance(value, float) and pd.isna(value)):
+        return Text("–")
+    if isinstance(value, datetime):
+        value = value.isoformat(sep=" ", timespec="seconds")
+    said = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return Text("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in said))
+
+
+def place(cluster: str | None, workers: int | None) -> Place:
+    """Where to run: what was asked for, else what the settings say."""
+    chosen = settings()
+    return Place(max(1, workers or chosen.workers), cluster or chosen.cluster)
+
+
+def run_study(
+    study: str,
+    options: Row,
+    *,
+    form: Form = "table",
+    title: str = "",
+    cluster: str | None = None,
+    workers: int | None = None,
+) -> list[Row]:
+    """Run `study` as a job, print its rows, and return them.
+
+    The same command given again goes on where the last one stopped. While another process holds the database, the
+    work is done beside it and the rows are left in a file that the Jobs page imports.
+    Errors: JobError with the study's own sentence.
+    """
+    db, holder = _open_or_beside(study, options)
+    try:
+        run = follow(db, _job(db, study, options, title, place(cluster, workers)))
+        known, rows = runs.one_run(db, run), runs.run_rows(db, run)
+        left = exchange.export_run(db, run, _file_of(run, study)) if holder else None
+    finally:
+        running.runner(db).close()
+        db.close()
+    show_rows(study, {name: value for name, value in known.items() if name != "study"}, rows, form)
+    if left:
+        _remove(db.path)
+        _say(f"{holder} The rows are in {left} too: import them on the Jobs page.")
+    return rows
+
+
+def _open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
+    """The database; or, while it is held, one of this study's own beside it and a sentence on who holds it."""
+    chosen = settings().database
+    try:
+        return Database(chosen), None
+    except HeldError as error:
+        mark = hashlib.sha256(json.dumps(plain(options), sort_keys=True).encode()).hexdigest()[:10]
+        beside = exchange.runs_folder(chosen.expanduser().resolve()) / f"{study}-{mark}.duckdb"
+        return Database(beside), f"The database is held by {error.holder}."
+
+
+def _file_of(run: str, study: str) -> Path:
+    folder = exchange.runs_folder(settings().database.expanduser().resolve())
+    return folder / f"{study.rpartition('.')[2]}-{run[:10]}.jsonl"
+
+
+def _remove(path: Path) -> None:
+    for file in (path, path.with_name(path.name + ".wal")):
+        file.unlink(missing_ok=True)
+
+
+def _job(db: Database, study: str, options: Row, title: str, where: Place) -> str:
+    running.runner(db, where)
+    job = unfinished_like(db, study, options)
+    if job is None:
+        return running.start(db, study, options, title)
+    running.resume(db, job)
+    _say(f"Going on with job {job}, which was stopped before its end.")
+    return job
+
+
+def follow(db: Database, job: str) -> str:
+    """Wait for `job`, with a bar where standard error is a terminal; returns its run's id.
+
+    Ctrl-C stops it, keeping what is stored. Errors: JobError with the job's own sentence.
+    """
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    try:
+        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+            now = running.status(db, job)
+            task = bar.add_task(Text(now.title).plain, total=None, said="")
+            while now.active:
+                running.wait(db, job, 0.3)
+                now = running.status(db, job)
+                rate = f"{now.rate:,.0f} tokens/s" if now.rate else "starting"
+                bar.update(
+                    task, total=now.size or None, completed=now.size_done, said=f"{now.done}/{now.units} units, {rate}"
+                )
+    except KeyboardInterrupt:
+        running.runner(db).close()
+        _say("Stopped; what is done is kept: give the same command again to go on.")
+        raise typer.Exit(130) from None
+    if now.run is None:
+        raise JobError(now.error or f"The job was {now.state}; give the same command again to go on.")
+    return now.run
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+
+
+def ask_to_cancel(job: str, seconds: float = 5.0) -> bool:
+    """Ask the process that holds the database to cancel `job`; whether it took the request within `seconds`."""
+    request = exchange.runs_folder(settings().database.expanduser().resolve()) / f"cancel-{job}"
+    request.parent.mkdir(parents=True, exist_ok=True)
+    request.touch()
+    end = time.monotonic() + seconds
+    while request.exists() and time.monotonic() < end:
+        time.sleep(0.05)  # the other process looks for it ten times a second
+    taken = not request.exists()
+    request.unlink(missing_ok=True)
+    return taken

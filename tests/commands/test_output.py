@@ -1,0 +1,196 @@
+"""Rows in every form, and a study from the terminal: as a job, while the app holds the file, stopped and continued."""
+
+import csv as csv_module
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import core.__main__
+from core.commands import output
+from core.errors import InputError, JobError
+from core.jobs import running
+from core.jobs.pools import Place
+from core.store import exchange, jobs, runs
+from core.store.database import Database
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = "tests.jobs.tiny"
+ROWS = [
+    {"head": "L1H2", "value": 0.123456, "note": 'a & b_c, "d"'},
+    {"head": "L2H1", "value": None, "note": "\x1b[31mred"},
+]
+
+
+def command(*arguments, database, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "core", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "ATLAS_DB": str(database), "ATLAS_WORKERS": "1", **environment},
+    )
+
+
+def here(*arguments, database):
+    """The same in this process: what it printed. Errors meant for people are raised."""
+    done = CliRunner().invoke(
+        core.__main__.app, [*map(str, arguments)], env={"ATLAS_DB": str(database), "ATLAS_WORKERS": "1"}
+    )
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.stdout
+
+
+def test_json_is_one_object(capsys):
+    output.show_rows("heads", {"seed": 3}, ROWS, "json")
+    assert json.loads(capsys.readouterr().out) == {"study": "heads", "provenance": {"seed": 3}, "rows": ROWS}
+
+
+def test_csv_reads_back(capsys):
+    output.show_rows("heads", {}, ROWS, "csv")
+    first, second = csv_module.DictReader(io.StringIO(capsys.readouterr().out))
+    assert first == {"head": "L1H2", "value": "0.123456", "note": 'a & b_c, "d"'}
+    assert second["value"] == ""
+
+
+def test_latex_escapes_what_latex_would_read(capsys):
+    output.show_rows("heads", {}, ROWS, "latex")
+    said = capsys.readouterr().out
+    assert r"\toprule" in said
+    assert r"a \& b\_c" in said
+    assert "0.1235" in said
+
+
+def test_a_table_spells_out_what_would_steer_a_terminal_and_is_not_cut_when_piped(capsys):
+    wide = [{f"column_{k}": "x" * 20 for k in range(12)}]
+    output.show_rows("heads", {"seed": 3, "task": "sst2"}, [*ROWS], "table")
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert r"\x1b[31mred" in said
+    assert "task sst2 · seed 3" in said
+    output.show_rows("wide", {}, wide, "table")
+    assert ("x" * 20) in capsys.readouterr().out
+
+
+def test_one_form_at_a_time():
+    assert output.form_of(False, False, True) == "latex"
+    with pytest.raises(InputError, match="--json and --csv were given"):
+        output.form_of(True, True, False)
+
+
+def test_a_study_run_from_the_terminal_is_stored_and_quiet_when_piped(tmp_path):
+    database = tmp_path / "atlas.duckdb"
+    done = command("jobs", "start", TINY, "--set", "count=3", "--json", database=database)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    said = json.loads(done.stdout)
+    assert said["rows"] == [{"n": 3, "total": 5, "thirds": 1.0}]
+    db = Database(database)
+    assert runs.one_run(db, said["provenance"]["run"])["weights_hash"] == "w7"
+    db.close()
+
+
+def test_a_wrong_option_is_one_sentence_and_status_2(tmp_path):
+    done = command("jobs", "start", TINY, "--set", "conut=3", database=tmp_path / "atlas.duckdb")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.strip().count("\n") == 0
+    assert "'conut' was given" in done.stderr
+
+
+def test_while_the_app_holds_the_file_the_work_is_done_and_can_be_imported(tmp_path):
+    db = Database(tmp_path / "atlas.duckdb")
+    done = command("jobs", "start", TINY, "--set", "count=3", "--csv", database=db.path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["n,total,thirds", "3,5,1.0"]
+    assert f"process {os.getpid()}" in done.stderr
+    (file,) = exchange.waiting_runs(db)["file"]
+    assert file in done.stderr
+    run = exchange.import_run(db, Path(file))
+    assert runs.run_rows(db, run) == [{"n": 3, "total": 5, "thirds": 1.0}]
+    assert [path.suffix for path in exchange.runs_folder(db.path).iterdir()] == [".jsonl"]  # its own file is gone
+    db.close()
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_command_stopped_by_ctrl_c_goes_on_when_given_again(tmp_path, held):
+    folder, database = tmp_path / "marks", tmp_path / "atlas.duckdb"
+    folder.mkdir()
+    holder = Database(database) if held else None
+    arguments = ["jobs", "start", TINY, "--set", "count=8", "--set", "seconds=0.2", "--set", f"folder={folder}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "core", *arguments],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "ATLAS_DB": str(database), "ATLAS_WORKERS": "1"},
+    )
+    end = time.monotonic() + 60
+    while len(list(folder.glob("ran-*"))) < 4:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "same command again" in said
+    again = command(*arguments, "--json", database=database)
+    assert "Going on with job" in again.stderr
+    assert json.loads(again.stdout)["rows"][0]["n"] == 8
+    assert sum(len(mark.read_text().split()) for mark in folder.glob("ran-*")) <= 9  # only the one in the middle twice
+    if holder:
+        holder.close()
+
+
+def test_jobs_are_listed_shown_cancelled_and_resumed(tmp_path):
+    database = tmp_path / "atlas.duckdb"
+    with Database(database) as db:
+        job = jobs.add_job(db, TINY, "Squares", {"count": 2})
+    listed = json.loads(here("jobs", "list", "--json", database=database))
+    assert [(row["job"], row["state"]) for row in listed["rows"]] == [(job, "interrupted")]
+    assert "resume" in here("jobs", "cancel", job, database=database)
+    done = here("jobs", "resume", job, "--json", database=database)
+    assert json.loads(done)["rows"] == [{"n": 2, "total": 1, "thirds": pytest.approx(1 / 3)}]
+    shown = json.loads(here("jobs", "show", job, "--json", database=database))
+    assert [row["state"] for row in shown["rows"]] == ["done", "done"]
+    for verb in ("resume", "cancel", "show"):
+        with pytest.raises(JobError, match="'nope' is not"):
+            here("jobs", verb, "nope", database=database)
+    with pytest.raises(JobError, match="this one is done"):
+        here("jobs", "cancel", job, database=database)
+
+
+def test_a_job_that_runs_in_the_app_is_cancelled_from_the_terminal(tmp_path):
+    with Database(tmp_path / "atlas.duckdb") as db:
+        keeper = running.runner(db, Place(workers=1))
+        job = running.start(db, TINY, {"count": 1, "seconds": 600})
+        done = command("jobs", "cancel", job, database=db.path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert running.wait(db, job, 10).state == "cancelled"
+        keeper.close()
+
+
+def test_a_job_that_fails_raises_its_own_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    with pytest.raises(JobError, match="1 of 2 units failed, the first with: ValueError: unit 1 is unlucky"):
+        output.run_study(TINY, {"count": 2, "fail": [1], "folder": str(tmp_path)}, workers=1)
+
+
+def test_export_and_import_from_the_terminal(tmp_path):
+    database, folder = tmp_path / "atlas.duckdb", tmp_path / "out"
+    with Database(database) as db:
+        runs.record_run(db, "heads", {}, runs.Provenance(task="sst2"))
+    here("export", folder, database=database)
+    done = here("import", folder, "--json", database=tmp_path / "new.duckdb")
+    assert {"table": "run", "rows": 1} in json.loads(done)["rows"]
+    with pytest.raises(InputError, match="new or empty"):
+        here("export", folder, database=database)
