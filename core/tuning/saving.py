@@ -1,30 +1,15 @@
 """A fine-tuned checkpoint as a folder that opens like any other, with its log and where it comes from."""
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from core.config import code_version
 from core.models.checkpoint import Checkpoint
-from core.tuning.state import replace_folder
+from core.tuning.files import replace_folder
+from core.tuning.shelf import LOG
 from core.tuning.training import Outcome
-
-LOG = "training.json"
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """A fine-tuned checkpoint on disk. name: as shown; folder: opens with `open_checkpoint(str(folder))`."""
-
-    name: str
-    folder: Path
-    facts: dict[str, Any]
-
-    @property
-    def task(self) -> str:
-        return str(self.facts["task"])
 
 
 def save_tuned(folder: Path, outcome: Outcome, base: Checkpoint, facts: dict[str, Any]) -> None:
@@ -54,16 +39,3 @@ def save_tuned(folder: Path, outcome: Outcome, base: Checkpoint, facts: dict[str
         (part / LOG).write_text(json.dumps(written, indent=1))
 
     replace_folder(folder, fill)
-
-
-def tuned_checkpoints(root: Path) -> list[Tuned]:
-    """Fine-tuned checkpoints under a folder, newest first."""
-    found = []
-    for log in root.glob(f"*/{LOG}"):
-        try:
-            facts = json.loads(log.read_text())
-        except (OSError, ValueError):
-            continue
-        if facts.get("kind") == "fine-tuned" and not log.parent.name.endswith((".part", ".old")):
-            found.append(Tuned(log.parent.name, log.parent, facts))
-    return sorted(found, key=lambda one: (one.facts.get("date", ""), one.name), reverse=True)

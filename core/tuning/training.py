@@ -23,7 +23,7 @@ from core.tuning.model import logits_of, loss_of, predictions, uses_segments
 from core.tuning.recipe import Recipe
 from core.tuning.state import load_state, save_state
 
-SAVE_EVERY_SECONDS = 60.0
+SAVE_EVERY_SECONDS = 20.0
 
 
 class CancelledError(AtlasError):

@@ -10,10 +10,12 @@ from core.errors import CheckpointError
 from core.models.opening import open_checkpoint
 from core.tasks.glue import TASKS
 from core.tuning.batches import encode
+from core.tuning.live import Live, read_live
 from core.tuning.model import initialised, logits_of
 from core.tuning.recipe import Recipe
-from core.tuning.saving import save_tuned, tuned_checkpoints
-from core.tuning.state import Live, load_state, read_live, save_state
+from core.tuning.saving import save_tuned
+from core.tuning.shelf import tuned_checkpoints
+from core.tuning.state import load_state, save_state
 from core.tuning.training import Fit
 from tests.capture.conftest import tiny
 from tests.tuning.conftest import rows

@@ -1,0 +1,56 @@
+"""Files that a run writes: all of them whole or not at all, so a full disk or a kill leaves the previous one."""
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from core.errors import CheckpointError
+
+
+def _failed(place: Path, error: OSError) -> CheckpointError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    what = "the disk is full" if full else f"it is not ({error.strerror or error})"
+    return CheckpointError(
+        f"{place.parent} must be writable, and {what}; what was saved there before is kept: make room or choose "
+        "another folder, then start again."
+    )
+
+
+def write_whole(place: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a file beside `place`, then put it in its place. Raises CheckpointError; `place` survives."""
+    part = place.with_name(place.name + ".part")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write(part)
+        part.replace(place)
+    except OSError as error:
+        raise _failed(place, error) from error
+    except RuntimeError as error:  # torch's writer has its own error for a disk that is full
+        raise _failed(place, OSError(errno.ENOSPC, str(error))) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def replace_folder(place: Path, fill: Callable[[Path], None]) -> None:
+    """Let `fill` write a new folder, then swap it with `place`. Raises CheckpointError; a folder there survives."""
+    part, old = place.with_name(place.name + ".part"), place.with_name(place.name + ".old")
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        fill(part)
+        if place.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            place.rename(old)
+        part.rename(place)
+    except Exception as error:
+        if old.exists() and not place.exists():
+            old.rename(place)
+        if isinstance(error, OSError):
+            raise _failed(place, error) from error
+        if "No space left" in str(error) or "os error 28" in str(error):  # safetensors' own error
+            raise _failed(place, OSError(errno.ENOSPC, str(error))) from error
+        raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,32 @@
+"""What a page shows of a run under way: one small JSON file. Needs no torch."""
+
+import contextlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from core.errors import CheckpointError
+from core.tuning.files import write_whole
+
+
+class Live:
+    """What a page shows while the run goes on, at most twice a second."""
+
+    def __init__(self, place: Path, every: float = 0.5) -> None:
+        self.place, self.every, self.written = place, every, 0.0
+
+    def write(self, content: dict[str, Any], *, now: bool = False) -> None:
+        if not now and time.monotonic() - self.written < self.every:
+            return
+        self.written = time.monotonic()
+        with contextlib.suppress(CheckpointError):  # only a picture of the run; the run itself goes on
+            write_whole(self.place, lambda part: part.write_text(json.dumps(content)) and None)
+
+
+def read_live(place: Path) -> dict[str, Any] | None:
+    """What Live wrote last, or None."""
+    try:
+        return json.loads(place.read_text())
+    except (OSError, ValueError):
+        return None

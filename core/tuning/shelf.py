@@ -1,0 +1,34 @@
+"""Which fine-tuned checkpoints there are. Needs no torch."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LOG = "training.json"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A fine-tuned checkpoint on disk. name: as shown; folder: opens with `open_checkpoint(str(folder))`."""
+
+    name: str
+    folder: Path
+    facts: dict[str, Any]
+
+    @property
+    def task(self) -> str:
+        return str(self.facts["task"])
+
+
+def tuned_checkpoints(root: Path) -> list[Tuned]:
+    """Fine-tuned checkpoints under a folder, newest first."""
+    found = []
+    for log in root.glob(f"*/{LOG}"):
+        try:
+            facts = json.loads(log.read_text())
+        except (OSError, ValueError):
+            continue
+        if facts.get("kind") == "fine-tuned" and not log.parent.name.endswith((".part", ".old")):
+            found.append(Tuned(log.parent.name, log.parent, facts))
+    return sorted(found, key=lambda one: (one.facts.get("date", ""), one.name), reverse=True)

@@ -1,0 +1,142 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from core.capture.running import predict
+from core.errors import InputError
+from core.jobs.work import complete, divide, run_unit, summarize
+from core.models.opening import open_checkpoint
+from core.studies import finetune
+from core.studies.published import PAPER, printed
+from core.studies.study import Unit
+from core.tasks.glue import TASKS, read_rows
+from core.tasks.metrics import constant_baselines, metrics
+from tests.capture.conftest import tiny
+
+SMALL = {"epochs": 1, "train_limit": 24, "dev_limit": 16, "batch": 8, "max_length": 24}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("checkpoints")
+    base = tiny("bert")
+    base.model.save_pretrained(place / "tiny")
+    base.tokenizer.save_pretrained(place / "tiny")
+    return place
+
+
+def options(folder, **changes):
+    asked = {"checkpoint": str(folder / "tiny"), "settings": SMALL, "folder": str(folder / "runs"), "seeds": [0, 1]}
+    return complete(finetune.STUDY, asked | changes)
+
+
+def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):
+    chosen = options(folder, tasks=["SST-2", "stsb"], initialisations=["pretrained", "untrained"])
+    divided = divide("finetune", chosen)
+    assert len(divided["units"]) == 2 * 2 * 2
+    sizes = {unit["arguments"]["initialisation"]: unit["size"] for unit in divided["units"]}
+    assert sizes["pretrained"] > sizes["untrained"] > 0
+    outcomes = [run_unit("finetune", divided["options"], unit) for unit in divided["units"]]
+    assert outcomes[0]["provenance"]["weights_hash"]
+    assert len(outcomes[0]["provenance"]["row_ids"]) == 16
+    rows = [row for outcome in outcomes for row in outcome["rows"]]
+    assert len({row["folder"] for row in rows}) == 8
+    table = summarize("finetune", chosen, rows)["rows"]
+    json.dumps(table, allow_nan=False)
+    means = [row for row in table if row["kind"] == "mean"]
+    assert {(row["task"], row["initialisation"], row["n"]) for row in means} == {
+        (task, one, 2) for task in ("sst2", "stsb") for one in ("pretrained", "untrained")
+    }
+    two = [row["accuracy"] for row in rows if row["task"] == "sst2" and row["initialisation"] == "pretrained"]
+    assert means[0]["accuracy"] == pytest.approx(sum(two) / 2)
+    assert means[0]["accuracy_sd"] == pytest.approx(abs(two[0] - two[1]) / 2**0.5)
+    assert [row["source"] for row in table if row["kind"] == "printed" and row["task"] == "sst2"].count(PAPER) == 3
+    assert any(row["kind"] == "baseline" and row["task"] == "stsb" and row["pearson"] is None for row in table)
+
+
+def test_the_saved_checkpoint_scores_what_the_row_says(folder):
+    chosen = options(folder, tasks=["qnli"], seeds=[3])
+    unit = divide("finetune", chosen)["units"][0]
+    row = run_unit("finetune", chosen, unit)["rows"][0]
+    found = open_checkpoint(row["folder"], head="classifier")
+    dev = read_rows("qnli", "dev", limit=16)
+    logits = predict(found, [found.encode(one.text, one.pair, max_length=24) for one in dev])
+    gold = [one.label for one in dev]
+    assert metrics(TASKS["qnli"], gold, logits.argmax(1).tolist())["accuracy"] == row["accuracy"]
+    assert row["constant"] == (len(set(logits.argmax(1).tolist())) == 1)
+    assert not list((folder / "runs").glob("*.state"))
+    assert not list((folder / "runs").glob("*.live.json"))
+
+
+def test_a_killed_run_is_taken_up(folder):
+    chosen = options(folder, tasks=["rte"], seeds=[0], settings=SMALL | {"epochs": 2, "train_limit": 40})
+    unit = divide("finetune", chosen)["units"][0]
+    whole = run_unit("finetune", chosen, unit)["rows"][0]
+    script = f"""
+import os
+from core.tuning import training
+from core.studies import finetune
+from core.studies.study import Unit
+save = training.Fit._save
+def die(self):
+    save(self)
+    os._exit(9)
+training.Fit._save = die
+finetune.run({chosen!r}, Unit({unit["key"]!r}, {unit["arguments"]!r}))
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+    live = finetune.live_runs(chosen, [unit["key"]])[unit["key"]]
+    assert live["step"] == 5
+    assert live["steps"] == 10
+    again = run_unit("finetune", chosen, unit)["rows"][0]
+    assert {k: v for k, v in again.items() if k != "seconds"} == {k: v for k, v in whole.items() if k != "seconds"}
+
+
+def test_live_picture_is_short():
+    from core.tuning.training import Log
+
+    picture = finetune.live_picture(Log(steps=2000, losses=[1.0] * 1001, seconds=10.0))
+    assert len(picture["losses"]) <= 200
+    assert picture["left"] == pytest.approx(10 / 1001 * 999)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tasks": []}, "at least one of its tasks"),
+        ({"seeds": []}, "at least one of its seeds"),
+        ({"initialisations": ["xavier"]}, "pretrained, random"),
+        ({"tasks": ["cola"]}, "A task is one of"),
+        ({"preset": "fast"}, "A preset is one of"),
+        ({"data": "/nowhere"}, "there is none under /nowhere"),
+    ],
+)
+def test_mistakes_are_found_before_anything_runs(folder, changes, message):
+    with pytest.raises(InputError, match=message):
+        finetune.units(options(folder, **changes))
+
+
+def test_names_differ_where_results_may(folder):
+    base = options(folder)
+    others = [
+        options(folder, preset="small"),
+        options(folder, settings=SMALL | {"epochs": 9}),
+        options(folder, data="x"),
+    ]
+    names = {finetune.run_name(one, "sst2", "random", 0) for one in (base, *others)}
+    assert len(names) == 4
+    assert Unit(names.pop())
+
+
+def test_printed_constants_are_constants():
+    """Cells marked as constant predictors equal one, to the digit printed, on the official label counts."""
+    mrpc = constant_baselines(TASKS["mrpc"], [1] * 279 + [0] * 129)
+    cells = {cell.initialisation: cell for cell in printed("mrpc") if cell.source == PAPER}
+    assert cells["untrained"].constant
+    assert cells["untrained"].values["accuracy"] == pytest.approx(mrpc["not_equivalent"]["accuracy"], abs=5e-4)
+    assert cells["random"].constant
+    assert cells["random"].values["f1"] == pytest.approx(mrpc["equivalent"]["f1"], abs=5e-4)
+    assert not cells["pretrained"].constant
+    assert {len(printed(task)) for task in TASKS} == {6}
