@@ -39,7 +39,7 @@ def probabilities(
         return np.zeros((0, len(classifier.classes)), dtype=np.float32), 0
     if classifier.recipe.kind == "baseline":
         return _of_baseline(classifier, maps), 0
-    network = classifier.network().to(DTYPES[dtype]).to(memory_format=torch.channels_last)
+    network = classifier.network(DTYPES[dtype])
     found, cropped = [], 0
     for part in _batches(maps, classifier.size):
         pictures, too_long = rasterize(part, classifier.size)

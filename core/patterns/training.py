@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +85,17 @@ class Classifier:
     tensors: dict[str, torch.Tensor]
     cropped: int = 0
 
-    def network(self) -> nn.Module:
-        """The network with its weights, in eval mode (not for the baseline)."""
-        network = build(self.recipe.kind, len(self.classes), self.size)
-        network.load_state_dict(self.tensors)
-        return network.eval()
+    @cached_property
+    def _networks(self) -> dict[torch.dtype, nn.Module]:
+        return {}
+
+    def network(self, dtype: torch.dtype = torch.float32) -> nn.Module:
+        """The network with its weights, in eval mode, made once for each dtype (not for the baseline)."""
+        if dtype not in self._networks:
+            network = build(self.recipe.kind, len(self.classes), self.size)
+            network.load_state_dict(self.tensors)
+            self._networks[dtype] = network.to(dtype).to(memory_format=torch.channels_last).eval()
+        return self._networks[dtype]
 
     def as_bytes(self) -> bytes:
         """Safetensors with the classes, the recipe and the size in the header."""

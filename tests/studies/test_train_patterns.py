@@ -73,7 +73,7 @@ def run_all(options):
 
 def test_a_training_is_scored_on_unseen_inputs_kept_and_opened_again(db):
     label_everything(db)
-    options, rows = run_all(training_options(db, "bert", kind="baseline", folds=4))
+    options, rows = run_all(training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4))
     best = train_patterns.headline(rows)
     assert best["maps"] == best["n_labels"] == 40
     assert best["low"] <= best["macro_f1"] <= best["high"]
@@ -94,7 +94,7 @@ def test_a_training_is_scored_on_unseen_inputs_kept_and_opened_again(db):
 
 def test_the_network_tells_its_loss_and_its_rows_are_json(db):
     label_everything(db, each=6, inputs=6)
-    options = train_patterns.DEFAULTS | training_options(db, "bert", epochs=2, folds=2)
+    options = train_patterns.DEFAULTS | training_options(db, label_snapshot.snapshot(db, "bert"), epochs=2, folds=2)
     rows = train_patterns.run(options, Unit("fold 0", {"part": "fold", "split": "group", "fold": 0}))
     assert all(abs(sum(row["probabilities"]) - 1) < 1e-3 for row in rows)
     from pathlib import Path
@@ -106,7 +106,9 @@ def test_the_network_tells_its_loss_and_its_rows_are_json(db):
 
 def test_train_and_test_share_no_input_head_or_checkpoint(db):
     label_everything(db, checkpoints=("one", "two"))
-    options = train_patterns.DEFAULTS | training_options(db, "bert", kind="baseline", folds=4)
+    options = train_patterns.DEFAULTS | training_options(
+        db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4
+    )
     kept = label_snapshot.read(options["snapshot"])
     names = {
         "group": lambda row: row["group"],
@@ -144,7 +146,9 @@ def test_only_random_maps_without_a_suggestion_are_scored_but_all_are_trained_on
             }
         ],
     )
-    _, rows = run_all(training_options(db, "bert", kind="baseline", folds=4, curve=False, beside=False))
+    _, rows = run_all(
+        training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4, curve=False, beside=False)
+    )
     best = train_patterns.headline(rows)
     assert (best["maps"], best["n_labels"]) == (40, 41)
 
@@ -152,7 +156,7 @@ def test_only_random_maps_without_a_suggestion_are_scored_but_all_are_trained_on
 def test_labels_made_with_suggestions_only_cannot_be_scored(db):
     label_everything(db, suggestion="vertical")
     with pytest.raises(InputError, match="suggestions off"):
-        train_patterns.units(train_patterns.DEFAULTS | training_options(db, "bert"))
+        train_patterns.units(train_patterns.DEFAULTS | training_options(db, label_snapshot.snapshot(db, "bert")))
 
 
 def test_a_merge_of_classes_is_followed(db):
@@ -192,7 +196,9 @@ def test_nothing_labelled_says_where_to_label(db):
 
 def test_the_final_weights_classify(db):
     label_everything(db, each=4, inputs=4)
-    options = train_patterns.DEFAULTS | training_options(db, "bert", kind="baseline", folds=2)
+    options = train_patterns.DEFAULTS | training_options(
+        db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=2
+    )
     (row,) = train_patterns.run(options, Unit("final", {"part": "final"}))
     from core.patterns.training import Classifier
 

@@ -1,0 +1,183 @@
+"""`python -m core patterns train` and `python -m core study shares`: the pattern classifier from a terminal."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from core.commands.output import Cluster, Csv, Json, Latex, Workers, follow, form_of, place, show_rows
+from core.config import settings
+from core.errors import InputError
+from core.jobs import running
+from core.store import runs
+from core.store.database import Database
+from core.store.recovery import HeldError
+
+app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
+ClassSetName = Annotated[str, typer.Option(help="bert, gpt2, or a set of your own")]
+
+
+@contextmanager
+def database(*, beside: bool) -> Iterator[Database]:
+    """The database; where another process holds it and `beside` is on, a passing one, so that the work can be done."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            db = Database(settings().database)
+        except HeldError as error:
+            if not beside:
+                raise
+            typer.echo(f"The database is held by {error.holder}; the result is printed and not stored.", err=True)
+            db = Database(Path(folder) / "passing.duckdb")
+        try:
+            yield db
+        finally:
+            running.runner(db).close()
+            db.close()
+
+
+def job_rows(
+    db: Database, study: str, options: dict[str, Any], title: str, cluster: str | None, workers: int | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Run a study as a job; what is known of its run, and its rows."""
+    running.runner(db, place(cluster, workers))
+    run = follow(db, running.start(db, study, options, title))
+    return runs.one_run(db, run), runs.run_rows(db, run)
+
+
+@app.command("train")
+def train(
+    class_set: ClassSetName = "bert",
+    labels: Annotated[
+        Path | None, typer.Option(help="label file with weights; default: the stored and bundled ones")
+    ] = None,
+    kind: Annotated[str, typer.Option(help="paper (8 convolutions), replication (strided), or baseline")] = "paper",
+    epochs: Annotated[int, typer.Option(min=1, help="passes over the labelled maps")] = 200,
+    folds: Annotated[int, typer.Option(min=2, help="parts of the cross-validation by input")] = 5,
+    class_weights: Annotated[bool, typer.Option("--class-weights", help="weigh rare classes up")] = False,
+    beside: Annotated[bool, typer.Option(help="unseen heads, unseen checkpoints and the learning curve too")] = False,
+    seed: Annotated[int, typer.Option(help="of folds and weights")] = 0,
+    as_json: Json = False,
+    cluster: Cluster = None,
+    workers: Workers = None,
+) -> None:
+    """Train a pattern classifier; print macro and per-class F1 on inputs it never saw, and keep it in the store."""
+    from core.studies import label_snapshot, train_patterns
+    from core.studies.kept_classifiers import bundled_labels, keep_classifier, training_options
+
+    with database(beside=True) as db:
+        if labels is None:
+            bundled_labels(db, class_set)
+        found = label_snapshot.from_file(labels, class_set) if labels else label_snapshot.snapshot(db, class_set)
+        options = train_patterns.DEFAULTS | training_options(
+            db,
+            found,
+            kind=kind,
+            epochs=epochs,
+            folds=folds,
+            class_weights=class_weights,
+            seed=seed,
+            curve=beside,
+            beside=beside,
+        )
+        known, rows = job_rows(db, "train-patterns", options, f"Pattern classifier, {class_set}", cluster, workers)
+        name = keep_classifier(db, rows, options, name=known["run"][:12])
+    best = train_patterns.headline(rows)
+    print_scores(
+        class_set,
+        best,
+        rows,
+        {name: known[name] for name in ("seed", "created", "code_version")}
+        | {"classifier": name, "class_set": class_set, "kind": kind, "epochs": epochs},
+        as_json=as_json,
+    )
+
+
+def print_scores(
+    class_set: str, best: dict[str, Any], rows: list[dict[str, Any]], provenance: dict[str, Any], *, as_json: bool
+) -> None:
+    """The headline and a row a class."""
+    per_class = [
+        {name: row[name] for name in ("class", "precision", "recall", "f1", "support")}
+        for row in rows
+        if row["part"] == "class"
+    ]
+    if as_json:
+        kept = {name: best[name] for name in ("macro_f1", "low", "high", "accuracy", "n_labels", "maps", "inputs")}
+        beside = [row for row in rows if row["part"] in ("scores", "curve")]
+        found = {
+            "study": "train-patterns",
+            "class_set": class_set,
+            **kept,
+            "per_class": per_class,
+            "beside": beside,
+            "provenance": provenance,
+            "rows": per_class,
+        }
+        typer.echo(json.dumps(found, default=str))
+        return
+    show_rows("train-patterns", provenance, per_class)
+    typer.echo(
+        f"macro F1 {best['macro_f1']:.3f} ({best['low']:.3f} to {best['high']:.3f}, 95 % over {best['inputs']} "
+        f"inputs), {best['maps']} maps scored, {best['n_labels']} labels, classifier {provenance['classifier']}"
+    )
+
+
+def shares(
+    checkpoints: Annotated[list[str], typer.Argument(help="one or more: bundled names, folders or hub ids")],
+    task: Annotated[str, typer.Option(help="mrpc stsb sst2 qqp rte qnli mnli")],
+    limit: Annotated[int, typer.Option(min=1, help="rows of the task")] = 1000,
+    split: Annotated[str, typer.Option(help="dev or train")] = "dev",
+    folder: Annotated[
+        str | None, typer.Option("--glue", help="folder with GLUE's task folders; default: samples")
+    ] = None,
+    class_set: Annotated[str | None, typer.Option(help="default: gpt2 for decoders, bert for encoders")] = None,
+    classifier: Annotated[str | None, typer.Option(help="a stored one; default: the one that suggests")] = None,
+    seed: Annotated[int, typer.Option(help="draws the rows")] = 0,
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
+    cluster: Cluster = None,
+    workers: Workers = None,
+) -> None:
+    """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
+    from core.studies.kept_classifiers import best_known, classifying_options
+
+    form = form_of(as_json, csv, latex)
+    with database(beside=classifier is None) as db:
+        name = classifier or best_known(db, class_set or class_set_of(checkpoints[0]))
+        options = classifying_options(
+            db,
+            name,
+            checkpoints=checkpoints,
+            task=task,
+            limit=limit,
+            split=split,
+            folder=folder or settings_glue(),
+            seed=seed,
+        )
+        if class_set and options["class_set"] != class_set:
+            raise InputError(
+                f'The classifier {name} knows the classes of "{options["class_set"]}", not "{class_set}": '
+                "choose another classifier or leave --class-set out."
+            )
+        known, rows = job_rows(db, "classify-maps", options, f"Class shares, {task}", cluster, workers)
+    shown = rows if form == "json" else [row for row in rows if row["part"] in ("share", "corrected")]
+    about = {key: value for key, value in known.items() if key not in ("study", "options")}
+    show_rows("shares", about | {"classifier": name, "class_set": options["class_set"]}, shown, form)
+
+
+def settings_glue() -> str | None:
+    """The GLUE folder of the environment, as text."""
+    found = settings().glue
+    return None if found is None else str(found)
+
+
+def class_set_of(checkpoint: str) -> str:
+    """Decoders are described by GPT-2's classes, encoders by BERT's."""
+    from core.models.opening import open_checkpoint
+
+    return "gpt2" if open_checkpoint(checkpoint).causal else "bert"
