@@ -1,0 +1,75 @@
+"""Who acts on the store, and what that person's role allows. Checked where rows are written, not only on pages."""
+
+from dataclasses import dataclass
+
+from core.errors import AtlasError
+
+ROLES = ("none", "viewer", "annotator", "admin")  # each may do what those before it may
+
+
+class RightsError(AtlasError):
+    """Something was asked for that the person's role does not allow."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who acts. name: as labels carry it; "" where nobody signed in. role: what they may do.
+
+    viewer: look at everything stored. annotator: also label under their own name, and start, cancel and resume
+    jobs. admin: also change classes, choose classifiers, import, and delete. none: nothing.
+    """
+
+    name: str = ""
+    role: str = "admin"
+
+    def __post_init__(self):
+        if self.role not in ROLES:
+            raise RightsError(
+                f"A role is one of {', '.join(ROLES)}; {str(self.role)[:40]!r} is none: correct it in "
+                "the [roles] of secrets.toml or in ATLAS_VISITORS."
+            )
+
+    def may(self, role: str) -> bool:
+        """Whether this person's role is `role` or a higher one."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+    def must(self, role: str, doing: str) -> None:
+        """RightsError unless this person `may(role)`; doing: what was asked for, as "change classes"."""
+        if not self.may(role):
+            who = f"{self.name} has" if self.name else "visitors here have"
+            raise RightsError(
+                f"To {doing} one must be {role}, but {who} the role {self.role}; ask an admin of this app for the role."
+            )
+
+    def signs(self, annotator: str) -> None:
+        """RightsError unless this person may label as `annotator`: under one's own name; admins under any."""
+        self.must("annotator", "label")
+        if self.name and self.role != "admin" and annotator != self.name:
+            raise RightsError(
+                f"Labels carry the name of the one who is signed in, {self.name}, but {annotator[:60]!r} was given; "
+                "label under your own name."
+            )
+
+
+OWNER = Person()  # whoever opens the file itself: a terminal, a worker, the app for its own bookkeeping
+
+
+def role_of(name: str, roles: dict[str, object]) -> str:
+    """The role of a signed-in person by the configured `roles`: lists of names by role, and "default".
+
+    The highest role that lists the name counts; names compare without case. Nobody listed, no default: "none".
+    Errors: RightsError when `roles` is not of this form, so that a slip never gives more than was meant.
+    """
+    found = "none"
+    default = str(roles.get("default", "none"))
+    for role, names in roles.items():
+        if role == "default":
+            continue
+        if role not in ROLES or not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+            raise RightsError(
+                f"The [roles] of secrets.toml give lists of names for {', '.join(ROLES[1:])}, but {role[:40]!r} is not "
+                "such a list; correct it and start the app again."
+            )
+        if name.strip().lower() in {one.strip().lower() for one in names}:
+            found = max(found, role, key=ROLES.index)
+    return Person(role=found if found != "none" else default).role
