@@ -94,20 +94,3 @@ def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tupl
     gaps = np.sqrt(((places[:, None] - places) ** 2).sum(-1))
     size = float((distances**2).sum())
     return places, float(np.sqrt(((gaps - distances) ** 2).sum() / size)) if size else 0.0
-
-
-KINDS = ("previous", "next", "separator", "first", "broad", "other")
-
-
-def kind_of(row: dict[str, float | None]) -> str:
-    """What a head mostly does, by Clark et al.'s rules on its mean statistics: more than half on the previous or next
-    token, more than 0.6 on separators or the first position, a nearly even spread; else "other"."""
-
-    def above(name: str, bound: float) -> bool:
-        value = row.get(name)
-        return value is not None and value > bound
-
-    found = "broad" if above("normalised entropy", 0.85) else "other"
-    for name, bound in (("previous", 0.5), ("next", 0.5), ("first", 0.6), ("separator", 0.6)):
-        found = name if above(name, bound) else found
-    return found

@@ -21,14 +21,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from core.scoring.definitions import DEFINITIONS
 from core.scoring.intervals import Estimate, Means
 
-DEFINITIONS = {
-    "max": "mean over queries, the largest of the feature's tokens (Kovaleva et al.)",
-    "sum": "mean over queries, all of the feature's tokens together (Clark et al.)",
-    "max-visible": "mean over the queries that see the token, the largest of the feature's tokens",
-    "classifying": "from the classifying token, the largest of the feature's tokens (Kovaleva et al., Fig 7)",
-}
 NEAREST = 6  # a token of the null is drawn from so many nearest ones
 NULLS = 3  # null draws of an input and feature
 
@@ -139,14 +134,14 @@ class FeatureAttention:
 
     def result(self) -> dict[tuple[str, str], tuple[Estimate, Estimate]]:
         """(value, effect over the null) of each (definition, feature); each [layer, head, 1]."""
-        whole, width, found = self.means.result(), len(self.features), {}
-        for number, definition in enumerate(self.definitions):
-            for k, feature in enumerate(self.features):
-                place = 2 * number * width + k
-                found[definition, feature] = (_part(whole, place), _part(whole, place + width))
-        return found
+        return by_feature(self, self.means.result())
 
 
-def _part(estimate: Estimate, place: int) -> Estimate:
-    cut = slice(place, place + 1)
-    return Estimate(*(getattr(estimate, name)[..., cut] for name in ("value", "low", "high", "error", "n")))
+def by_feature(observer: FeatureAttention, whole: Estimate) -> dict[tuple[str, str], tuple[Estimate, Estimate]]:
+    """An estimate of all of an observer's statistics as (value, effect) of each (definition, feature)."""
+    width, found = len(observer.features), {}
+    for number, definition in enumerate(observer.definitions):
+        for k, feature in enumerate(observer.features):
+            place = 2 * number * width + k
+            found[definition, feature] = (whole.part(place), whole.part(place + width))
+    return found

@@ -38,6 +38,11 @@ class Estimate:
     error: Float[np.ndarray, "layer head statistic"]
     n: Float[np.ndarray, " statistic"]
 
+    def part(self, place: int) -> "Estimate":
+        """One statistic alone; arrays are [layer, head, 1]."""
+        names = ("value", "low", "high", "error", "n")
+        return Estimate(*(getattr(self, name)[..., place : place + 1] for name in names))
+
     def p_above(self, null: float = 0.0) -> Float[np.ndarray, "layer head statistic"]:
         """One-sided p that the mean is not above `null`, by the normal law with the bootstrap's standard error.
 
@@ -87,16 +92,25 @@ class Means:
         for name in _ARRAYS:
             getattr(self, name).__iadd__(getattr(other, name))
 
-    def result(self) -> Estimate:
-        """The means with their percentile intervals."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = self.sums / self.counts[:, None, :]
-            drawn = self.drawn_sums.astype(float) / self.drawn_counts[:, :, None, :]
-        drawn = np.where(np.isfinite(drawn), drawn, np.nan)
-        seen = self.counts[:, None, :] > 0
-        ends, error = _spread(np.where(seen[None], drawn, np.nan))
-        value = np.where(seen, value, np.nan)
+    def result(self, *, minus: "Means | None" = None) -> Estimate:
+        """The means with their percentile intervals.
+
+        minus: another accumulator over the same inputs; the result is then the difference of the means, paired,
+        because both drew each input equally often. n is that of this one.
+        """
+        value, drawn = self._ratios()
+        if minus is not None:
+            its_value, its_drawn = minus._ratios()
+            value, drawn = value - its_value, drawn - its_drawn
+        ends, error = _spread(drawn)
         return Estimate(value, ends[0], ends[1], error, self.counts.max(0, initial=0))
+
+    def _ratios(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means [layer, head, statistic] and those of each resample; NaN where nothing was seen or drawn."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.where(self.counts[:, None, :] > 0, self.sums / self.counts[:, None, :], np.nan)
+            counts = self.drawn_counts[:, :, None, :].astype(float)
+            return value, np.where(counts > 0, self.drawn_sums / counts, np.nan)
 
     def packed(self) -> str:
         """The sums as text that fits in JSON (base64 of an NPZ)."""

@@ -12,20 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from core.scoring.definitions import STATISTICS
 from core.scoring.heads import entropy, to_keys, to_offset
 from core.scoring.intervals import Means
-
-STATISTICS = {
-    "entropy": "mean over queries of -sum p ln p, in nats",
-    "normalised entropy": "entropy over ln of the number of keys that the query sees, 0 to 1",
-    "classifying entropy": "entropy of the classifying token's row, in nats",
-    "previous": "mean weight on the token before the query",
-    "current": "mean weight on the query's own token",
-    "next": "mean weight on the token after the query (not in causal models)",
-    "first": "mean weight on the first position ([CLS], or the start token)",
-    "separator": "mean weight on all separators together",
-    "distance": "mean of |query - key| weighted by attention, in tokens",
-}
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from core.scoring.definitions import DIRECTIONS, QUANTITIES
 from core.scoring.intervals import Estimate, Means
 
-DIRECTIONS = ("forward", "backward")
-QUANTITIES = ("weight", "excess", "accuracy")
 FARTHEST = 8  # fixed distances that baselines try, both ways
 Link = tuple[int, int]
 
@@ -84,21 +83,16 @@ class RelationAttention:
         maps = word_maps(weights, some)
         shape = (len(some), maps.shape[1], self.means.sums.shape[-1])
         sums, counts = np.zeros(shape), np.zeros((shape[0], shape[2]))
-        place = 0
-        for across, links in zip(self.across, zip(*(one.links for one in some), strict=True), strict=True):
-            reach = reachable(some, across=across).to(maps.device)
-            for direction in DIRECTIONS:
-                chosen = _chosen(links, backward=direction == "backward", causal=self.causal)
-                if len(chosen):
-                    for quantity in (
-                        _weight(maps, chosen),
-                        _excess(maps, reach, chosen, across=across),
-                        _accuracy(maps, reach, chosen, backward=direction == "backward"),
-                    ):
-                        _pool(sums, counts, chosen[:, 0], *quantity, place)
-                        place += 1
-                else:
-                    place += len(QUANTITIES)
+        asked = {across: _Asked(maps, reachable(some, across=across), across) for across in set(self.across)}
+        turns = [(k, direction == "backward") for k in range(len(self.relations)) for direction in DIRECTIONS]
+        for place, (relation, backward) in enumerate(turns):
+            chosen = _chosen([one.links[relation] for one in some], backward=backward, causal=self.causal)
+            if len(chosen):
+                first = place * len(QUANTITIES)
+                about = asked[self.across[relation]]
+                _pool(sums, counts, chosen[:, 0], *_weight(maps, chosen), first)
+                _pool(sums, counts, chosen[:, 0], *about.excess(chosen), first + 1)
+                _pool(sums, counts, chosen[:, 0], *about.accuracy(chosen, backward=backward), first + 2)
         self.means.update(layer, sums, counts, [self._numbers[k] for k in inputs])
 
     def merge(self, other: "RelationAttention") -> None:
@@ -112,13 +106,8 @@ class RelationAttention:
         whole, place = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:
-                parts = {}
-                for quantity in QUANTITIES:
-                    cut = slice(place, place + 1)
-                    names = ("value", "low", "high", "error", "n")
-                    parts[quantity] = Estimate(*(getattr(whole, name)[..., cut] for name in names))
-                    place += 1
-                yield relation, direction, parts
+                yield relation, direction, {name: whole.part(place + k) for k, name in enumerate(QUANTITIES)}
+                place += len(QUANTITIES)
 
 
 def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
@@ -159,21 +148,41 @@ def _weight(maps: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
     return maps[batch, :, query, key], torch.ones(len(chosen))
 
 
-def _excess(maps: Tensor, reach: Tensor, chosen: Tensor, *, across: bool) -> tuple[Tensor, Tensor]:
-    """Weight less the mean of its group's others, which are the pairs at the same distance, or (across) with the
-    same query; a link without others does not count."""
-    batch, query, key = chosen.T
-    kept = maps * reach[:, None]
-    totals = kept.sum(-1) if across else by_distance(kept)
-    sizes = reach.sum(-1) if across else by_distance(reach[:, None].to(maps.dtype))[:, 0]
-    group = query if across else key - query + maps.shape[-1] - 1
-    value = maps[batch, :, query, key]
-    own, linked = torch.zeros_like(totals), torch.zeros(sizes.shape, device=maps.device)
-    own.transpose(1, 2).index_put_((batch, group), value, accumulate=True)
-    linked.index_put_((batch, group), torch.ones(len(chosen), device=maps.device), accumulate=True)
-    others = (sizes - linked)[batch, group]
-    null = (totals - own)[batch, :, group] / others.clamp_min(1)[:, None]
-    return value - null, (others > 0.5).float()
+class _Asked:
+    """What all relations of one kind ask of a layer's word maps: totals of the null's groups, most looked-at words.
+
+    A group is all pairs at the same distance, or (across) all pairs with the same query.
+    """
+
+    def __init__(self, maps: Tensor, reach: Tensor, across: bool):
+        reach = reach.to(maps.device)
+        kept, each = maps * reach[:, None], reach[:, None].to(maps.dtype)
+        self.maps, self.across = maps, across
+        self.totals = kept.sum(-1) if across else by_distance(kept)
+        self.sizes = (each.sum(-1) if across else by_distance(each))[:, 0]
+        masked = maps.masked_fill(~reach[:, None], -torch.inf)
+        self.looked_at, self.looked_at_by = masked.argmax(3), masked.argmax(2)
+
+    def excess(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """Weight less the mean of its group's other pairs; a link without others does not count."""
+        batch, query, key = chosen.T
+        group = query if self.across else key - query + self.maps.shape[-1] - 1
+        value = self.maps[batch, :, query, key]
+        own, linked = torch.zeros_like(self.totals), torch.zeros_like(self.sizes)
+        own.transpose(1, 2).index_put_((batch, group), value, accumulate=True)
+        linked.index_put_((batch, group), torch.ones_like(value[:, 0]), accumulate=True)
+        others = (self.sizes - linked)[batch, group]
+        null = (self.totals - own)[batch, :, group] / others.clamp_min(1)[:, None]
+        return value - null, (others > 0.5).float()
+
+    def accuracy(self, chosen: Tensor, *, backward: bool) -> tuple[Tensor, Tensor]:
+        """Whether each link's `a` looks at its `b` most (backward: is looked at most by it), [link, head]."""
+        batch, query, key = chosen.T
+        if backward:
+            right = self.looked_at_by[batch, :, key] == query[:, None]
+        else:
+            right = self.looked_at[batch, :, query] == key[:, None]
+        return right.to(self.maps.dtype), torch.ones(len(chosen))
 
 
 def by_distance(maps: Float[Tensor, "batch head word word"]) -> Float[Tensor, "batch head distance"]:
@@ -181,15 +190,6 @@ def by_distance(maps: Float[Tensor, "batch head word word"]) -> Float[Tensor, "b
     size = maps.shape[-1]
     skewed = torch.nn.functional.pad(maps.flip(2), (0, size)).flatten(2)[..., : size * (2 * size - 1)]
     return skewed.reshape(*maps.shape[:2], size, 2 * size - 1).sum(2)
-
-
-def _accuracy(maps: Tensor, reach: Tensor, chosen: Tensor, *, backward: bool) -> tuple[Tensor, Tensor]:
-    """Whether each link's `a` looks at its `b` most (backward: is looked at most by it), [link, head]."""
-    batch, query, key = chosen.T
-    masked = maps.masked_fill(~reach[:, None], -torch.inf)
-    if backward:
-        return (masked.argmax(2)[batch, :, key] == query[:, None]).to(maps.dtype), torch.ones(len(chosen))
-    return (masked.argmax(3)[batch, :, query] == key[:, None]).to(maps.dtype), torch.ones(len(chosen))
 
 
 def _pool(sums: np.ndarray, counts: np.ndarray, batch: Tensor, values: Tensor, counted: Tensor, place: int) -> None:

@@ -5,7 +5,8 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from core.scoring.distances import KINDS, SMOOTHING, HeadDistances, js_sums, kind_of, picture
+from core.scoring.definitions import KINDS, kind_of
+from core.scoring.distances import SMOOTHING, HeadDistances, js_sums, picture
 from tests.scoring.maps import random_maps
 
 

@@ -80,3 +80,12 @@ def test_p_is_small_above_the_null_large_below_and_exact_without_spread():
     assert p[0] < 1e-6
     assert p[1] > 0.999
     assert p[2] == 1
+
+
+def test_differences_are_paired(data):
+    """The same inputs are drawn in both, so a constant shift has no spread at all."""
+    values, _ = data
+    counts = np.ones((40, 3))
+    found = _filled(values + 0.25, counts, [range(40)]).result(minus=_filled(values, counts, [range(40)]))
+    np.testing.assert_allclose(found.value, 0.25, atol=1e-6)
+    np.testing.assert_allclose(found.high - found.low, 0, atol=1e-5)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.statistics import STATISTICS, HeadStatistics, Places, mean_distance
+from core.scoring.definitions import STATISTICS
+from core.scoring.statistics import HeadStatistics, Places, mean_distance
 from tests.scoring.maps import random_maps
 
 NAMES = list(STATISTICS)

@@ -1,0 +1,110 @@
+"""How much each head's maps change between two checkpoints on the same input (Kovaleva et al. 2019, section 4.3, Fig 5).
+
+Maps are cropped to real tokens, unlike the paper's notebook, where padding queries of 200x200 maps swamp the rest. A
+causal model keeps most of its weight on the first token before and after, which makes any two maps look alike, so its
+numbers are also given without that column.
+"""
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.scoring.intervals import Means
+
+STATISTICS = ("cosine", "divergence")
+WITHOUT_SINK = ("cosine_without_first", "divergence_without_first")
+ROWS_KEPT = 5  # per head, those that changed most
+
+
+def cosine(
+    before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
+) -> Float[Tensor, "batch head"]:
+    """cos(flatten(A_before), flatten(A_after)): 1 the same, 0 no place in common. NaN for an empty or all-zero map."""
+    one, other = before.flatten(-2).double(), after.flatten(-2).double()
+    return (one * other).sum(-1) / (one.norm(dim=-1) * other.norm(dim=-1))
+
+
+def divergence(
+    before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
+) -> Float[Tensor, "batch head"]:
+    """Mean over queries of JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2, in nats: 0 the same, ln 2 nothing shared."""
+    one, other = before.double(), after.double()
+    entropy = torch.special.entr
+    rows = entropy((one + other) / 2).sum(-1) - (entropy(one).sum(-1) + entropy(other).sum(-1)) / 2
+    return rows.clamp_min(0).mean(-1)
+
+
+def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head rest rest"]:
+    """The map without the first token as query and key; each row is scaled to sum to 1 again.
+
+    A row whose whole weight lay on the first token has nothing left and becomes uniform over what it may see, so that
+    two such rows do not differ.
+    """
+    rest = weights[..., 1:, 1:].double()
+    total = rest.sum(-1, keepdim=True)
+    visible = torch.ones_like(rest).tril()
+    return torch.where(total > 1e-9, rest / total.clamp_min(1e-9), visible / visible.sum(-1, keepdim=True))
+
+
+class Change:
+    """Means over inputs of every statistic per head and per layer, with intervals, and the rows that changed most.
+
+    An accumulator: `update` a layer of a batch, `merge` others over other inputs, `packed` for JSON.
+    """
+
+    def __init__(self, layers: int, heads: int, *, causal: bool, seed: int = 0) -> None:
+        self.statistics = STATISTICS + (WITHOUT_SINK if causal else ())
+        self.heads = Means(layers, heads, len(self.statistics), seed=seed)
+        self.layers = Means(layers, 1, len(self.statistics), seed=seed)
+        self.lowest: dict[tuple[int, int], list[tuple[float, str]]] = {}
+
+    def update(
+        self,
+        layer: int,
+        before: Float[Tensor, "batch head query key"],
+        after: Float[Tensor, "batch head query key"],
+        numbers: Sequence[int],
+        names: Sequence[str],
+    ) -> None:
+        """Compare one layer's maps of a batch. numbers, names: the inputs' places in the study and row ids."""
+        found = [cosine(before, after), divergence(before, after)]
+        if len(self.statistics) > len(STATISTICS):
+            one, other = without_first(before), without_first(after)
+            found += [cosine(one, other), divergence(one, other)]
+        values = torch.stack(found, -1).cpu().numpy()  # [batch, head, statistic]
+        counts = np.isfinite(values).all(1).astype(float)
+        self.heads.update(layer, values, counts, numbers)
+        self.layers.update(layer, values.mean(1, keepdims=True), counts, numbers)
+        for head in range(values.shape[1]):
+            pairs = [(float(v), name) for v, name in zip(values[:, head, 0], names, strict=True) if np.isfinite(v)]
+            self._keep(layer, head, pairs)
+
+    def _keep(self, layer: int, head: int, pairs: list[tuple[float, str]]) -> None:
+        self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
+
+    def merge(self, other: "Change") -> None:
+        """Add what another saw of other inputs."""
+        self.heads.merge(other.heads)
+        self.layers.merge(other.layers)
+        for (layer, head), pairs in other.lowest.items():
+            self._keep(layer, head, pairs)
+
+    def packed(self) -> dict[str, Any]:
+        """Everything seen, fit for JSON."""
+        lowest = [[layer, head, pairs] for (layer, head), pairs in self.lowest.items()]
+        causal = len(self.statistics) > len(STATISTICS)
+        return {"heads": self.heads.packed(), "layers": self.layers.packed(), "lowest": lowest, "causal": causal}
+
+    @classmethod
+    def unpacked(cls, stored: dict[str, Any]) -> "Change":
+        """What `packed` wrote."""
+        found = cls(1, 1, causal=stored["causal"])
+        found.heads, found.layers = Means.unpacked(stored["heads"]), Means.unpacked(stored["layers"])
+        for layer, head, pairs in stored["lowest"]:
+            found.lowest[layer, head] = [(value, name) for value, name in pairs]
+        return found

@@ -1,0 +1,42 @@
+"""Names and meanings of the statistics, and what they say of a head; free of torch, so that pages open without it."""
+
+DEFINITIONS = {
+    "max": "mean over queries, the largest of the feature's tokens (Kovaleva et al.)",
+    "sum": "mean over queries, all of the feature's tokens together (Clark et al.)",
+    "max-visible": "mean over the queries that see the token, the largest of the feature's tokens",
+    "classifying": "from the classifying token, the largest of the feature's tokens (Kovaleva et al., Fig 7)",
+}
+DIRECTIONS = ("forward", "backward")
+QUANTITIES = ("weight", "excess", "accuracy")
+STATISTICS = {
+    "entropy": "mean over queries of -sum p ln p, in nats",
+    "normalised entropy": "entropy over ln of the number of keys that the query sees, 0 to 1",
+    "classifying entropy": "entropy of the classifying token's row, in nats",
+    "previous": "mean weight on the token before the query",
+    "current": "mean weight on the query's own token",
+    "next": "mean weight on the token after the query (not in causal models)",
+    "first": "mean weight on the first position ([CLS], or the start token)",
+    "separator": "mean weight on all separators together",
+    "distance": "mean of |query - key| weighted by attention, in tokens",
+}
+TYPES = {
+    "start": "[CLS], or the start token",
+    "separator": "separators",
+    "punctuation": "full stops and commas, as Clark et al. count them",
+    "other": "all other tokens",
+}
+KINDS = ("previous", "next", "separator", "first", "broad", "other")
+
+
+def kind_of(row: dict[str, float | None]) -> str:
+    """What a head mostly does, by Clark et al.'s rules on its mean statistics: more than half on the previous or next
+    token, more than 0.6 on separators or the first position, a nearly even spread; else "other"."""
+
+    def above(name: str, bound: float) -> bool:
+        value = row.get(name)
+        return value is not None and value > bound
+
+    found = "broad" if above("normalised entropy", 0.85) else "other"
+    for name, bound in (("previous", 0.5), ("next", 0.5), ("first", 0.6), ("separator", 0.6)):
+        found = name if above(name, bound) else found
+    return found

@@ -1,0 +1,178 @@
+"""Is the effect of an intervention more than luck? Paired intervals, McNemar, and a correction for many heads.
+
+Everything works on per-row outcomes of the same rows before and after: `before` [row], `after` [head, row]. For
+accuracy an outcome is 1 where the row is right; metrics that are no mean over rows (F1, correlations) are
+resampled through a function of row indices. A gain of the best of 144 heads is corrected by the largest
+statistic under permutation (max-T), and checked on rows that did not choose it (split half).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from core.errors import InputError
+
+Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
+HeadOutcomes = Shaped[np.ndarray, "head row"]
+Metric = Callable[[Int[np.ndarray, " rows"]], float]
+RESAMPLES = 2000
+PERMUTATIONS = 1000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A difference with the ends of its interval; None where a metric is undefined."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
+    """How many predictions each intervention changed."""
+    return (np.asarray(after) != np.asarray(before)[None]).sum(1)
+
+
+def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
+    """Exact two-sided McNemar p: were rows lost and rows won equally likely? 1 when neither happened."""
+    from statsmodels.stats.contingency_tables import mcnemar as test
+
+    right_before, right_after = np.asarray(right_before, dtype=bool), np.asarray(right_after, dtype=bool)
+    lost = int((right_before & ~right_after).sum())
+    won = int((~right_before & right_after).sum())
+    if lost + won == 0:
+        return 1.0
+    both, none = int((right_before & right_after).sum()), int((~right_before & ~right_after).sum())
+    return float(min(1.0, test([[both, lost], [won, none]], exact=True).pvalue))
+
+
+def paired_interval(
+    before: Outcomes,
+    after: HeadOutcomes,
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+) -> tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]]:
+    """Percentile bootstrap over rows of mean(after) - mean(before): (low, high), same rows drawn for all heads."""
+    difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
+    rows = difference.shape[1]
+    generator = np.random.default_rng(seed)
+    counts = generator.multinomial(rows, np.full(rows, 1 / rows), size=resamples)
+    means = counts @ difference.T / rows
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+def metric_interval(
+    before: Metric, after: Metric, rows: int, *, seed: int = 0, resamples: int = 500, level: float = 0.95
+) -> Interval:
+    """The same for a metric that is no mean over rows: metric(after) - metric(before) on resampled rows.
+
+    before, after: functions of row indices; NaN where undefined (constant predictions), such draws are left out.
+    """
+    every = np.arange(rows)
+    value = after(every) - before(every)
+    generator = np.random.default_rng(seed)
+    drawn = [generator.integers(0, rows, rows) for _ in range(resamples)]
+    found = np.array([after(one) - before(one) for one in drawn])
+    found = found[np.isfinite(found)]
+    if not np.isfinite(value) or len(found) < resamples / 2:
+        return Interval(None, None, None)
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(value), float(low), float(high))
+
+
+def max_t(
+    before: Outcomes,
+    after: HeadOutcomes,
+    *,
+    seed: int = 0,
+    permutations: int = PERMUTATIONS,
+) -> Float[np.ndarray, " head"]:
+    """Family-wise p of every head by max-T permutation (Westfall & Young): before and after swap row by row.
+
+    Under the null a row's outcome is as good before as after, so the sign of each row's difference is a coin; one
+    coin per row serves all heads, which keeps how they hang together. t_h = |sum d| / sqrt(sum d^2), the scale of the
+    sign-flip null. p_h = (1 + #{max over heads of permuted t >= t_h}) / (1 + permutations); 1 for a head that changed
+    no outcome.
+    """
+    difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
+    if difference.ndim != 2 or not difference.size:
+        raise InputError(f"A test over heads needs outcomes [head, row]; seen {difference.shape}.")
+    spread = np.sqrt((difference**2).sum(1))
+    scaled = np.divide(difference, spread[:, None], out=np.zeros_like(difference), where=spread[:, None] > 0)
+    observed = np.abs(scaled.sum(1))
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(permutations, difference.shape[1]))
+    largest = np.abs(signs @ scaled.T).max(1)
+    reached = (largest[:, None] >= observed[None] - 1e-12).sum(0)
+    return np.where(spread > 0, (1 + reached) / (1 + permutations), 1.0)
+
+
+@dataclass(frozen=True)
+class SplitHalf:
+    """What the head that was best on one half does on the other; means over random halves.
+
+    chosen: gain on the half that chose it. held_out: its gain on the other half. same: share of splits in which
+    the most often chosen head was chosen; head: that head's index.
+    """
+
+    chosen: float
+    held_out: float
+    low: float
+    high: float
+    head: int
+    same: float
+
+
+def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
+    """Choose the best head on a random half of the rows and score it on the other half, many times.
+
+    low, high: 2.5% and 97.5% of the held-out gains over splits. Needs at least 2 rows.
+    """
+    difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
+    rows = difference.shape[1]
+    if rows < 2:
+        raise InputError(f"A split needs at least two rows; seen {rows}: take more rows.")
+    generator = np.random.default_rng(seed)
+    chosen, gains, held = [], [], []
+    for _ in range(splits):
+        order = generator.permutation(rows)
+        first, second = order[: rows // 2], order[rows // 2 :]
+        means = difference[:, first].mean(1)
+        best = int(generator.choice(np.flatnonzero(means == means.max())))  # ties are broken by lot
+        chosen.append(best)
+        gains.append(means[best])
+        held.append(difference[best, second].mean())
+    counts = np.bincount(chosen)
+    low, high = np.quantile(held, [0.025, 0.975])
+    head = int(counts.argmax())
+    return SplitHalf(float(np.mean(gains)), float(np.mean(held)), float(low), float(high), head, counts[head] / splits)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Rank correlation of two lists of head scores; None where one is constant."""
+
+    spearman: float | None
+    kendall: float | None
+    p: float | None
+    n: int
+
+
+def rank_agreement(one: Shaped[np.ndarray, " some"], two: Shaped[np.ndarray, " others"]) -> Agreement:
+    """Spearman's rho and Kendall's tau-b between two scores of the same heads (pairs with NaN left out)."""
+    from scipy.stats import kendalltau, spearmanr
+
+    first, second = np.asarray(one, dtype=float), np.asarray(two, dtype=float)
+    if first.shape != second.shape:
+        raise InputError(f"Scores of the same heads are compared; seen {first.shape} and {second.shape}.")
+    known = np.isfinite(first) & np.isfinite(second)
+    first, second = first[known], second[known]
+    if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return Agreement(None, None, None, len(first))
+    rho = spearmanr(first, second)
+    tau = kendalltau(first, second)
+    return Agreement(float(rho.statistic), float(tau.statistic), float(rho.pvalue), len(first))

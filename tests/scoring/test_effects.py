@@ -1,0 +1,170 @@
+"""Effects against loops and exact enumeration; noise is not claimed, a planted effect is."""
+
+import itertools
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import InputError
+from core.scoring.effects import (
+    flips,
+    max_t,
+    mcnemar,
+    metric_interval,
+    paired_interval,
+    rank_agreement,
+    split_half,
+)
+
+
+def outcomes(seed, heads=144, rows=277, accuracy=0.65, flip=0.04):
+    """A sweep without any effect: each head flips a few rows, either way equally likely."""
+    generator = np.random.default_rng(seed)
+    before = generator.random(rows) < accuracy
+    flipped = generator.random((heads, rows)) < flip
+    coins = generator.random((heads, rows)) < 0.5
+    fresh = np.where(coins, ~before, before)
+    # before and after are exchangeable: a flipped row may as well have been the other way round
+    return np.where(flipped[0], coins[0], before), np.where(flipped, fresh, np.where(flipped[0], coins[0], before))
+
+
+def test_flips_by_a_loop():
+    before, after = np.array([0, 1, 2, 1]), np.array([[0, 1, 2, 1], [1, 1, 0, 0]])
+    assert flips(before, after).tolist() == [0, 3]
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 5))
+def test_mcnemar_is_the_exact_binomial_test(lost, won, both):
+    before = np.array([True] * lost + [False] * won + [True] * both)
+    after = np.array([False] * lost + [True] * won + [True] * both)
+    n, k = lost + won, min(lost, won)
+    tail = sum(comb(n, j) for j in range(k + 1)) / 2**n
+    assert mcnemar(before, after) == pytest.approx(min(1.0, 2 * tail))
+
+
+def test_the_interval_of_a_mean_equals_a_loop_over_the_same_draws():
+    generator = np.random.default_rng(3)
+    before, after = generator.random(12), generator.random((2, 12))
+    copies = before.copy(), after.copy()
+    low, high = paired_interval(before, after, seed=5, resamples=300)
+    draws = np.random.default_rng(5).multinomial(12, [1 / 12] * 12, size=300)
+    for head in range(2):
+        means = []
+        for counts in draws:
+            total = 0.0
+            for row in range(12):
+                total += counts[row] * (after[head, row] - before[row])
+            means.append(total / 12)
+        assert low[head] == pytest.approx(np.quantile(means, 0.025))
+        assert high[head] == pytest.approx(np.quantile(means, 0.975))
+    assert np.array_equal(before, copies[0])
+    assert np.array_equal(after, copies[1])
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    """True difference 0.1: 200 experiments of 150 rows; between 91% and 99% of the intervals hold it."""
+    held = 0
+    for seed in range(200):
+        generator = np.random.default_rng(seed)
+        difference = generator.choice([-1, 0, 1], p=[0.1, 0.7, 0.2], size=(1, 150))
+        low, high = paired_interval(np.zeros(150), difference, seed=seed, resamples=400)
+        held += low[0] <= 0.1 <= high[0]
+    assert 182 <= held <= 198
+
+
+def test_a_metric_that_is_no_mean():
+    generator = np.random.default_rng(0)
+    gold = generator.normal(size=80)
+    near, far = gold + generator.normal(size=80) * 0.1, gold + generator.normal(size=80) * 3
+    found = metric_interval(
+        lambda rows: np.corrcoef(gold[rows], near[rows])[0, 1],
+        lambda rows: np.corrcoef(gold[rows], far[rows])[0, 1],
+        80,
+    )
+    assert found.value == pytest.approx(np.corrcoef(gold, far)[0, 1] - np.corrcoef(gold, near)[0, 1])
+    assert found.low < found.value < found.high < 0
+    undefined = metric_interval(lambda rows: 0.5, lambda rows: float("nan"), 80, resamples=20)
+    assert undefined.value is None
+
+
+def test_max_t_equals_the_enumeration_of_all_signs():
+    """With 8 rows all 256 sign patterns can be listed; many random permutations come near that share."""
+    difference = np.array([[1, 1, 1, 0, 1, 1, 0, 1], [1, -1, 0, 0, 1, 0, 0, -1], [0, 0, 0, 0, 0, 0, 0, 0]])
+    scales = [np.sqrt(sum(d * d for d in row)) or 1 for row in difference]
+    observed = [abs(sum(row)) / scale for row, scale in zip(difference, scales, strict=True)]
+    largest = []
+    for signs in itertools.product([-1, 1], repeat=8):
+        totals = [
+            abs(sum(s * d for s, d in zip(signs, row, strict=True))) / c
+            for row, c in zip(difference, scales, strict=True)
+        ]
+        largest.append(max(totals))
+    exact = [np.mean([one >= t - 1e-12 for one in largest]) for t in observed]
+    found = max_t(np.zeros(8), difference, permutations=20000)
+    assert found[0] == pytest.approx(exact[0], abs=0.01)
+    assert found[1] == pytest.approx(exact[1], abs=0.01)
+    assert found[2] == 1.0
+
+
+def test_200_sweeps_of_pure_noise_make_a_claim_in_at_most_19():
+    claims = 0
+    for seed in range(200):
+        before, after = outcomes(seed)
+        claims += bool((max_t(before, after, seed=seed, permutations=400) < 0.05).any())
+    assert claims <= 19
+
+
+def test_uncorrected_tests_would_claim_nearly_always():
+    """Why the correction is there: the best of 144 noise heads passes McNemar at 5% in most sweeps."""
+    claims = 0
+    for seed in range(20):
+        before, after = outcomes(seed)
+        claims += min(mcnemar(before, one) for one in after) < 0.05
+    assert claims >= 15
+
+
+def test_a_planted_effect_is_claimed_and_only_that_one():
+    before, after = outcomes(7)
+    after[31] = before & (np.arange(len(before)) % 4 > 0)  # this head carries a quarter of the right answers
+    found = max_t(before, after)
+    assert found[31] < 0.05
+    assert (np.delete(found, 31) >= 0.05).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_corrected_p_is_never_below_the_single_test(seed):
+    before, after = outcomes(seed, heads=6, rows=40, flip=0.2)
+    together = max_t(before, after, seed=1, permutations=300)
+    for head in range(6):
+        assert together[head] >= max_t(before, after[head : head + 1], seed=1, permutations=300)[0] - 1e-12
+
+
+def test_the_gain_of_a_lucky_head_is_gone_on_the_other_half_and_that_of_a_real_one_stays():
+    before, after = outcomes(11)
+    lucky = split_half(before, after, splits=200)
+    assert lucky.chosen > 0.02
+    assert lucky.held_out < lucky.chosen / 2
+    after[5] = before | (np.arange(len(before)) % 10 == 0)  # repairs a tenth of the rows
+    real = split_half(before, after, splits=200)
+    assert real.head == 5
+    assert real.same > 0.5
+    assert real.low > 0 or real.held_out > lucky.held_out
+    with pytest.raises(InputError, match="two rows"):
+        split_half(before[:1], after[:, :1])
+
+
+def test_rank_agreement_by_counting_pairs():
+    one, two = np.array([0.1, 0.4, 0.2, 0.9, np.nan]), np.array([1.0, 3.0, 2.0, 0.0, 5.0])
+    found = rank_agreement(one, two)
+    agree = sum(np.sign(one[a] - one[b]) * np.sign(two[a] - two[b]) for a, b in itertools.combinations(range(4), 2))
+    assert found.kendall == pytest.approx(agree / 6)
+    ranks = np.array([1, 3, 2, 4]), np.array([2, 4, 3, 1])
+    assert found.spearman == pytest.approx(1 - 6 * ((ranks[0] - ranks[1]) ** 2).sum() / (4 * 15))
+    assert found.n == 4
+    assert rank_agreement(np.ones(5), np.arange(5.0)).spearman is None
+    with pytest.raises(InputError, match="same heads"):
+        rank_agreement(np.ones(5), np.ones(4))
