@@ -1,6 +1,7 @@
 """What is opened once and shared by all sessions: the only caches of the app."""
 
 import gc
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,12 +10,14 @@ import streamlit as st
 
 from core import config
 from core.attention import AttentionMaps
+from pages.parts.shell import plain
 
 if TYPE_CHECKING:
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
     from core.store.database import Database
 
+SMALL_MODEL = 30_000_000  # parameters; a sentence through a smaller one is milliseconds of work
 CHECKPOINTS_KEPT = 6  # open models; the bundled ones take 30 MB each, BERT-base 440 MB
 PIECES_SHOWN = 256  # longer inputs are cut on the page: 144 heads of 256 pieces are 19 MB
 MAPS_KEPT = 24  # captured inputs; 9 MB each at 144 heads and 128 tokens
@@ -28,7 +31,9 @@ def checkpoint(name: str, head: str = "none") -> "Checkpoint":
     """
     plain_name, revision = split_revision(name)
     _download_first(plain_name, revision)
-    return _opened(plain_name, revision, head, _stamp(plain_name))
+    opened = _opened(plain_name, revision, head, _stamp(plain_name))
+    _share_cores(opened)
+    return opened
 
 
 class Shown(NamedTuple):
@@ -46,12 +51,14 @@ def shown(name: str, text: str, pair: str | None = None, *, words: bool = False,
     return _captured(name, text, pair, words, most, _stamp(split_revision(name)[0]))
 
 
-@st.cache_resource(show_spinner="Opening the database ...")
 def database() -> "Database":
-    """The one connection of this process; take a cursor of it per thread. Raises StoreError."""
-    from core.store.database import Database
+    """The one connection of this process, in the hands of whoever visits: their role is asked before each write.
 
-    return Database(config.settings().database)
+    Take a cursor of it per thread. Raises StoreError, RightsError.
+    """
+    from pages.parts import people
+
+    return _database().acting_as(people.person())
 
 
 @st.cache_resource(show_spinner="Opening the language pipeline ...", max_entries=2)
@@ -77,12 +84,11 @@ def split_revision(name: str) -> tuple[str, str | None]:
 
 def _stamp(name: str) -> int:
     """When the weights of a local checkpoint last changed, so that a retrained folder is opened again."""
-    for folder in (config.BUNDLED_MODELS / name, Path(name).expanduser()):
-        try:
-            return max((file.stat().st_mtime_ns for file in folder.glob("*.safetensors")), default=0)
-        except (OSError, ValueError):
-            continue
-    return 0
+    try:
+        folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
+        return max((file.stat().st_mtime_ns for folder in folders for file in folder.glob("*.safetensors")), default=0)
+    except (OSError, ValueError, RuntimeError):  # no such folder, or no such user: opening it says so
+        return 0
 
 
 @st.cache_resource(show_spinner=False)
@@ -93,13 +99,23 @@ def _downloaded() -> set[tuple[str, str | None]]:
 def _download_first(name: str, revision: str | None) -> None:
     if (name, revision) in _downloaded() or (config.BUNDLED_MODELS / name).is_dir():
         return
-    with st.spinner(f"Looking for {name[:80]} ..."):
+    with st.spinner(f"Looking for {plain(name[:80])} ..."):
         from core.models.opening import locate
 
         place = st.empty()
         locate(name, revision=revision, on_progress=lambda share, doing: place.progress(min(max(share, 0), 1), doing))
         place.empty()
     _downloaded().add((name, revision))
+
+
+@st.cache_resource(show_spinner="Opening the database ...")
+def _database() -> "Database":
+    from core.store.database import Database
+
+    return Database(config.settings().database)
+
+
+database.clear = _database.clear  # type: ignore[attr-defined]
 
 
 @st.cache_resource(show_spinner="Opening the checkpoint ...", max_entries=CHECKPOINTS_KEPT)
@@ -135,6 +151,17 @@ def _captured(name: str, text: str, pair: str | None, words: bool, most: int, st
     separators = [k for k, own in enumerate(places) if set(own) & set(encoding.separators)]
     scores = head_scores(found.weights, first=first, separators=separators, causal=found.causal)
     return Shown(encoding, found, scores, as_bytes(found.weights))
+
+
+def _share_cores(opened: "Checkpoint") -> None:
+    """One thread for a small model: threads that wait for each other cost it 60 times its work on a busy machine.
+
+    torch keeps the number per thread, and every session's script has its own.
+    """
+    import torch
+
+    small = sum(one.numel() for one in opened.model.parameters()) < SMALL_MODEL
+    torch.set_num_threads(1 if small else os.cpu_count() or 1)
 
 
 def _settle() -> None:
