@@ -1,0 +1,129 @@
+"""Roles are asked for where rows are written: a page that forgets to hide a button gives nothing away."""
+
+import pytest
+
+from core.errors import AtlasError, InputError
+from core.jobs import running
+from core.patterns.classes import BERT
+from core.store import classifiers, exchange, label_files, labels, runs
+from core.store.people import ROLES, Person, RightsError, role_of
+from core.store.runs import Provenance
+from tests.store.labelling import SET, a_map, event
+
+
+def add_class(db):
+    labels.change_class(db, SET, "add", "wave", annotator="ada", eye="A wave.", colour="#000000", key="6")
+
+
+def import_a_file(db, name):
+    file = db.path.parent / "labels.jsonl"
+    file.write_text("")
+    label_files.import_labels(db, file, lambda class_set, name: BERT.named(name))
+
+
+WRITES = {  # what is done, and the lowest role that may
+    "a label": ("annotator", lambda db, name: labels.record_events(db, [event(1, annotator=name)])),
+    "maps to label": ("annotator", lambda db, name: labels.store_maps(db, [a_map("m2")])),
+    "a run": ("annotator", lambda db, name: runs.record_run(db, "heads", {}, Provenance())),
+    "start a job": ("annotator", lambda db, name: running.wait(db, running.start(db, "no_such_study", {}), 60)),
+    "cancel a job": ("annotator", lambda db, name: running.cancel(db, "none")),
+    "a new class": ("admin", lambda db, name: add_class(db)),
+    "choose a classifier": ("admin", lambda db, name: classifiers.choose(db, SET, None)),
+    "import labels": ("admin", import_a_file),
+    "import a folder": ("admin", lambda db, name: label_files.import_folder(db, db.path.parent, lambda *_: None)),
+    "import a run": ("admin", lambda db, name: exchange.import_run(db, db.path.parent / "none.jsonl")),
+    "import an export": ("admin", lambda db, name: exchange.import_all(db, db.path.parent / "none")),
+    "delete a job": ("admin", lambda db, name: running.delete(db, "none")),
+    "delete runs": ("admin", lambda db, name: runs.delete_runs(db, ["none"])),
+}
+
+
+def contents(db):
+    return {name: db.cursor().execute(f'SELECT count(*) FROM "{name}"').fetchall() for name in exchange.tables(db)}  # noqa: S608
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("what", WRITES)
+def test_a_write_needs_its_role(db, what, role):
+    labels.store_maps(db, [a_map()])
+    lowest, write = WRITES[what]
+    person = Person("eve@example.org", role)
+    before = contents(db)
+    try:
+        write(db.acting_as(person), person.name)
+        refused = None
+    except RightsError as error:
+        refused = str(error)
+    except AtlasError:  # allowed, and then refused for what was asked: there is no such job, file or run
+        refused = None
+    assert (refused is None) == person.may(lowest)
+    if refused:
+        assert "\n" not in refused
+        assert contents(db) == before
+
+
+def test_a_viewer_reads_and_nobody_does_not(db):
+    labels.store_maps(db, [a_map()])
+    assert len(labels.map_facts(db.acting_as(Person("eve", "viewer")))) == 1
+    with pytest.raises(RightsError, match="see what is stored"):
+        labels.map_facts(db.acting_as(Person("eve", "none")))
+
+
+def test_an_annotator_labels_under_their_own_name_only(db):
+    labels.store_maps(db, [a_map()])
+    ada = db.acting_as(Person("ada", "annotator"))
+    labels.record_events(ada, [event(1, annotator="ada")])
+    with pytest.raises(RightsError, match="own name"):
+        labels.record_events(ada, [event(2, annotator="bob")])
+    labels.record_events(db.acting_as(Person("root", "admin")), [event(2, annotator="bob")])
+    assert sorted(labels.labels(db, SET)["annotator"]) == ["ada", "bob"]
+
+
+def test_nobody_undoes_or_overwrites_what_another_person_did(db):
+    labels.store_maps(db, [a_map()])
+    labels.record_events(db, [event(1, annotator="ada")])
+    bob = db.acting_as(Person("bob", "annotator"))
+    for bad in (
+        event(1, annotator="bob", batch="other", kind="undo", undoes="tab:1"),
+        event(1, "m1", "diagonal", annotator="bob"),  # the number of ada's event
+    ):
+        with pytest.raises(InputError, match="by 'ada'"):
+            labels.record_events(bob, [bad])
+    assert labels.labels(db, SET)["class"].tolist() == ["vertical"]
+
+
+def test_handles_share_one_file_and_close_with_it(db):
+    handle = db.acting_as(Person("eve", "annotator"))
+    with handle.write() as cursor, db.write() as same:
+        assert cursor is same
+    assert handle.shared is db
+    assert db.shared is db
+    assert running.runner(handle) is running.runner(db)
+    db.close()
+    assert handle.closed
+
+
+@pytest.mark.parametrize(
+    ("name", "roles", "expected"),
+    [
+        ("a@x.org", {"admin": ["a@x.org"]}, "admin"),
+        ("A@X.org ", {"admin": ["a@x.ORG"]}, "admin"),
+        ("a@x.org", {"viewer": ["a@x.org"], "annotator": ["a@x.org"]}, "annotator"),
+        ("b@x.org", {"admin": ["a@x.org"]}, "none"),
+        ("b@x.org", {"admin": ["a@x.org"], "default": "viewer"}, "viewer"),
+        ("b@x.org", {}, "none"),
+        ("", {"admin": []}, "none"),
+    ],
+)
+def test_the_role_of_someone_signed_in(name, roles, expected):
+    assert role_of(name, roles) == expected
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [{"admin": "a@x.org"}, {"owner": ["a@x.org"]}, {"admin": [3]}, {"default": "root"}, {"viewer": {"a": 1}}],
+)
+def test_roles_that_are_written_wrongly_give_nobody_anything(roles):
+    with pytest.raises(RightsError) as error:
+        role_of("a@x.org", roles)
+    assert "\n" not in str(error.value)
