@@ -1,0 +1,86 @@
+"""`python -m core heads CHECKPOINT --sentence S --target WORD --element WORDS`: the heads between two places."""
+
+from typing import Annotated
+
+import typer
+
+from core.errors import InputError
+
+
+def heads(
+    checkpoint: Annotated[str, typer.Argument(help="bundled name, local folder or hub id")],
+    sentence: Annotated[str, typer.Option(help="the sentence")],
+    target: Annotated[str, typer.Option(help='the frame-evoking word; "walk#2" is its second occurrence')],
+    element: Annotated[list[str], typer.Option(help="words of a frame element; give it again for another element")],
+    direction: Annotated[str, typer.Option(help="element_to_target, target_to_element or later_to_earlier")] = (
+        "element_to_target"
+    ),
+    pairing: Annotated[str, typer.Option(help="product of pieces, or the paper's zip")] = "product",
+    without_first: Annotated[bool, typer.Option("--without-first", help="leave out the first position")] = False,
+    revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
+    top: Annotated[int, typer.Option(help="heads to print without --json")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+) -> None:
+    """Rank the heads by how much they attend between a target and a frame element of one sentence (Fig 3)."""
+    from core.capture.running import capture
+    from core.frames.records import AnnotatedSentence, Element
+    from core.frames.words import place
+    from core.models.opening import open_checkpoint
+    from core.studies.frame_lookup import links_for, picture
+
+    spans = tuple(Element(f"element {k}", (place(sentence, one, "element"),)) for k, one in enumerate(element, 1))
+    marked = AnnotatedSentence("typed", sentence, (place(sentence, target, "target"),), elements=spans)
+    opened = open_checkpoint(checkpoint, revision=revision)
+    encoding = opened.encode(sentence)
+    links = links_for(encoding, marked)
+    found = picture(
+        capture(opened, encoding), encoding, links, direction=direction, pairing=pairing, without_first=without_first
+    )
+    if not found.visible:
+        raise InputError(
+            "In a decoder a query sees no later key, and here every key would lie after its query: use "
+            "--direction later_to_earlier."
+        )
+    provenance = {
+        "checkpoint": opened.name,
+        "weights_hash": opened.weights_hash,
+        "dtype": opened.dtype,
+        "sentence": sentence,
+        "tokens": list(encoding.tokens),
+        "direction": direction,
+        "pairing": pairing,
+        "without_first": without_first,
+        "n": 1,
+        "places": found.places,
+    }
+    _print(found.rows(), provenance, top, as_json)
+
+
+def _print(rows: list[dict[str, object]], provenance: dict[str, object], top: int, as_json: bool) -> None:
+    if as_json:
+        import json
+        import math
+
+        clean = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in rows]
+        typer.echo(json.dumps({"study": "heads", "provenance": provenance, "rows": clean}))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(
+        "rank",
+        "head",
+        "score",
+        "same distance",
+        "place",
+        title=f"{provenance['checkpoint']}, {provenance['direction']}",
+    )
+    for row in rows[:top]:
+        table.add_row(
+            str(row["rank"]),
+            str(row["name"]),
+            f"{row['score']:.3f}",
+            f"{row['same_distance']:.3f}",
+            f"{row['place_rank']:.0f} of {row['places']}",
+        )
+    Console().print(table)

@@ -1,0 +1,214 @@
+"""One sentence: which targets and elements it may have, and how each head attends between two of its places.
+
+Proposals join a lexicon of frames with a parser's words; everything they say can be changed by hand.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from core.attention import AttentionMaps, Head
+from core.errors import InputError
+from core.frames.forms import lemmas
+from core.frames.lexicon import Lexicon, Roles
+from core.frames.records import AnnotatedSentence, Span, Spans, check
+from core.scoring.links import Links, pairs_of, relation_score, shifted, without_key
+from core.studies.frame_heads import links_in_pieces, positions
+
+SUBJECTS = frozenset({"nsubj", "nsubjpass", "nsubj:pass", "csubj", "csubjpass", "csubj:pass", "nsubj:outer", "expl"})
+OBJECTS = frozenset({"obj", "dobj", "iobj", "dative", "ccomp"})
+OBLIQUES = frozenset({"obl", "obl:tmod", "obl:agent", "obl:arg", "prep", "agent", "nmod"})
+RAISED = frozenset({"acomp", "xcomp", "attr", "oprd", "advcl", "acl", "conj", "pcomp"})  # their subject is the head's
+
+
+class Target(NamedTuple):
+    """A proposed target: its word, the lexical unit and the frame it may evoke."""
+
+    word: int
+    unit: str
+    frame: str
+
+
+class Proposal(NamedTuple):
+    """A proposed element: its name (None where the frame does not say), its words, its place in the sentence."""
+
+    name: str | None
+    words: tuple[int, ...]
+    place: str
+
+
+def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
+    """Every word that is a form of a lexical unit, with its frames; those of the word's part of speech come first.
+
+    tagged: a TaggedSentence. Predicates come before other words, these before "be" and the like.
+    """
+    found = []
+    for number, word in enumerate(tagged.words):
+        frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
+        found += [Target(number, unit, frame) for unit, frame in dict.fromkeys(frames)]
+    return sorted(
+        found,
+        key=lambda one: (_unlikely(tagged.words[one.word]), not _fits(tagged.words[one.word], one.unit), one.word),
+    )
+
+
+def _unlikely(word: Any) -> int:
+    """0 a complement ("becoming agitated"), 1 the main predicate, 2 another content word, 3 a function word."""
+    if word.pos in {"AUX", "ADP", "DET", "PRON", "PART"}:
+        return 3
+    if word.dep in {"xcomp", "acomp", "oprd"}:
+        return 0
+    return 1 if word.dep == "root" or word.pos == "VERB" else 2
+
+
+def _fits(word: Any, unit: str) -> bool:
+    """Whether the unit's part of speech is the word's: verbs first, since most frames are evoked by them."""
+    return {"VERB": "v", "ADJ": "a", "NOUN": "n", "ADV": "adv"}.get(word.pos) == unit.rpartition(".")[2]
+
+
+def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
+    """Subject, objects and obliques of a target word by the parser, named as the frame's annotations usually are."""
+    words, found, taken = tagged.words, [], set()
+    for place, number in _places(words, target):
+        span = _subtree(words, number, without=target)
+        preposition = next((words[k].text for k in span if words[k].dep in {"case", "prep", "agent"}), "")
+        usual = "object" if "pass" in words[number].dep else place  # FrameNet's facts count active sentences first
+        name = roles.at(usual, preposition) or roles.at(place, preposition) if roles else None
+        if span and not set(span) & taken and target not in span:
+            found.append(Proposal(name, span, f"{place} {preposition}".strip()))
+            taken.update(span)
+    return found
+
+
+def _places(words: Sequence[Any], target: int) -> list[tuple[str, int]]:
+    """(place, word) of what depends on the target; a target without a subject borrows the one it is raised to."""
+    own = [(_kind(one.dep), k) for k, one in enumerate(words) if one.head == target and k != target]
+    climbed, steps = target, 0
+    while not any(kind == "subject" for kind, _ in own) and words[climbed].dep in RAISED and steps < len(words):
+        climbed, steps = words[climbed].head, steps + 1
+        own += [
+            ("subject", k) for k, one in enumerate(words) if one.head == climbed and one.dep in SUBJECTS and k != target
+        ]
+    return [(kind, k) for kind, k in own if kind]
+
+
+def _kind(dep: str) -> str:
+    if dep in SUBJECTS:
+        return "subject"
+    return "object" if dep in OBJECTS else "oblique" if dep in OBLIQUES else ""
+
+
+def _subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
+    """Words below `root`, itself included, not below `without`; punctuation at its ends is left out."""
+    inside = {root}
+    for _ in words:
+        inside |= {k for k, one in enumerate(words) if one.head in inside and k != without}
+    span = (
+        list(range(min(inside), max(inside) + 1)) if without not in range(min(inside), max(inside)) else sorted(inside)
+    )
+    while span and words[span[-1]].pos == "PUNCT":
+        span.pop()
+    while span and words[span[0]].pos == "PUNCT":
+        span.pop(0)
+    return tuple(span)
+
+
+def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
+    """Characters of some words, neighbours joined."""
+    found: list[Span] = []
+    for k in sorted(set(chosen)):
+        if found and k - 1 in chosen:
+            found[-1] = (found[-1][0], spans[k][1])
+        else:
+            found.append(spans[k])
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- the picture
+
+
+@dataclass(frozen=True)
+class LinkPicture:
+    """How the heads of a checkpoint attend along the links of one sentence, in one direction.
+
+    score: max over the links' pieces; NaN everywhere where a decoder cannot look that way (visible is False).
+    others: mean of the same over all other places of the sentence at the same distances (NaN without another place).
+    place_rank: 1 where no other place scores higher; places: how many there are, the true one included.
+    """
+
+    direction: str
+    score: Float[np.ndarray, "layer head"]
+    others: Float[np.ndarray, "layer head"]
+    place_rank: Float[np.ndarray, "layer head"]
+    places: int
+    visible: bool
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a head, best score first, ranked from 1; ties share a rank."""
+        layers, heads = self.score.shape
+        cells = [(layer, head) for layer in range(layers) for head in range(heads)]
+        cells.sort(key=lambda cell: -self.score[cell] if self.visible else 0)
+        return [
+            {
+                "name": str(Head(*cell)),
+                "layer": cell[0],
+                "head": cell[1],
+                "score": float(self.score[cell]),
+                "rank": 1 + int((self.score > self.score[cell]).sum()),
+                "same_distance": float(self.others[cell]),
+                "difference": float(self.score[cell] - self.others[cell]),
+                "place_rank": float(self.place_rank[cell]),
+                "places": self.places,
+            }
+            for cell in cells
+        ]
+
+
+def picture(
+    maps: AttentionMaps,
+    encoding: Any,
+    links: Links,
+    *,
+    direction: str,
+    pairing: str = "product",
+    without_first: bool = False,
+) -> LinkPicture:
+    """Score the links of one captured sentence in one direction. Raises InputError without a link."""
+    if not links:
+        raise InputError(
+            "A link needs a target and an element with pieces of the text; mark both, apart from each other."
+        )
+    weights = without_key(maps.weights, 0) if without_first else maps.weights
+    how: dict[str, Any] = {"direction": direction, "pairing": pairing, "causal": maps.causal}
+    places = shifted(links, encoding.ordinary)
+    scores = np.stack([relation_score(weights, one, **how) for one in places])
+    pairs = pairs_of(links, **how)
+    others = scores[1:].mean(0) if len(places) > 1 else np.full_like(scores[0], np.nan)
+    return LinkPicture(
+        direction,
+        scores[0],
+        others,
+        1.0 + (scores > scores[:1]).sum(0),
+        len(places),
+        bool(pairs),
+        tuple(sorted({query for query, _ in pairs})),
+        tuple(sorted({key for _, key in pairs})),
+    )
+
+
+def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
+    """The links of a sentence that a person marked, checked. Raises InputError."""
+    check(sentence)
+    if not sentence.elements:
+        raise InputError("A link needs an element; mark the words that belong to the target.")
+    for name, spans in (("target", sentence.target), *((one.name, one.spans) for one in sentence.elements)):
+        if not positions(encoding, spans):
+            raise InputError(
+                f"The {name} must have pieces; its words were cut off with the end of the text: shorten it."
+            )
+    return links_in_pieces(encoding, sentence, core="any")
