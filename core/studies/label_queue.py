@@ -1,0 +1,81 @@
+"""Which map a person labels next: filters, orders, and what the chosen classifier suggests."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from core.errors import InputError
+from core.patterns.agreement import disputed
+from core.store import labels
+from core.store.database import Database
+from core.studies.label_snapshot import standing_labels
+
+NEARLY_UNIFORM = 0.1  # largest weight; blank on the absolute scale
+Hint = tuple[str, float, float]  # class, probability, margin to the second class
+Hints = Callable[[Sequence[str]], dict[str, Hint]]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person asked for. order: random, uncertain, disagreement or adjudication. None is everything.
+
+    review: a class name shows the maps this person gave that class, instead of undecided ones.
+    """
+
+    class_set: str
+    annotator: str
+    passing: int = 1
+    order: str = "random"
+    seed: int = 0
+    checkpoint: str | None = None
+    task: str | None = None
+    layer: int | None = None
+    review: str | None = None
+    leave_out_uniform: bool = False
+
+
+def queue(db: Database, wish: Wish, hints: Hints | None = None) -> list[str]:
+    """Map ids in the order they are shown.
+
+    random: by a hash of seed and map, so that the order holds when maps are added. uncertain: smallest margin of the
+    classifier first. disagreement: maps whose raters differ first. adjudication: only those. Raises InputError when
+    an order needs a classifier and none suggests.
+    """
+    chosen = _undecided(db, wish, _filtered(labels.map_facts(db), wish))
+    shuffled = sorted(chosen, key=lambda name: hashlib.sha256(f"{wish.seed}:{name}".encode()).digest())
+    if wish.order == "uncertain":
+        if hints is None:
+            raise InputError(
+                "The most uncertain maps come first only when a classifier suggests; none does: choose one "
+                "on the Pattern classifier page, or another order."
+            )
+        margins = hints(shuffled)
+        return sorted(shuffled, key=lambda name: margins[name][2])
+    if wish.order in ("disagreement", "adjudication"):
+        differ = set(disputed(standing_labels(db, wish.class_set)))
+        first = [name for name in shuffled if name in differ]
+        return first if wish.order == "adjudication" else first + [name for name in shuffled if name not in differ]
+    return shuffled
+
+
+def _filtered(facts: pd.DataFrame, wish: Wish) -> pd.DataFrame:
+    for column in ("checkpoint", "task", "layer"):
+        wanted = getattr(wish, column)
+        if wanted is not None:
+            facts = facts[facts[column] == wanted]
+    return facts[facts["maximum"] >= NEARLY_UNIFORM] if wish.leave_out_uniform else facts
+
+
+def _undecided(db: Database, wish: Wish, facts: pd.DataFrame) -> list[str]:
+    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
+    names = list(facts["map_id"])
+    if wish.review is not None:
+        return [name for name in names if mine.get(name) == wish.review]
+    if wish.order == "adjudication":
+        return names
+    if wish.passing > 1:
+        before = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing - 1)
+        names = [name for name in names if before.get(name) is not None]
+    return [name for name in names if name not in mine]

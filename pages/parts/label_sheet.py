@@ -1,0 +1,144 @@
+"""The labelling sheet: a queue of maps on one canvas, and its outbox of label events (see label_sheet.js).
+
+The browser keeps every event until the store has acknowledged it, and sends all of them each time; events are
+applied from the component's return value, so a restarted server finds what it missed.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from core.errors import AtlasError
+from core.patterns.classes import ClassSet
+from core.patterns.raster import from_float16
+from core.store import labels
+from core.store.database import Database
+from core.studies.label_queue import Hint, Wish
+from pages.parts.map_payload import as_bytes, drawing_component, packed
+from pages.parts.shell import clear_errors, plain
+
+PER_SHEET = 48
+MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer
+UNDO_STEPS = 500
+_sheet = drawing_component("label_sheet")
+_saved = st.components.v2.component(
+    "atlas_label_saved",
+    js="export default function ({ data }) {\n"
+    "  window.dispatchEvent(new CustomEvent('atlas-saved', { detail: data || {} }));\n}\n",
+    html="<span></span>\n",
+)
+
+
+def payload(
+    db: Database, wish: Wish, names: Sequence[str], classes: ClassSet, *, hints: dict[str, Hint], classifier: str | None
+) -> bytes:
+    """The first maps of a queue with all the browser needs to label them; constant until the queue is made again."""
+    maps, size = [], 0
+    for row in labels.maps_of(db, names[:MOST_MAPS]):
+        size += 2 * row["length"] ** 2
+        if size > MOST_BYTES and maps:
+            break
+        maps.append(row)
+    described, offset = [], 0
+    for row in maps:
+        hint = hints.get(row["map_id"])
+        described.append(
+            {
+                "id": row["map_id"],
+                "layer": row["layer"],
+                "head": row["head"],
+                "length": row["length"],
+                "offset": offset,
+                "maximum": row["maximum"],
+                "separators": row["separators"],
+                "task": row["task"],
+                "checkpoint": row["checkpoint"],
+                "hint": [hint[0], round(hint[1], 4)] if hint else None,
+            }
+        )
+        offset += row["length"] ** 2
+    stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
+    header = {
+        "class_set": wish.class_set,
+        "annotator": wish.annotator,
+        "pass": wish.passing,
+        "order": wish.order,
+        "classifier": classifier,
+        "mode": "sheet",
+        "scale": "absolute",
+        "per_sheet": PER_SHEET,
+        "queued": len(names),
+        "classes": [vars(one) for one in classes.classes],
+        "maps": described,
+        "counts": counts(db, wish, classes),
+        "stack": [entry | {"class": classes.resolved(entry["class"]) if entry["class"] else None} for entry in stack],
+    }
+    header["id"] = hashlib.blake2b(json.dumps(header).encode(), digest_size=8).hexdigest()
+    weights = (as_bytes(from_float16(row["weights"], row["length"])) for row in maps)
+    return packed(header, weights)
+
+
+def counts(db: Database, wish: Wish, classes: ClassSet) -> dict[str, int]:
+    """How many maps this person has given each class in this pass."""
+    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing).values()
+    given = [classes.resolved(name) for name in mine if name is not None]
+    return {name: given.count(name) for name in classes.names}
+
+
+def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, Hint]:
+    """What a stored classifier suggests for these maps."""
+    return _hints(db, classifier, tuple(names))
+
+
+@st.cache_data(show_spinner="Asking the classifier ...", max_entries=8)
+def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, Hint]:
+    from core.patterns.suggestions import suggestions
+    from core.studies.kept_classifiers import open_classifier
+
+    rows = labels.maps_of(_db, names)
+    maps: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]
+    found = suggestions(open_classifier(_db, classifier), maps)
+    return {row["map_id"]: (one.name, one.probability, one.margin) for row, one in zip(rows, found, strict=True)}
+
+
+@st.fragment
+def show_sheet(db: Database, data: bytes, wish: Wish) -> None:
+    """Mount the sheet, store what it sends, and acknowledge it; reruns alone at every label."""
+    with clear_errors():
+        result = _sheet(key="label_sheet", data=data, on_events_change=lambda: None, on_more_change=lambda: None)
+        refused = apply(db, result.events, wish)
+        _saved(key="label_saved", data=dict(st.session_state.get("acknowledged", {})))
+        if refused:
+            st.error(plain(refused), icon=":material/info:")
+            st.button("Drop the labels that cannot be kept", on_click=drop, args=(result.events,))
+        if result.more and result.more != st.session_state.get("more_answered"):
+            st.session_state["more_answered"] = result.more
+            st.session_state.pop("queue", None)
+            st.rerun()
+
+
+def apply(db: Database, sent: Any, wish: Wish) -> str | None:
+    """Store the events of every outbox that came; acknowledgements go to the session. Returns why one was refused."""
+    acknowledged = st.session_state.setdefault("acknowledged", {})
+    refused = None
+    for box in (sent or {}).get("boxes", []):
+        batch, events = str(box["batch"]), box["events"]
+        missing = [event for event in events if event["sequence"] > acknowledged.get(batch, 0)]
+        if not missing:
+            continue
+        try:
+            saved = labels.record_events(db, [{**event, "batch": batch, "stored": None} for event in missing])
+            acknowledged[batch] = saved.acknowledged
+        except AtlasError as error:
+            refused = str(error)
+    return refused
+
+
+def drop(sent: Any) -> None:
+    """Acknowledge what cannot be stored, so that the browser forgets it."""
+    for box in (sent or {}).get("boxes", []):
+        st.session_state["acknowledged"][str(box["batch"])] = max(event["sequence"] for event in box["events"])

@@ -1,0 +1,159 @@
+"""What stands around the labelling sheet: drawing maps, the codebook, changing classes, files in and out."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from core.patterns.classes import ClassSet
+from core.patterns.raster import from_float16
+from core.store import label_files, labels
+from core.store.database import Database
+from core.studies.label_snapshot import known_class_set, known_classes, standing_labels
+from pages.parts import pickers, resources
+from pages.parts.shell import clear_errors, plain
+
+EXEMPLARS = 2
+INK = np.array([[246, 247, 248], [198, 218, 236], [125, 174, 214], [52, 118, 179], [17, 63, 118], [8, 38, 79]])
+
+
+def picture(weights: np.ndarray, *, full: float = 1.0, side: int = 160) -> np.ndarray:
+    """A map [query, key] as RGB pixels on the light theme's scale 0 to `full`, enlarged without smoothing."""
+    level = np.clip(weights / max(full, 1e-9), 0, 1)
+    stops = np.linspace(0, 1, len(INK))
+    pixels = np.stack([np.interp(level, stops, INK[:, k]) for k in range(3)], -1).astype(np.uint8)
+    places = np.arange(side) * len(weights) // side
+    return pixels[places][:, places]
+
+
+def pictures(db: Database, names: list[str], captions: list[str] | None = None) -> None:
+    """Maps side by side, on the scale 0 to 1."""
+    rows = labels.maps_of(db, names)
+    said = captions or [f"L{row['layer'] + 1}H{row['head'] + 1}, max {row['maximum']:.2f}" for row in rows]
+    st.image([picture(from_float16(row["weights"], row["length"])) for row in rows], caption=said, width=160)
+
+
+def codebook(db: Database, classes: ClassSet) -> None:
+    """Each class with what the eye sees and two maps that people gave it."""
+    found = standing_labels(db, classes.name)
+    for one in classes.classes:
+        text, maps = st.columns([3, 2])
+        text.markdown(f"**{plain(one.key)} · {plain(one.title)}** \n\n{plain(one.eye)}")
+        mine = list(found.loc[found["class"] == one.name, "map_id"].drop_duplicates())[:EXEMPLARS]
+        with maps:
+            if mine:
+                pictures(db, mine)
+            else:
+                st.caption("No map has been given this class yet.")
+    st.caption(
+        "Nearly uniform maps (largest weight below 0.1) are blank on the scale 0 to 1 and striped on their own "
+        "scale: they belong to Heterogeneous (BERT) or Overall (GPT-2). Rows are queries, columns keys."
+    )
+
+
+def draw_maps() -> None:
+    """A form that draws maps of a checkpoint on task rows or pasted sentences into the store."""
+    from core.tasks.glue import TASKS
+
+    name = pickers.pick_checkpoint("Draw from", key="draw_checkpoint")
+    tasks = st.multiselect("Tasks", list(TASKS), default=["mrpc"], format_func=lambda key: TASKS[key].name)
+    pasted = st.text_area("Or sentences of your own, one a line", height=68)
+    left, middle, right, last = st.columns(4)
+    count = left.number_input("Maps", 1, 5000, 96)
+    per_input = middle.number_input("At most an input", 1, 400, 4)
+    seed = right.number_input("Seed", 0, 10**6, 0)
+    longest = last.number_input("Longest input", 4, 512, 64)
+    folder = st.text_input("GLUE folder", placeholder="empty: the bundled samples")
+    if st.button("Draw", type="primary", disabled=name is None) and name:
+        with clear_errors():
+            new = drawn(
+                name,
+                {
+                    "tasks": tasks,
+                    "texts": [line for line in pasted.splitlines() if line.strip()],
+                    "count": count,
+                    "per_input": per_input,
+                    "seed": seed,
+                    "longest": longest,
+                    "folder": folder.strip() or None,
+                },
+            )
+            st.session_state.pop("queue", None)
+            st.toast(f"{new} new maps to label")
+            st.rerun()
+
+
+def drawn(name: str, options: dict[str, Any]) -> int:
+    """Draw maps and keep them; returns how many were new."""
+    from core.studies import draw_maps as study
+
+    with st.spinner("Drawing maps ..."):
+        checkpoint = resources.checkpoint(name)
+        complete = study.DEFAULTS | options | {"checkpoint": name}
+        (unit,) = study.units(complete)
+        found = study.drawn(checkpoint, complete, unit.arguments["inputs"])
+        return labels.store_maps(resources.database(), [row | {"weights": weights} for row, weights in found])
+
+
+def change_classes(db: Database, classes: ClassSet, annotator: str) -> None:
+    """Add a class, give one another title, or merge two; labels keep what they said."""
+    what = st.segmented_control("Change", ["add", "rename", "merge"], default="add", required=True)
+    name = (
+        st.text_input("Name", key="class_name")
+        if what == "add"
+        else st.selectbox("Class", classes.names, format_func=lambda one: classes.named(one).title)
+    )
+    given: dict[str, Any] = {}
+    if what == "merge":
+        given["into"] = st.selectbox("Into", [one for one in classes.names if one != name])
+    else:
+        given["title"] = st.text_input("Title", key="class_title") or name
+        given["eye"] = st.text_input("What the eye sees", key="class_eye") or None
+    if what == "add":
+        free = [key for key in "1234567890" if key not in {one.key for one in classes.classes}]
+        given |= {"key": st.selectbox("Key", free), "colour": st.color_picker("Colour", "#56B4E9")}
+    if st.button("Change", key="class_change"):
+        with clear_errors():
+            labels.change_class(
+                db,
+                classes.name,
+                str(what),
+                str(name).strip().lower(),
+                annotator=annotator,
+                taken=classes.names,
+                **given,
+            )
+            st.session_state.pop("queue", None)
+            st.rerun()
+
+
+def files(db: Database, class_set: str) -> None:
+    """Labels out as JSONL or Parquet, and in from either, with what was refused."""
+    ending = st.segmented_control("Form", ["jsonl", "parquet"], default="jsonl", required=True)
+    weights = st.toggle("With the maps' weights", value=True)
+
+    def made() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"labels.{ending}"
+            label_files.export_labels(db, file, class_set, weights=weights)
+            return file.read_bytes()
+
+    st.download_button("Export labels", made, file_name=f"labels-{class_set}.{ending}", on_click="ignore")
+    upload = st.file_uploader("Import labels", type=["jsonl", "parquet"])
+    keep = st.toggle("Keep the other rows when one is bad", value=True)
+    if upload and st.button("Import"):
+        with clear_errors(), tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"upload{Path(upload.name).suffix.lower()}"
+            file.write_bytes(upload.getvalue())
+            report = label_files.import_labels(db, file, known_classes(db), keep_rest=keep)
+            st.session_state.pop("queue", None)
+            st.success(f"{report.rows} rows: {report.new} new, {report.already} there already, {report.maps} new maps.")
+            if report.refused:
+                st.dataframe([{"row": number, "reason": reason} for number, reason in report.refused], hide_index=True)
+
+
+def classes_now(db: Database, name: str) -> ClassSet:
+    """A class set with people's changes."""
+    return known_class_set(db, name)

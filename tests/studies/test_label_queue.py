@@ -1,0 +1,69 @@
+import pytest
+
+from core.errors import InputError
+from core.store import labels
+from core.store.database import Database
+from core.studies.label_queue import Wish, queue
+from tests.store.labelling import SET, a_map, event
+
+WISH = Wish(SET, "ada")
+
+
+@pytest.fixture
+def db(tmp_path):
+    database = Database(tmp_path / "atlas.duckdb")
+    labels.store_maps(
+        database,
+        [
+            a_map(f"m{k}", head=k, layer=k % 2, maximum=0.05 if k == 3 else 0.5, task="rte" if k > 3 else "mrpc")
+            for k in range(6)
+        ],
+    )
+    yield database
+    database.close()
+
+
+def test_random_order_is_seeded_and_holds_when_maps_are_added(db):
+    one, two = queue(db, WISH), queue(db, Wish(SET, "ada", seed=1))
+    assert sorted(one) == sorted(two) == [f"m{k}" for k in range(6)]
+    assert one != two
+    labels.store_maps(db, [a_map("m9")])
+    assert [name for name in queue(db, WISH) if name != "m9"] == one
+
+
+def test_decided_maps_leave_the_queue_of_their_annotator_only(db):
+    labels.record_events(db, [event(1, "m1"), event(2, "m2", kind="skip")])
+    assert set(queue(db, WISH)) == {"m0", "m3", "m4", "m5"}
+    assert len(queue(db, Wish(SET, "bob"))) == 6
+    assert queue(db, Wish(SET, "ada", review="vertical")) == ["m1"]
+    assert queue(db, Wish(SET, "ada", passing=2)) == ["m1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"task": "rte"}, {"m4", "m5"}),
+        ({"layer": 1}, {"m1", "m3", "m5"}),
+        ({"checkpoint": "other"}, set()),
+        ({"leave_out_uniform": True}, {"m0", "m1", "m2", "m4", "m5"}),
+    ],
+)
+def test_filters(db, change, names):
+    assert set(queue(db, Wish(SET, "ada", **change))) == names
+
+
+def test_uncertain_first_needs_a_classifier(db):
+    def hints(names):
+        return {name: ("block", 0.5, int(name[1]) / 10) for name in names}
+
+    assert queue(db, Wish(SET, "ada", order="uncertain"), hints) == [f"m{k}" for k in range(6)]
+    with pytest.raises(InputError, match="classifier"):
+        queue(db, Wish(SET, "ada", order="uncertain"))
+
+
+def test_disputed_maps_come_first_or_alone(db):
+    labels.record_events(
+        db, [event(1, "m4", batch="x", annotator="bob"), event(1, "m4", cls="block", batch="y", annotator="cyd")]
+    )
+    assert queue(db, Wish(SET, "ada", order="disagreement"))[0] == "m4"
+    assert queue(db, Wish(SET, "ada", order="adjudication")) == ["m4"]
