@@ -22,8 +22,9 @@ class Settings:
 
     database: the DuckDB file. glue: a folder with GLUE's TSV folders, or None. framenet: a FrameNet
     release folder, or None. device: "auto", "cpu", "cuda" or "mps". workers: processes of local jobs.
-    jobs_at_once: how many jobs may
-    run side by side. cluster: address of a Dask scheduler, or None. offline: never ask the hub.
+    jobs_at_once: how many jobs may run side by side. cluster: address of a Dask scheduler, or None.
+    visitors: role of those who visit an app without sign-in, or None: admin on this machine's own address, viewer
+    on any other (docs/security.md). offline: never ask the hub.
     """
 
     database: Path
@@ -33,6 +34,7 @@ class Settings:
     workers: int
     jobs_at_once: int
     cluster: str | None
+    visitors: str | None
     offline: bool
 
 
@@ -51,6 +53,7 @@ def settings() -> Settings:
         workers=int(os.environ.get("ATLAS_WORKERS") or max(1, (os.cpu_count() or 2) // 2)),
         jobs_at_once=max(1, int(os.environ.get("ATLAS_JOBS_AT_ONCE") or 1)),
         cluster=os.environ.get("ATLAS_CLUSTER") or None,
+        visitors=os.environ.get("ATLAS_VISITORS") or None,
         offline=os.environ.get("HF_HUB_OFFLINE", "0") not in {"", "0"},
     )
 

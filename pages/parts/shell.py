@@ -31,6 +31,7 @@ class Page(NamedTuple):
 
 PAGES = (
     Page("Look", "maps", "Attention maps", ":material/grid_on:"),
+    Page("Label", "label", "Label maps", ":material/stylus:"),
     Page("Keep", "jobs", "Jobs", ":material/pending_actions:"),
 )
 
@@ -80,10 +81,17 @@ def navigation() -> dict[str, list]:
 def show() -> None:
     """Run the page that the URL names."""
     st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide")
-    chosen = st.navigation(navigation())
-    from pages.parts.job_progress import running_indicator  # it needs this module
+    from pages.parts import people  # it needs this module
+    from pages.parts.job_progress import running_indicator  # and so does this
 
+    admitted = False
+    with clear_errors():
+        admitted = people.admitted()
+    chosen = st.navigation(navigation(), position="sidebar" if admitted else "hidden")
+    if not admitted:
+        return
     with st.sidebar:
+        people.who_is_here()
         running_indicator()
     with clear_errors():
         chosen.run()

@@ -39,9 +39,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(folder: Path, script: str = "app.py", **environment: str) -> Iterator[str]:
+def serving(folder: Path, script: str = "app.py", *, port: int = 0, **environment: str) -> Iterator[str]:
     """`streamlit run app.py` with its own database in `folder`; yields its address once it answers."""
-    port, log = free_port(), (folder / "server.log").open("w")
+    port, log = port or free_port(), (folder / "server.log").open("w")
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
     settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1", **environment}
     server = subprocess.Popen(command, cwd=PROJECT, env=settings, stdout=log, stderr=subprocess.STDOUT)
@@ -57,8 +57,12 @@ def serving(folder: Path, script: str = "app.py", **environment: str) -> Iterato
 
 
 def answers(address: str) -> bool:
+    return answers_with(f"{address}/_stcore/health")
+
+
+def answers_with(address: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1) as response:  # noqa: S310 - our own server
+        with urllib.request.urlopen(address, timeout=1) as response:  # noqa: S310 - our own server
             return response.status == 200
     except (URLError, OSError):
         return False

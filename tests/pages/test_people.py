@@ -1,0 +1,46 @@
+"""Visitors of an app without sign-in: this machine's own may do everything, others look, unless told otherwise."""
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.store.people import RightsError
+from pages.parts import people, resources, shell
+
+
+@pytest.mark.parametrize(
+    ("address", "visitors", "role"),
+    [
+        ("127.0.0.1", None, "admin"),
+        ("localhost", None, "admin"),
+        ("::1", None, "admin"),
+        ("0.0.0.0", None, "viewer"),  # noqa: S104 - what is tested
+        ("", None, "viewer"),  # Streamlit's own default: every interface
+        ("192.168.1.5", None, "viewer"),
+        ("192.168.1.5", "admin", "admin"),
+        ("127.0.0.1", "annotator", "annotator"),
+        ("127.0.0.1", "none", "none"),
+    ],
+)
+def test_the_role_of_visitors(monkeypatch, address, visitors, role):
+    monkeypatch.setattr(st, "get_option", lambda name: address)
+    monkeypatch.setenv("ATLAS_VISITORS", visitors or "")
+    assert people.person().role == role
+
+
+def test_a_role_that_does_not_exist_is_an_error(monkeypatch):
+    monkeypatch.setenv("ATLAS_VISITORS", "root")
+    with pytest.raises(RightsError, match="ATLAS_VISITORS"):
+        people.person()
+
+
+@pytest.mark.parametrize(("visitors", "shown"), [("viewer", "change nothing"), ("root", "A role is one of")])
+def test_what_visitors_are_told(monkeypatch, tmp_path, visitors, shown):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    monkeypatch.setenv("ATLAS_VISITORS", visitors)
+    resources.database.clear()
+    app = AppTest.from_file(shell.__file__, default_timeout=60).run()
+    assert not app.exception
+    assert shown in " ".join(one.value for one in [*app.caption, *app.error]).replace("\\", "")
+    assert bool(app.title) == (visitors == "viewer")  # a faulty setting lets nobody in
+    resources.database.clear()
