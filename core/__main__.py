@@ -6,8 +6,11 @@ import typer
 
 from core.commands.check import check
 from core.commands.export import export, import_export
+from core.commands.features import dependencies, effective, features, relations, statistics
+from core.commands.finetune import change, finetune
 from core.commands.frame_heads import frame_heads
 from core.commands.heads import heads
+from core.commands.index_frames import index_frames
 from core.commands.jobs import app as jobs
 from core.commands.labels import app as labels_app
 from core.commands.maps import maps
@@ -33,6 +36,11 @@ app.add_typer(patterns_app, name="patterns")
 app.add_typer(labels_app, name="labels")
 study.command("shares")(shares)
 study.command("frame-heads")(frame_heads)
+app.command("finetune")(finetune)
+study.command("change")(change)
+for measured in (features, relations, statistics, effective, dependencies):
+    study.command(measured.__name__)(measured)
+study.command("index-frames")(index_frames)
 
 
 def main() -> None:

@@ -1,0 +1,105 @@
+"""Indexed FrameNet releases: which annotated sentences have this frame, lexical unit, element?"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import pandas as pd
+import pyarrow as pa
+
+from core.errors import InputError
+from core.store.database import Database
+from core.store.rows import Row, from_json, insert, to_json
+
+MOST = 500  # sentences of one search
+_ANNOTATION = pa.schema(
+    [(name, pa.string()) for name in ("release", "id", "frame", "unit")]
+    + [("elements", pa.list_(pa.string())), ("text", pa.string()), ("words", pa.int32()), ("body", pa.string())]
+)
+
+
+def replace_release(
+    db: Database, release: str, rows: Iterable[Row], *, folder: str, run: str, skipped: list[Row]
+) -> int:
+    """Keep the annotations of a release instead of those it had; returns how many.
+
+    rows: our own form of a sentence, as `core.frames.rows` writes it.
+    """
+    with db.write() as cursor:
+        cursor.execute("DELETE FROM frame_annotation WHERE release = ?", [release])
+        cursor.execute("DELETE FROM frame_release WHERE release = ?", [release])
+        count = insert(cursor, "frame_annotation", _ANNOTATION, (_annotation(release, row) for row in rows))
+        cursor.execute(
+            "INSERT INTO frame_release VALUES (?, ?, ?, ?, ?, ?)",
+            [release, folder, run, count, to_json(skipped), datetime.now(UTC).replace(tzinfo=None)],
+        )
+    return count
+
+
+def _annotation(release: str, row: Row) -> Row:
+    return {
+        "release": release,
+        "id": row["id"],
+        "frame": row.get("frame") or "",
+        "unit": row.get("lexical_unit") or "",
+        "elements": sorted({one["name"] for one in row.get("elements", [])}),
+        "text": row["text"],
+        "words": len(row["text"].split()),
+        "body": to_json(row),
+    }
+
+
+def indexed_releases(db: Database) -> pd.DataFrame:
+    """Which releases are indexed, newest first: release, folder, run, annotations, skipped (JSON), indexed."""
+    return db.read("SELECT * FROM frame_release ORDER BY indexed DESC")
+
+
+def find_annotations(
+    db: Database,
+    *,
+    release: str | None = None,
+    frame: str = "",
+    unit: str = "",
+    element: str = "",
+    text: str = "",
+    most_words: int | None = None,
+    limit: int = 100,
+) -> pd.DataFrame:
+    """Which annotated sentences have this frame, lexical unit, element and words? id, frame, unit, elements, text.
+
+    frame, unit, element: FrameNet's names or their beginnings, any case. text: anywhere in the sentence. The
+    shortest sentences come first, at most `limit` (up to 500). Errors: InputError when nothing is asked for.
+    """
+    if not any((frame.strip(), unit.strip(), element.strip(), text.strip())):
+        raise InputError("A search needs a frame, a lexical unit, an element or words; all are empty: fill in one.")
+    return db.read(
+        """SELECT release, id, frame, unit, elements, text, body FROM frame_annotation
+           WHERE ($release IS NULL OR release = $release)
+             AND starts_with(lower(frame), $frame) AND starts_with(lower(unit), $unit)
+             AND ($element = '' OR len(list_filter(elements, lambda one: starts_with(lower(one), $element))) > 0)
+             AND contains(lower(text), $text) AND ($words IS NULL OR words <= $words)
+           ORDER BY words, text, id LIMIT $limit""",
+        {
+            "release": release,
+            "frame": frame.strip().lower().replace(" ", "_"),
+            "unit": unit.strip().lower(),
+            "element": element.strip().lower().replace(" ", "_"),
+            "text": text.strip().lower(),
+            "words": most_words,
+            "limit": max(1, min(limit, MOST)),
+        },
+    )
+
+
+def frame_names(db: Database, release: str | None = None) -> list[str]:
+    """Frames that an indexed release annotates."""
+    found = db.read(
+        "SELECT DISTINCT frame FROM frame_annotation WHERE $release IS NULL OR release = $release ORDER BY frame",
+        {"release": release},
+    )
+    return found["frame"].tolist()
+
+
+def skipped_of(db: Database, release: str) -> list[Row]:
+    """What the reader rejected of a release: where and why."""
+    found = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
+    return [] if found.empty else from_json(found["skipped"].iloc[0])

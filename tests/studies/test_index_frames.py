@@ -1,0 +1,65 @@
+"""Indexing a FrameNet folder through the study's own units, into a real database."""
+
+import pytest
+
+from core.errors import InputError, JobError
+from core.frames.rows import parse_rows
+from core.store import runs
+from core.store.database import Database
+from core.store.frames import find_annotations, indexed_releases
+from core.studies.index_frames import STUDY, keep
+from core.studies.study import Unit
+from tests.frames.conftest import _INDEXES, unpack
+
+
+@pytest.fixture(scope="module")
+def small(shared_data, tmp_path_factory):
+    """Two documents of release 1.5, one of which NLTK rejects, and no lexical units."""
+    return unpack(
+        shared_data / "framenet/fndata-1.5.tar.xz",
+        tmp_path_factory.mktemp("fn"),
+        (*_INDEXES, "fulltext/PropBank__T", "fulltext/PropBank__BellRinging"),
+    )
+
+
+def test_a_release_is_read_kept_and_found(small, tmp_path):
+    options = STUDY.defaults | {"folder": str(small)}
+    planned = STUDY.units(options)
+    assert {unit.arguments["kind"] for unit in planned} == {"text"}
+    rows = STUDY.summarize(options, [row for unit in planned for row in STUDY.run(options, unit)])
+    assert any("Unknown frame id: 398" in one["why"] for row in rows for one in row["skipped"])
+    db = Database(tmp_path / "a.duckdb")
+    run = runs.record_run(db, "index-frames", options, runs.Provenance())
+    runs.store_rows(db, run, rows)
+    counted = keep(db, run)
+    assert counted["fndata-1.5"] == sum(row["annotations"] for row in rows) > 100
+    assert keep(db, run) == counted, "keeping twice changes nothing"
+    found = find_annotations(db, text="bell", limit=5)
+    sentences = parse_rows("\n".join(found["body"])).sentences
+    assert [one.text for one in sentences] == found["text"].tolist()
+    assert indexed_releases(db)["folder"].tolist() == [str(small)]
+    with pytest.raises(JobError, match="another study"):
+        keep(db, runs.record_run(db, "frame-heads", {}, runs.Provenance()))
+    db.close()
+
+
+def test_lexical_units_are_sliced(release_units):
+    assert [unit.key for unit in release_units[:2]] == ["lu-0", "lu-400"]
+    assert sum(unit.size for unit in release_units if unit.arguments["kind"] == "lu") == 11829
+
+
+@pytest.fixture(scope="module")
+def release_units(small):
+    (small / "lu").mkdir()
+    try:
+        yield STUDY.units(STUDY.defaults | {"folder": str(small)})
+        rows = STUDY.run(STUDY.defaults | {"folder": str(small)}, Unit("lu-0", {"kind": "lu", "start": 11800}))
+        assert len(rows[0]["skipped"]) == 29, "every missing file is named"
+    finally:
+        (small / "lu").rmdir()
+
+
+def test_no_folder_is_a_sentence(monkeypatch):
+    monkeypatch.delenv("ATLAS_FRAMENET", raising=False)
+    with pytest.raises(InputError, match="ATLAS_FRAMENET"):
+        STUDY.units(STUDY.defaults)
