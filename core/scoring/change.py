@@ -1,4 +1,4 @@
-"""How much each head's maps change between two checkpoints on the same input (Kovaleva et al. 2019, section 4.3, Fig 5).
+"""How much each head's maps change between two checkpoints on the same input (Kovaleva et al. 2019, 4.3, Fig 5).
 
 Maps are cropped to real tokens, unlike the paper's notebook, where padding queries of 200x200 maps swamp the rest. A
 causal model keeps most of its weight on the first token before and after, which makes any two maps look alike, so its

@@ -34,7 +34,7 @@ METRICS = ("accuracy", "f1", "pearson", "spearman", "mse")
 
 def runs_folder(options: Options) -> Path:
     """Where checkpoints of this study go."""
-    return Path(options["folder"] or config.DATA / "runs").expanduser()
+    return Path(options["folder"] or config.DATA / "runs" / "finetuned").expanduser()
 
 
 def run_name(options: Options, task: str, initialisation: str, seed: int) -> str:
