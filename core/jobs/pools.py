@@ -15,15 +15,19 @@ IDLE_SECONDS = 60  # a local worker without work ends after this and gives its m
 
 @dataclass(frozen=True)
 class Place:
-    """Where a job runs. workers: processes here; cluster: a Dask scheduler's address, which wins over workers."""
+    """Where a job runs. workers: processes here; cluster: a Dask scheduler's address, which wins over workers.
+
+    threads: of torch in each local worker; None divides the cores among the workers.
+    """
 
     workers: int = 1
     cluster: str | None = None
+    threads: int | None = None
 
     @property
-    def threads(self) -> int:
-        """Torch threads of one local worker: the cores, divided."""
-        return max(1, (os.cpu_count() or 1) // self.workers)
+    def threads_each(self) -> int:
+        """Threads of one local worker, at least 1."""
+        return self.threads or max(1, (os.cpu_count() or 1) // self.workers)
 
 
 class Pool:
@@ -54,7 +58,7 @@ def _processes(place: Place) -> Executor:
     from loky import ProcessPoolExecutor
     from loky.backend import get_context
 
-    threads = str(place.threads)
+    threads = str(place.threads_each)
     environment: Mapping[str, str] = {
         **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads),
         "TOKENIZERS_PARALLELISM": "false",

@@ -223,7 +223,7 @@ def runs_folder(db_path: Path) -> Path:
 
 
 def waiting_runs(db: Database) -> pd.DataFrame:
-    """Run files beside the database that are not stored yet, oldest first: file, study, title, rows, error ("" if none)."""
+    """Run files beside the database that are not stored yet, oldest first: file, study, title, rows, error or ""."""
     found = []
     for file in sorted(runs_folder(db.path).glob("*.jsonl"), key=lambda one: one.stat().st_mtime):
         try:
