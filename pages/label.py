@@ -4,7 +4,6 @@ from datetime import date
 
 import streamlit as st
 
-from core.patterns.classes import SHIPPED
 from core.store import classifiers, labels
 from core.studies.kept_classifiers import bundled_labels
 from core.studies.label_queue import Wish, queue
@@ -20,21 +19,18 @@ ORDERS = {
 }
 
 
-def set_names(db) -> list[str]:
-    """Shipped class sets, then people's own."""
-    return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
-
-
 def filters(facts, classes) -> dict:
     """What to label: checkpoint, task, layer, nearly uniform maps, or a class to look through again."""
     first, second, third, fourth = st.columns(4)
-    layers = sorted(facts["layer"].unique())
+    layers = sorted(facts["layer"].unique().tolist())
     return {
         "checkpoint": first.selectbox(
             "Checkpoint", [None, *sorted(facts["checkpoint"].unique())], format_func=lambda one: one or "all"
         ),
         "task": second.selectbox("Task", [None, *sorted(facts["task"].unique())], format_func=lambda one: one or "all"),
-        "layer": third.selectbox("Layer", [None, *layers], format_func=lambda one: "all" if one is None else one + 1),
+        "layer": third.selectbox(
+            "Layer", [None, *layers], format_func=lambda one: "all" if one is None else str(one + 1)
+        ),
         "review": fourth.selectbox(
             "Show",
             [None, *classes.names],
@@ -67,7 +63,7 @@ with left:
     annotator = people.annotator_name()
 class_set = middle.selectbox(
     "Class set",
-    set_names(db),
+    label_tools.set_names(db),
     format_func=lambda one: label_tools.classes_now(db, one).title,
     key="class_set",
     bind="query-params",
@@ -99,6 +95,7 @@ if not annotator:
     st.info("Type your name above; labels carry it.", icon=":material/badge:")
     st.stop()
 
+db.person.must("annotator", "label")
 chosen = filters(facts, classes)
 first, second, third, fourth = st.columns([2, 1, 2, 2], vertical_alignment="bottom")
 order = first.selectbox("Order", list(ORDERS), format_func=ORDERS.get)

@@ -41,6 +41,7 @@ def keep_classifier(db: Database, rows: list[Row], options: Options, *, name: st
         "n": best["maps"],
         "rows": [row for row in rows if row["part"] in SCORES],
         "confusions": confusions(rows, snapshot.classes),
+        "maps": [{key: row[key] for key in ("map_id", "truth", "predicted")} for row in rows if row["part"] == "map"],
     }
     return classifiers.save_classifier(
         db,

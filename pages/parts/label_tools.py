@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from core.patterns.classes import ClassSet
+from core.patterns.classes import SHIPPED, ClassSet
 from core.patterns.raster import from_float16
 from core.store import label_files, labels
 from core.store.database import Database
@@ -152,6 +152,11 @@ def files(db: Database, class_set: str) -> None:
             st.success(f"{report.rows} rows: {report.new} new, {report.already} there already, {report.maps} new maps.")
             if report.refused:
                 st.dataframe([{"row": number, "reason": reason} for number, reason in report.refused], hide_index=True)
+
+
+def set_names(db: Database) -> list[str]:
+    """Shipped class sets, then people's own."""
+    return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
 
 
 def classes_now(db: Database, name: str) -> ClassSet:

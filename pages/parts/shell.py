@@ -31,7 +31,11 @@ class Page(NamedTuple):
 
 PAGES = (
     Page("Look", "maps", "Attention maps", ":material/grid_on:"),
+    Page("Look", "frames", "Frames", ":material/account_tree:"),
     Page("Label", "label", "Label maps", ":material/stylus:"),
+    Page("Label", "patterns", "Pattern classifier", ":material/model_training:"),
+    Page("Label", "shares", "Class shares", ":material/stacked_bar_chart:"),
+    Page("Label", "agreement", "Agreement", ":material/group:"),
     Page("Keep", "jobs", "Jobs", ":material/pending_actions:"),
 )
 

@@ -1,0 +1,106 @@
+"""Agreement: do people see the same classes in the same maps, how fast do they label, and what is disputed?"""
+
+from datetime import date
+
+import streamlit as st
+
+from core.patterns import agreement
+from core.store import labels
+from core.studies.label_snapshot import known_class_set, standing_labels
+from pages.parts import charts, resources
+from pages.parts.label_tools import pictures, set_names
+from pages.parts.shell import clear_errors, plain
+
+MOST = 8
+
+
+def pair(db, found, raters: list[str], names: list[str]) -> None:
+    """Two raters on the maps both labelled."""
+    left, right = st.columns(2)
+    first = left.selectbox("First rater", raters)
+    second = right.selectbox("Second rater", [one for one in raters if one != first])
+    with clear_errors():
+        both = agreement.agreement(found, first, second)
+        said = f"95 % {both.low:.2f} to {both.high:.2f} over inputs, {both.maps} maps"
+        one, two, three = st.columns(3)
+        one.metric("Cohen's kappa", f"{both.kappa:.3f}", said, delta_color="off", delta_arrow="off")
+        two.metric("Equal labels", f"{100 * both.share:.1f} %")
+        three.metric("Krippendorff's alpha, all raters", f"{agreement.alpha(found):.3f}")
+        counts = agreement.confusion(found, first, second, names)
+        st.altair_chart(
+            charts.matrix(
+                counts, x="second", y="first", value="n", order=names, title=f"{first} (down) and {second} (across)"
+            )
+        )
+
+
+def disputed(db, found, class_set: str) -> None:
+    """Maps with different labels that nobody has settled."""
+    maps = agreement.disputed(found)
+    st.subheader("To adjudicate")
+    if not maps:
+        st.caption("No map has labels that differ, or all of them are settled.")
+        return
+    given = agreement.opinions(found).loc[maps[:MOST]]
+    captions = ["; ".join(f"{who}: {what}" for who, what in row.dropna().items()) for _, row in given.iterrows()]
+    pictures(db, maps[:MOST], captions)
+    st.caption(f"{len(maps)} maps have labels that differ.")
+    st.page_link(
+        "pages/label.py",
+        label="Settle them on the Label page, in the order “adjudicate disagreements”",
+        icon=":material/gavel:",
+        query_params={"class_set": class_set},
+    )
+
+
+st.title("Agreement")
+db = resources.database()
+class_set = st.selectbox(
+    "Class set",
+    set_names(db),
+    format_func=lambda one: known_class_set(db, one).title,
+    key="class_set",
+    bind="query-params",
+)
+found = standing_labels(db, class_set)
+if found.empty:
+    st.info(
+        "Nobody has labelled a map of this class set yet: label some on the Label page, or add the bundled "
+        "annotations there under Files.",
+        icon=":material/stylus:",
+    )
+    st.stop()
+raters = list(agreement.opinions(found).columns)
+if len(raters) < 2:
+    st.info(
+        "Agreement needs a second opinion: another person, or you again with Pass 2 on the Label page.",
+        icon=":material/group:",
+    )
+else:
+    pair(db, found, raters, list(known_class_set(db, class_set).names))
+    disputed(db, found, class_set)
+st.subheader("Pace")
+pace = labels.pace(db, class_set)
+st.dataframe(
+    pace.round(2),
+    hide_index=True,
+    column_config={
+        "per_hour": st.column_config.NumberColumn("labels per hour", format="%d"),
+        "median_seconds": st.column_config.NumberColumn("median seconds"),
+    },
+)
+flags = labels.flagged(db, class_set)
+if len(flags):
+    st.subheader("Flags and notes")
+    st.dataframe(
+        flags[["map_id", "kind", "annotator", "note", "checkpoint", "task", "layer", "head", "happened"]].assign(
+            layer=flags["layer"] + 1, head=flags["head"] + 1
+        ),
+        hide_index=True,
+    )
+st.caption(
+    plain(
+        f"{found['map_id'].nunique()} maps, {len(found)} labels that stand, {len(raters)} raters · class set "
+        f"{class_set} · {date.today():%d %B %Y} · labels per hour counts gaps over a minute as one minute"
+    )
+)

@@ -1,0 +1,139 @@
+"""What a trained classifier is worth: scores, confusion with its maps, learning curve, calibration, and its loss."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from core.patterns.classes import ClassSet
+from core.store.database import Database
+from core.store.rows import Row
+from pages.parts import charts
+from pages.parts.label_tools import pictures
+from pages.parts.shell import clear_errors, plain
+
+MOST_PICTURES = 12
+
+
+def show_results(db: Database, classifier: Row, classes: ClassSet) -> None:
+    """Everything that was measured when it was trained."""
+    scores = classifier["scores"]
+    parts: dict[str, list[Row]] = {}
+    for row in scores.get("rows", []):
+        parts.setdefault(row["part"], []).append(row)
+    for row in parts.get("scores", []):
+        st.metric(
+            f"Macro F1 on {row['on']}",
+            f"{row['macro_f1']:.3f}",
+            f"95 % {row['low']:.3f} to {row['high']:.3f} over {row['inputs']} inputs, {row['maps']} maps",
+            delta_color="off",
+            delta_arrow="off",
+        )
+    per_class, matrix = st.columns([2, 3])
+    with per_class:
+        table = pd.DataFrame(parts.get("class", []))
+        if len(table):
+            st.dataframe(table[["class", "precision", "recall", "f1", "support"]].round(3), hide_index=True)
+            rare = [row["class"] for row in parts["class"] if 0 < row["support"] < 20]
+            if rare:
+                st.caption(plain(f"Fewer than 20 scored maps: {', '.join(rare)}; their F1 says little."))
+    with matrix:
+        _confusion(db, pd.DataFrame(parts.get("confusion", [])), scores, list(classifier["classes"]))
+    curve, reliability = st.columns(2)
+    with curve:
+        _curve(pd.DataFrame(parts.get("curve", [])))
+    with reliability:
+        _calibration(pd.DataFrame(parts.get("calibration", [])))
+
+
+def _confusion(db: Database, found: pd.DataFrame, scores: Row, names: list[str]) -> None:
+    if found.empty:
+        return
+    chart = charts.matrix(
+        found,
+        x="predicted",
+        y="truth",
+        value="n",
+        title="Labels (down) and predictions (across)",
+        order=names,
+        select=True,
+    )
+    picked = st.altair_chart(chart, on_select="rerun", selection_mode="cell", key="confusion_cell")
+    cells = picked.selection.get("cell", [])
+    if not cells:
+        st.caption("Click a cell to see its maps.")
+        return
+    truth, predicted = cells[0].get("truth"), cells[0].get("predicted")
+    maps = [row["map_id"] for row in scores.get("maps", []) if (row["truth"], row["predicted"]) == (truth, predicted)]
+    st.markdown(plain(f"{len(maps)} maps labelled {truth} and predicted {predicted}"))
+    pictures(db, maps[:MOST_PICTURES])
+
+
+def _curve(found: pd.DataFrame) -> None:
+    if found.empty:
+        st.caption("No learning curve was asked for in this training.")
+        return
+    st.altair_chart(
+        charts.line_with_band(
+            found,
+            x="labels",
+            y="macro_f1",
+            low="low",
+            high="high",
+            title="Learning curve",
+            x_title="labelled maps trained on",
+            y_title="macro F1 on unseen inputs",
+            domain=(0, 1),
+        )
+    )
+
+
+def _calibration(found: pd.DataFrame) -> None:
+    if found.empty:
+        return
+    st.altair_chart(
+        charts.points(
+            found,
+            x="confidence",
+            y="accuracy",
+            title="Calibration",
+            tooltip=["n"],
+            x_title="probability it gave",
+            y_title="share it got right",
+            square=True,
+        )
+    )
+    st.caption(f"Expected calibration error {found['error'].iloc[0]:.3f}; on the diagonal, 0.7 means right in 7 of 10.")
+
+
+def show_log(folder: str, *, live: bool) -> None:
+    """Loss and F1 by epoch, of the fits whose log lies in `folder`; asks again every second while live."""
+    if folder and Path(folder).is_dir():
+        st.fragment(_log, run_every=1.0 if live else None)(folder)
+
+
+def _log(folder: str) -> None:
+    with clear_errors():
+        rows = [
+            json.loads(line)
+            for file in sorted(Path(folder).glob("*.jsonl"))
+            for line in file.read_text(encoding="utf-8").splitlines()
+            if line.endswith("}")
+        ]
+        if not rows:
+            st.caption("The first epoch is not done yet.")
+            return
+        found = pd.DataFrame(rows)
+        newest = rows[-1]
+        st.caption(
+            f"{plain(newest['unit'])}: epoch {newest['epoch']} of {newest['of']}, loss {newest['loss']:.3f}, "
+            f"macro F1 on its training maps {newest['f1']:.3f}"
+        )
+        left, right = st.columns(2)
+        left.altair_chart(charts.line_with_band(found, x="epoch", y="loss", colour="unit", title="Loss (nats)"))
+        right.altair_chart(
+            charts.line_with_band(
+                found, x="epoch", y="f1", colour="unit", domain=(0, 1), title="Macro F1 on the training maps"
+            )
+        )

@@ -1,0 +1,75 @@
+"""Class shares as charts: stacked bars a task (Fig 2) and the majority class of each head."""
+
+import json
+
+import pandas as pd
+import streamlit as st
+
+from core.store import runs
+from core.store.database import Database
+from pages.parts import charts
+
+
+def stored_rows(db: Database, study: str, class_set: str) -> pd.DataFrame:
+    """Rows of the newest run of each task and set of checkpoints, of this class set."""
+    known = runs.runs(db, study)
+    frames = []
+    for run in known["run"].head(40):
+        found = runs.study_rows(db, run)
+        if len(found) and found["class_set"].iloc[0] == class_set:
+            frames.append(found.assign(run=run))
+    if not frames:
+        return pd.DataFrame()
+    rows = pd.concat(frames, ignore_index=True)
+    newest = rows.groupby(["checkpoint", "task"])["run"].first().rename("newest")
+    rows = rows.join(newest, on=["checkpoint", "task"])
+    return rows[rows["run"] == rows["newest"]]
+
+
+def bars(rows: pd.DataFrame, part: str, title: str, names: list[str]) -> None:
+    """Stacked bars by task, a panel a checkpoint, and their numbers."""
+    found = rows[rows["part"] == part].assign(percent=lambda frame: 100 * frame["share"])
+    if found.empty:
+        st.caption("There is no held-out confusion to correct with.")
+        return
+    several = found["checkpoint"].nunique() > 1
+    st.altair_chart(
+        charts.stacked_bars(
+            found,
+            x="task",
+            y="percent",
+            colour="class",
+            title=title,
+            order=names,
+            y_title="percent of maps",
+            column="checkpoint" if several else None,
+            tooltip=["checkpoint", "low", "high", "maps"],
+        )
+    )
+    table = found[["checkpoint", "task", "class", "share", "low", "high", "maps", "inputs", "classifier"]]
+    with st.expander("Numbers, with 95 % intervals over inputs"):
+        st.dataframe(table.round(4), hide_index=True)
+        st.download_button("CSV", table.to_csv(index=False), f"shares-{part}.csv", on_click="ignore", key=f"csv_{part}")
+
+
+def heads(rows: pd.DataFrame, names: list[str]) -> None:
+    """Each head's majority class, checkpoints side by side."""
+    task = st.selectbox("Task of the head picture", sorted(rows["task"].unique()))
+    found = rows[(rows["part"] == "head") & (rows["task"] == task)]
+    for place, (name, mine) in zip(
+        st.columns(max(1, found["checkpoint"].nunique())), found.groupby("checkpoint", sort=False), strict=False
+    ):
+        mine = mine.assign(
+            counts=[json.dumps(one) for one in mine["counts"]],
+            layer=mine["layer"].astype(int),
+            head=mine["head"].astype(int),
+        )
+        place.altair_chart(
+            charts.head_picture(
+                mine,
+                value="class",
+                title=f"{name}: class of most inputs",
+                categories=names,
+                tooltip=["share", "counts"],
+            )
+        )

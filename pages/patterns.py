@@ -1,0 +1,143 @@
+"""Pattern classifier: retrain it on the labels, see how good it is, and let it suggest."""
+
+from datetime import date
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs import running
+from core.store import classifiers
+from core.store.jobs import jobs
+from core.studies.kept_classifiers import bundled_classifier, bundled_labels, keep_classifier, training_options
+from core.studies.label_snapshot import known_class_set, snapshot, standing_labels
+from pages.parts import job_progress, people, resources
+from pages.parts.classifier_results import show_log, show_results
+from pages.parts.label_tools import set_names
+from pages.parts.shell import clear_errors, plain
+
+KINDS = {
+    "paper": "the paper's eight convolutions",
+    "replication": "the replication's strided network",
+    "baseline": "logistic regression on hand-made statistics",
+}
+STUDY = "train-patterns"
+
+
+def start(db, class_set: str) -> None:
+    """A form over the recipe; starts the job."""
+    left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
+    kind = left.selectbox("Classifier", list(KINDS), format_func=KINDS.get)
+    epochs = middle.number_input("Epochs", 1, 2000, 200, disabled=kind == "baseline")
+    folds = right.number_input("Folds", 2, 20, 5, help="Parts of the cross-validation; no input is in two of them.")
+    weights = left.toggle("Weigh rare classes up")
+    beside = left.toggle("Also on unseen heads and checkpoints, and a learning curve", help="About twice the time.")
+    seed = middle.number_input("Seed", 0, 10**6, 0)
+    if right.button("Train", type="primary", width="stretch"):
+        with clear_errors():
+            options = training_options(
+                db,
+                snapshot(db, class_set),
+                kind=kind,
+                epochs=epochs,
+                folds=folds,
+                seed=seed,
+                class_weights=weights,
+                beside=beside,
+                curve=beside,
+            )
+            running.start(db, STUDY, options, f"Pattern classifier, {class_set}, {kind}")
+            st.rerun()
+
+
+def finished(db, class_set: str) -> None:
+    """Keep the classifiers of trainings that have ended; asking again keeps none twice."""
+    found = jobs(db)
+    known = set(classifiers.classifiers(db)["classifier"])
+    done = found[(found["study"] == STUDY) & (found["state"] == "done")] if len(found) else found
+    for job in done["job"] if len(done) else ():
+        if job[:12] not in known:
+            from core.store.jobs import one_job
+
+            rows = running.partial_rows(db, job).astype(object)
+            plain_rows = [
+                {k: v for k, v in row.items() if isinstance(v, list | dict) or pd.notna(v)}
+                for row in rows.to_dict("records")
+            ]
+            keep_classifier(db, plain_rows, one_job(db, job)["options"], name=job[:12], annotator=people.person().name)
+
+
+def watch(db) -> None:
+    """Trainings at work, with their loss."""
+    from core.store.jobs import one_job
+
+    found = jobs(db)
+    active = (
+        found[(found["study"] == STUDY) & found["state"].isin(["queued", "running", "failed"])].head(3)
+        if len(found)
+        else found
+    )
+    for job in active["job"] if len(active) else ():
+        job_progress.show_job(job, rows=False)
+        show_log(one_job(db, job)["options"].get("log", ""), live=True)
+
+
+st.title("Pattern classifier")
+db = resources.database()
+class_set = st.selectbox(
+    "Class set",
+    set_names(db),
+    format_func=lambda one: known_class_set(db, one).title,
+    key="class_set",
+    bind="query-params",
+)
+finished(db, class_set)
+found = standing_labels(db, class_set)
+if found.empty:
+    st.info(
+        "Nobody has labelled a map of this class set yet: label some on the Label page, or start with the bundled "
+        "annotations.",
+        icon=":material/stylus:",
+    )
+else:
+    st.caption(
+        plain(
+            f"{found['map_id'].nunique()} labelled maps of {found['row_id'].nunique()} inputs by "
+            f"{found['annotator'].nunique()} people: "
+        )
+        + ", ".join(f"{plain(name)} {n}" for name, n in found["class"].value_counts().items())
+    )
+    start(db, class_set)
+if st.button("Add the bundled annotations and their classifier", icon=":material/inventory_2:"):
+    with clear_errors():
+        new, kept = bundled_labels(db, class_set), bundled_classifier(db, class_set)
+        st.toast(f"{new} labels were new; classifier: {kept or 'none is bundled'}")
+        st.rerun()
+watch(db)
+
+known = classifiers.classifiers(db, class_set)
+if known.empty:
+    st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")
+    st.stop()
+st.subheader("Trained classifiers")
+suggests = classifiers.suggesting(db, class_set)
+names = list(known["classifier"])
+titles = {
+    row["classifier"]: f"{row['title']} · macro F1 {row['macro_f1']:.3f} · {row['stored']:%d %B %H:%M}"
+    + (" · suggests" if row["classifier"] == suggests else "")
+    for row in known.to_dict("records")
+}
+left, right = st.columns([4, 1], vertical_alignment="bottom")
+chosen = left.selectbox("Version", names, format_func=titles.get)
+label = "Stop suggesting" if chosen == suggests else "Let it suggest"
+if right.button(label, width="stretch"):
+    with clear_errors():
+        classifiers.choose(db, class_set, None if chosen == suggests else chosen, annotator=people.person().name)
+        st.session_state.pop("queue", None)
+        st.rerun()
+show_results(db, classifiers.one_classifier(db, chosen), known_class_set(db, class_set))
+st.caption(
+    plain(
+        f"Class set {class_set} · scored on inputs the classifier never saw, on maps drawn at random and "
+        f"labelled without a suggestion · {date.today():%d %B %Y}"
+    )
+)

@@ -1,0 +1,101 @@
+"""Class shares: how many of a checkpoint's maps look like each class, task by task (Fig 2)."""
+
+from datetime import date
+
+import streamlit as st
+
+from core.config import settings
+from core.jobs import running
+from core.store import classifiers
+from core.store.jobs import jobs
+from core.studies.kept_classifiers import best_known, classifying_options
+from core.studies.label_snapshot import known_class_set
+from core.tasks.glue import TASKS
+from pages.parts import job_progress, pickers, resources
+from pages.parts.label_tools import set_names
+from pages.parts.share_charts import bars, heads, stored_rows
+from pages.parts.shell import clear_errors, plain
+
+STUDY = "classify-maps"
+PAPER_ROWS = {"bert": 1000, "gpt2": 200}
+
+
+def start(db, class_set: str, name: str) -> None:
+    """Choose checkpoints and tasks; one job a task."""
+    first, second = st.columns(2)
+    with first:
+        one = pickers.pick_checkpoint("Checkpoint", key="checkpoint")
+    with second:
+        other = pickers.pick_checkpoint("Beside it (pre-trained beside fine-tuned)", key="beside", none="none")
+    left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
+    tasks = left.multiselect("Tasks", list(TASKS), default=["mrpc"], format_func=lambda key: TASKS[key].name)
+    limit = middle.number_input("Rows a task", 1, 100_000, PAPER_ROWS.get(class_set, 1000))
+    if right.button("Classify", type="primary", width="stretch", disabled=not (one and tasks)):
+        with clear_errors():
+            glue = settings().glue
+            for task in tasks:
+                options = classifying_options(
+                    db,
+                    name,
+                    checkpoints=[c for c in (one, other) if c],
+                    task=task,
+                    limit=limit,
+                    folder=None if glue is None else str(glue),
+                )
+                running.start(db, STUDY, options, f"Class shares, {TASKS[task].name}")
+            st.rerun()
+
+
+st.title("Class shares")
+db = resources.database()
+class_set = st.selectbox(
+    "Class set",
+    set_names(db),
+    format_func=lambda one: known_class_set(db, one).title,
+    key="class_set",
+    bind="query-params",
+)
+classes = known_class_set(db, class_set)
+name = None
+with clear_errors():
+    name = best_known(db, class_set)
+if name is None:
+    st.stop()
+about = classifiers.one_classifier(db, name)
+st.caption(
+    plain(
+        f"Classifier: {about['title']}, trained on {about['labels']} labels, macro F1 "
+        f"{about['scores']['macro_f1']:.3f} on unseen inputs."
+    )
+)
+start(db, class_set, name)
+active = jobs(db)
+for job in (
+    active.loc[(active["study"] == STUDY) & active["state"].isin(["queued", "running"]), "job"] if len(active) else ()
+):
+    job_progress.show_job(job, rows=False)
+
+rows = stored_rows(db, STUDY, class_set)
+if rows.empty:
+    st.info(
+        "Nothing has been classified with this class set yet: choose tasks above and press Classify.",
+        icon=":material/bar_chart:",
+    )
+    st.stop()
+names = list(dict.fromkeys([*classes.names, *rows["class"].dropna()]))
+left, right = st.columns(2)
+with left:
+    bars(rows, "share", "As classified", names)
+with right:
+    bars(rows, "corrected", "Corrected for the classifier's confusions", names)
+heads(rows, names)
+notes = rows[rows["part"] == "note"]
+checkpoints, inputs, cropped = notes["checkpoint"].unique(), int(notes["inputs"].sum()), int(notes["cropped"].sum())
+st.caption(
+    plain(
+        f"n = {inputs} inputs of {notes['task'].nunique()} tasks · {', '.join(checkpoints)} · {cropped} inputs were "
+        f"longer than the classifier's maps and were cropped · {date.today():%d %B %Y}"
+    )
+)
+if class_set == "bert":
+    st.caption("The paper's 32 to 61 % of Heterogeneous maps includes Block; here the two stand apart.")

@@ -1,0 +1,120 @@
+"""The Label page in a real browser: keys, clicks, undo, a killed server, and suggestions after retraining."""
+
+
+import pytest
+
+from core.store import labels
+from core.store.database import Database
+from tests.pages.browsing import PATIENCE, free_port, serving, settled, visit
+from tests.store.labelling import a_map
+
+pytestmark = pytest.mark.browser
+MAPS = 60
+
+
+def fill(folder, count=MAPS):
+    """A store with maps to label, as drawing leaves it."""
+    db = Database(folder / "atlas.duckdb")
+    labels.store_maps(
+        db,
+        [
+            a_map(f"m{k}", length=8 + k % 5, layer=k % 6, head=k % 4, row_id=f"dev-{k // 4}", maximum=0.5)
+            for k in range(count)
+        ],
+    )
+    db.close()
+
+
+def open_sheet(page, address, name="ada"):
+    visit(page, f"{address}/label")
+    box = page.get_by_label("Your name")
+    box.fill(name)
+    box.press("Enter")
+    root = page.locator(".root[data-cursor]")
+    root.wait_for(timeout=PATIENCE)
+    settled(page)
+    root.locator("canvas").focus()
+    return root
+
+
+def all_saved(root, saved):
+    root.page.wait_for_function(
+        "([root, saved]) => root.dataset.waiting === '0' && Number(root.dataset.saved) >= saved",
+        arg=[root.element_handle(), saved],
+        timeout=PATIENCE,
+    )
+
+
+def stored(folder):
+    db = Database(folder / "atlas.duckdb")
+    try:
+        return labels.all_events(db), labels.decided(db, "bert", "ada")
+    finally:
+        db.close()
+
+
+def test_keys_and_clicks_label_undo_takes_back_and_saved_means_stored(page, tmp_path):
+    fill(tmp_path)
+    with serving(tmp_path) as address:
+        root = open_sheet(page, address)
+        for key in "12345":
+            page.keyboard.press(key)
+        page.keyboard.press("Space")
+        page.keyboard.press("Backspace")
+        page.keyboard.press("Control+z")
+        page.keyboard.press("f")
+        assert root.get_attribute("data-done") == "4"
+        page.keyboard.press("Shift+Digit3")
+        tiles = root.locator("canvas").bounding_box()
+        columns = 8
+        side = tiles["width"] / columns
+        page.mouse.move(tiles["x"] + 0.5 * side, tiles["y"] + 2.5 * side)
+        page.mouse.down()
+        for k in range(1, 4):
+            page.mouse.move(tiles["x"] + (k + 0.5) * side, tiles["y"] + 2.5 * side, steps=4)
+        page.mouse.up()
+        done = int(root.get_attribute("data-done"))
+        assert done >= 7
+        all_saved(root, 9 + done - 4)
+    events, decided = stored(tmp_path)
+    assert [event["kind"] for event in events[:9]] == ["label"] * 5 + ["skip", "undo", "undo", "flag"]
+    assert [event["class"] for event in events[:4]] == ["vertical", "diagonal", "vertical+diagonal", "block"]
+    assert len(decided) == done
+    assert {event["scale"] for event in events} == {"absolute"}
+    assert all(event["queue_order"] == "random" and event["suggestion"] is None for event in events)
+
+
+def test_twenty_keys_a_second_lose_nothing_and_a_killed_server_catches_up(page, tmp_path):
+    fill(tmp_path)
+    port = free_port()
+    with serving(tmp_path, port=port) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("m")
+        for k in range(20):
+            page.keyboard.press("12345"[k % 5], delay=1)
+            page.wait_for_timeout(50)  # the rate that is tested, not a wait for anything
+        all_saved(root, 20)
+    for _ in range(5):
+        page.keyboard.press("2")  # the server is gone
+    assert root.get_attribute("data-waiting") == "5"
+    with serving(tmp_path, port=port):
+        all_saved(root, 25)
+    events, decided = stored(tmp_path)
+    assert [event["sequence"] for event in events] == list(range(1, 26))
+    assert len(decided) == 25
+    assert {event["way"] for event in events} == {"single"}
+
+
+def test_a_new_tab_goes_on_and_undoes_what_the_old_one_did(page, tmp_path):
+    fill(tmp_path, 10)
+    with serving(tmp_path) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("1")
+        page.keyboard.press("2")
+        all_saved(root, 2)
+        root = open_sheet(page, address)
+        page.keyboard.press("Backspace")
+        all_saved(root, 1)
+    events, decided = stored(tmp_path)
+    assert events[-1]["kind"] == "undo"
+    assert list(decided.values()) == ["vertical"]
