@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from pages.parts.shell import PAGES
-from tests.pages.browsing import browsing, serving, settled, visit
+from tests.pages.browsing import browsing, painted, serving, settled, visit
 
 WIDTHS, THEMES, TALLEST = (1280, 800), ("light", "dark"), 5000
 LINKS = {  # page: name of the picture to the rest of its address
@@ -45,6 +45,8 @@ def take(browser, address: str, file: Path, *, theme: str, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     window = context.new_page()
     visit(window, address)
+    if "text=" in address:
+        painted(window)
     window.wait_for_load_state("networkidle")  # charts fetch their script once
     height = window.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     window.set_viewport_size({"width": width, "height": min(max(900, height), TALLEST)})

@@ -134,7 +134,6 @@ function drawOne(pen, grid, frame) {
 
 function drawOneOnScreen(grid) {
   const { parts, header, view, theme } = grid;
-  parts.one.hidden = view.head === null;
   if (view.head === null) return;
   parts.oneName.textContent = nameOf(header, view.head);
   const scores = Object.values(header.scores).filter((score) => score.values[view.head] !== null)
@@ -218,7 +217,7 @@ function showRow(grid, q, k) {
 function draw(grid) {
   if (!grid.header) return;
   grid.width = grid.parts.root.clientWidth; // what the resize observer compares with
-  grid.parts.root.classList.toggle("chosen", grid.view.head !== null);
+  grid.parts.one.hidden = grid.view.head === null; // first, because it decides how much room all heads have
   drawAllOnScreen(grid);
   drawOneOnScreen(grid);
   grid.parts.root.dataset.painted = grid.header.id;
@@ -239,7 +238,7 @@ function startGrid(root) {
   const labelled = (text, control) => make("label", {}, text, control);
   parts.score = make("select", { title: "A number per head to order and filter by" });
   parts.show = make("select", {}, new Option("in layers, others faint", "layers"), new Option("highest first", "highest"));
-  parts.least = make("input", { type: "number", min: 0, max: 1, step: 0.05 });
+  parts.least = make("input", { type: "number", min: 0, max: 1, step: 0.05, value: 0 });
   parts.scale = make("select", {}, new Option("0 to 1", "absolute"), new Option("each map's own", "own"));
   parts.jump = make("input", { type: "text", placeholder: "L7H6", size: 7, ariaLabel: "Go to a head by name", maxLength: 12 });
   parts.png = make("button", { textContent: "PNG", title: "Download the picture of all heads as PNG" });

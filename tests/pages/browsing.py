@@ -97,8 +97,8 @@ def settled(page) -> None:
 def visit(page, address: str) -> None:
     """Open an address and wait for its page."""
     page.goto(address)
-    settled(page)
     page.locator('[data-testid="stMain"] h1').first.wait_for(timeout=PATIENCE)
+    settled(page)  # after the title, because before it no script has run and none is running
 
 
 def painted(page, number: int = 0):
