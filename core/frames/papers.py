@@ -18,17 +18,7 @@ def read_kovaleva(file: str | Path) -> Reading:
 
     Frames and element names are not in the file; all elements are in a FEcoreSet, as the notebook selected them.
     """
-    rows = _rows(file, {"sentence", "target", "fes"})
-    sentences, notes = [], []
-    for number, row in enumerate(rows, 1):
-        text, where = row["sentence"], f"sentence {number}"
-        target = _first(text, row["target"], where, "target", notes)
-        elements = tuple(
-            Element(f"element {k}", (_first(text, one, where, "element", notes),), in_core_set=True)
-            for k, one in enumerate(row["fes"], 1)
-        )
-        sentences.append(AnnotatedSentence(f"k{number}", text, (target,), elements=elements, source=Path(file).name))
-    return Reading(tuple(sentences), notes=tuple(notes))
+    return _kovaleva(_checked(_text(file), str(file), {"sentence", "target", "fes"}), Path(file).name)
 
 
 def read_replication(file: str | Path) -> Reading:
@@ -37,8 +27,41 @@ def read_replication(file: str | Path) -> Reading:
     Its links are kept as they were measured: the earlier span is the key, so it stands as `element`, and the later
     span as `target`.
     """
+    return _replication(_checked(_text(file), str(file), {"id", "sentence", "links"}), Path(file).name)
+
+
+def read_list(file: str | Path) -> Reading:
+    """Either list, told apart by its rows. Raises InputError when it is neither."""
+    return parse_list(_text(file), Path(file).name)
+
+
+def parse_list(text: str, source: str) -> Reading:
+    """Either list as JSON text that was uploaded; as `read_list`."""
+    rows = _checked(text, source, {"sentence"})
+    if all("fes" in row for row in rows):
+        return _kovaleva(_checked(text, source, {"sentence", "target", "fes"}), source)
+    return _replication(_checked(text, source, {"id", "sentence", "links"}), source)
+
+
+# ---------------------------------------------------------------- the two forms
+
+
+def _kovaleva(rows: list[dict[str, Any]], source: str) -> Reading:
     sentences, notes = [], []
-    for row in _rows(file, {"id", "sentence", "links"}):
+    for number, row in enumerate(rows, 1):
+        text, where = row["sentence"], f"sentence {number}"
+        target = _first(text, row["target"], where, "target", notes)
+        elements = tuple(
+            Element(f"element {k}", (_first(text, one, where, "element", notes),), in_core_set=True)
+            for k, one in enumerate(row["fes"], 1)
+        )
+        sentences.append(AnnotatedSentence(f"k{number}", text, (target,), elements=elements, source=source))
+    return Reading(tuple(sentences), notes=tuple(notes))
+
+
+def _replication(rows: list[dict[str, Any]], source: str) -> Reading:
+    sentences, notes = [], []
+    for row in rows:
         text, where = row["sentence"], row["id"]
         links = tuple(
             Link(
@@ -48,24 +71,30 @@ def read_replication(file: str | Path) -> Reading:
         )
         found = places(text.lower(), (row.get("target") or "").lower())
         target = (found[0],) if found else links[0].target
-        sentences.append(
-            AnnotatedSentence(row["id"], text, target, row.get("frame"), source=Path(file).name, links=links)
-        )
+        sentences.append(AnnotatedSentence(row["id"], text, target, row.get("frame"), source=source, links=links))
     return Reading(tuple(sentences), notes=tuple(notes))
 
 
-def _rows(file: str | Path, needed: set[str]) -> list[dict[str, Any]]:
+def _text(file: str | Path) -> str:
     try:
-        rows = json.loads(Path(file).read_text(encoding="utf-8"))
+        return Path(file).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"{file} must be a JSON list of sentences that can be read; {error}: check it.") from error
-    for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
+
+
+def _checked(text: str, source: str, needed: set[str]) -> list[dict[str, Any]]:
+    try:
+        rows = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{source} must be a JSON list of sentences that can be read; {error}: check it.") from error
+    rows = rows if isinstance(rows, list) else [rows]
+    for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not needed <= row.keys():
             raise InputError(
-                f"{file} must be a JSON list of objects with {', '.join(sorted(needed))}; row {number} is "
-                "not one: correct the row."
+                f"{source} must be a JSON list of objects with {', '.join(sorted(needed))}; row {number} is not one: "
+                "correct the row."
             )
-    return rows if isinstance(rows, list) else [rows]
+    return rows
 
 
 def _first(text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:

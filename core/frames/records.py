@@ -119,7 +119,9 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
         raise InputError("An annotated sentence must have a text; this one is empty: fill in its text.")
     if not sentence.target:
         raise InputError("An annotated sentence must mark one target; this one marks none: give target spans.")
-    for name, spans in (("target", sentence.target), *((one.name, one.spans) for one in sentence.elements)):
+    marked = [("target", sentence.target), *((one.name, one.spans) for one in sentence.elements)]
+    marked += [(one.name or "link", side) for one in sentence.links or () for side in (one.element, one.target)]
+    for name, spans in marked:
         _check_spans(name, spans, len(sentence.text))
     for one in sentence.elements:
         if overlap(one.spans, sentence.target):

@@ -3,7 +3,8 @@
 {"id": "a1", "text": "...", "target": [[3, 9]], "frame": "Arriving", "lexical_unit": "arrive.v",
  "elements": [{"name": "Theme", "spans": [[0, 2]], "coreness": "Core", "core_set": true}]}
 
-Only text and target are required. A span may be written as [start, end] where there is one.
+Only text and target are required. "links", where other pairs than target and element are measured, lists
+{"name", "element": spans, "target": spans}. A span may be written as [start, end] where there is one.
 """
 
 import json
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, Reading, Skipped, Spans, check
+from core.frames.records import AnnotatedSentence, Element, Link, Reading, Skipped, Spans, check
 
 
 def read_rows(file: str | Path) -> Reading:
@@ -75,6 +76,7 @@ def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
             lexical_unit=_name(row, "lexical_unit"),
             source=source,
             elements=tuple(_element(one) for one in elements),
+            links=_links(row),
         )
     )
 
@@ -86,6 +88,19 @@ def _element(row: dict[str, Any]) -> Element:
     if not isinstance(core_set, bool | None):
         raise InputError(f'"core_set" must be true, false or absent; {name} has {core_set!r}: correct it.')
     return Element(name, _spans(row.get("spans"), name), _name(row, "coreness"), core_set)
+
+
+def _links(row: dict[str, Any]) -> tuple[Link, ...] | None:
+    """Links that are given explicitly; absent where they are those of the target with its elements."""
+    given = row.get("links")
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise InputError('"links" must be a list of objects with element and target spans; it is not: correct it.')
+    return tuple(
+        Link(str(one.get("name", "")), _spans(one.get("element"), "element"), _spans(one.get("target"), "target"))
+        for one in given
+    )
 
 
 def _name(row: dict[str, Any], key: str) -> str | None:
@@ -111,6 +126,11 @@ def _row(sentence: AnnotatedSentence) -> dict[str, Any]:
     named = {"frame": sentence.frame, "lexical_unit": sentence.lexical_unit}
     row |= {key: value for key, value in named.items() if value is not None}
     row["elements"] = [_element_row(one) for one in sentence.elements]
+    if sentence.links is not None:
+        row["links"] = [
+            {"name": one.name, "element": [list(x) for x in one.element], "target": [list(x) for x in one.target]}
+            for one in sentence.links
+        ]
     return row
 
 

@@ -17,7 +17,7 @@ from core import config
 from core.attention import Head
 from core.errors import InputError
 from core.frames.filters import NO_FILTER, Filter, Selection, select
-from core.frames.papers import read_kovaleva, read_replication
+from core.frames.papers import read_list
 from core.frames.records import AnnotatedSentence, Reading, Spans, links_of, words
 from core.frames.rows import parse_rows, read_rows
 from core.scoring import link_tests
@@ -56,12 +56,7 @@ def read(options: Options) -> Reading:
     if options["rows"]:
         return parse_rows(options["rows"])
     file = Path(options["sentences"] or BUNDLED).expanduser()
-    if file.suffix != ".json":
-        return read_rows(file)
-    try:
-        return read_replication(file)
-    except InputError:
-        return read_kovaleva(file)
+    return read_list(file) if file.suffix == ".json" else read_rows(file)
 
 
 def rules_of(options: Options) -> Filter:

@@ -3,6 +3,7 @@
 Proposals join a lexicon of frames with a parser's words; everything they say can be changed by hand.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from core.frames.lexicon import Lexicon, Roles
 from core.frames.records import AnnotatedSentence, Span, Spans, check
 from core.scoring.links import Links, pairs_of, relation_score, shifted, without_key
 from core.studies.frame_heads import links_in_pieces, positions
+from core.tasks.language import TaggedSentence, TaggedWord
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "nsubj:pass", "csubj", "csubjpass", "csubj:pass", "nsubj:outer", "expl"})
 OBJECTS = frozenset({"obj", "dobj", "iobj", "dative", "ccomp"})
@@ -212,3 +214,39 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
                 f"The {name} must have pieces; its words were cut off with the end of the text: shorten it."
             )
     return links_in_pieces(encoding, sentence, core="any")
+
+
+def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
+    """Fig 3's strip for one head: three distributions over the positions, long form.
+
+    "from the element" and "from the target": rows of the map, mean over the place's pieces; "to the target": its
+    column, summed over its pieces. marks: "element", "target", "sink" (position 0) or "".
+    """
+    weights = maps.of(head)
+    elements = sorted({k for element, _ in links for k in element})
+    targets = sorted({k for _, target in links for k in target})
+    places = dict.fromkeys(elements, "element") | dict.fromkeys(targets, "target")
+    if encoding.first is not None:
+        places.setdefault(encoding.first, "sink")
+    lines = {
+        "from the element": weights[elements].mean(0),
+        "from the target": weights[targets].mean(0),
+        "to the target": weights[:, targets].sum(1),
+    }
+    return [
+        {
+            "line": line,
+            "position": k,
+            "token": encoding.tokens[k],
+            "weight": float(values[k]),
+            "mark": places.get(k, ""),
+        }
+        for line, values in lines.items()
+        for k in range(len(encoding))
+    ]
+
+
+def spaced(text: str) -> TaggedSentence:
+    """Words between white space, with nothing known about them: for when there is no language pipeline."""
+    spans = [found.span() for found in re.finditer(r"\S+", text)]
+    return TaggedSentence(text, tuple(TaggedWord(text[a:b], a, b, "", "", "", k) for k, (a, b) in enumerate(spans)))

@@ -252,6 +252,28 @@ def matrix(
     return alt.layer(cells, halo, written).properties(title=title, width=alt.Step(cell), height=alt.Step(cell))
 
 
+def token_strips(frame: pd.DataFrame, *, title: str, cell: int = 40) -> alt.LayerChart:
+    """Distributions over the tokens of an input, one line each (Kovaleva et al., Fig 3's zoom).
+
+    frame: columns `line`, `position`, `token`, `weight`, `mark` (said under the token: "target", "sink", ...).
+    """
+    drawn = frame.assign(
+        Token=[f"{k + 1} {token}" + (f" ({mark})" if mark else "") for k, token, mark in
+               zip(frame["position"], frame["token"], frame["mark"], strict=True)]
+    )  # fmt: skip
+    base = alt.Chart(drawn).encode(
+        x=alt.X("Token:N", sort=list(dict.fromkeys(drawn["Token"])), title=None, axis=alt.Axis(labelAngle=-40)),
+        y=alt.Y("line:N", sort=None, title=None),
+    )
+    cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(
+        color=alt.Color("weight:Q", scale=alt.Scale(range="ramp", domain=[0, 1]), legend=_legend(None)),
+        tooltip=[alt.Tooltip("line:N"), alt.Tooltip("Token:N"), alt.Tooltip("weight:Q", format=".3f")],
+    )
+    marked = base.transform_filter("datum.mark == 'target' || datum.mark == 'element'")
+    outline = marked.mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2)
+    return alt.layer(cells, outline).properties(title=title, width=alt.Step(cell), height=alt.Step(24))
+
+
 def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
     """The chart as a file, in the light theme's colours; PNG at twice the size."""
     import vl_convert

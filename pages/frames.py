@@ -1,0 +1,18 @@
+"""Frames: which heads attend between a word and the frame elements that belong to it."""
+
+import streamlit as st
+
+from pages.parts.frame_lookup import show_lookup
+from pages.parts.frame_search import show_search
+from pages.parts.frame_sets import show_sets
+
+VIEWS = {"One sentence": st.fragment(show_lookup), "A set of sentences": show_sets, "Search FrameNet": show_search}
+
+st.title("Frames")
+st.caption(
+    "A word evokes a frame (“agitated”: Emotion_directed) with elements (Experiencer: “he”). Kovaleva et al. 2019 "
+    "asked which heads attend between the two (section 4.2, Fig 3)."
+)
+view = st.segmented_control("View", list(VIEWS), default="One sentence", required=True, key="view", bind="query-params",
+                            label_visibility="collapsed")  # fmt: skip
+VIEWS[view or "One sentence"]()

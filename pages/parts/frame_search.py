@@ -1,0 +1,94 @@
+"""Search an indexed FrameNet release; index one; take what was found over to the other views."""
+
+import streamlit as st
+
+from core.jobs import running
+from core.store import frames
+from pages.parts import frame_sets, resources
+from pages.parts.job_progress import show_job
+from pages.parts.shell import clear_errors, plain
+
+CITATION = "FrameNet, International Computer Science Institute, Berkeley, CC BY 3.0."
+
+
+def show_search() -> None:
+    """The search box over what is indexed, and the way to index a release."""
+    with clear_errors():
+        db = resources.database()
+        known = frames.indexed_releases(db)
+        if known.empty:
+            st.info(
+                "No release is indexed yet. Unpack FrameNet (fndata-1.5 or fndata-1.7), name its folder below and "
+                "press “Index”; it is read once and can be searched from then on.",
+                icon=":material/library_books:",
+            )
+        else:
+            _search(known["release"].tolist())
+        with st.expander("Index a release", expanded=known.empty):
+            _index()
+        for row in known.itertuples():
+            skipped = frames.skipped_of(db, row.release)
+            st.caption(f"{plain(row.release)}: {row.annotations:,} sentences, {len(skipped)} parts skipped. {CITATION}")
+            if skipped:
+                with st.expander(f"Skipped in {row.release}"):
+                    st.dataframe(skipped[:500], hide_index=True)
+
+
+def _search(releases: list[str]) -> None:
+    places = st.columns(5, vertical_alignment="bottom")
+    release = places[0].selectbox("Release", releases, key="search_release")
+    asked = {
+        name: place.text_input(label, key=f"search_{name}", placeholder=example)
+        for place, (name, label, example) in zip(
+            places[1:],
+            (("frame", "Frame", "Emotion_directed"), ("unit", "Lexical unit", "agitated.a"),
+             ("element", "Element", "Experiencer"), ("text", "Words", "becoming")),
+            strict=True,
+        )
+    }  # fmt: skip
+    if not any(value.strip() for value in asked.values()):
+        st.caption("Type the beginning of a frame, a lexical unit or an element, or words of a sentence.")
+        return
+    found = frames.find_annotations(resources.database(), release=release, limit=frames.MOST, **asked)
+    if found.empty:
+        st.info("Nothing is annotated like that: try a shorter beginning or another spelling.")
+        return
+    event = st.dataframe(found[["text", "frame", "unit", "elements"]], hide_index=True, on_select="rerun", height=320,
+                         selection_mode="single-row", key="search_rows")  # fmt: skip
+    chosen = event["selection"]["rows"]
+    left, right = st.columns(2)
+    left.button(f"Use as a set ({len(found)} sentences)", on_click=_use_as_set, args=("\n".join(found["body"]),),
+                icon=":material/playlist_add:", help="They go through the selection of the set view.")  # fmt: skip
+    right.button("Look the chosen one up", on_click=_look_up, disabled=not chosen, icon=":material/search:",
+                 args=(found["text"].iloc[chosen[0]].strip() if chosen else "",))  # fmt: skip
+    st.caption(f"{len(found)} shown, the shortest first, at most {frames.MOST}. {CITATION}")
+
+
+def _use_as_set(rows: str) -> None:
+    st.session_state["frame_found"], st.session_state["frame_source"] = rows, "search"
+    st.session_state["view"] = "A set of sentences"
+
+
+def _look_up(text: str) -> None:
+    st.session_state["text"], st.session_state["view"] = text, "One sentence"
+
+
+def _index() -> None:
+    folder = st.text_input("Folder of the release", value=frame_sets.settings_folder(), key="index_folder",
+                           placeholder="/data/fndata-1.7")  # fmt: skip
+    db = resources.database()
+    if st.button("Index", disabled=not folder.strip(), icon=":material/play_arrow:"):
+        st.session_state["index_job"] = running.start(
+            db, "index-frames", {"folder": folder.strip()}, "Index of FrameNet"
+        )
+    job = st.session_state.get("index_job")
+    if job is None:
+        return
+    now = show_job(job, rows=False)
+    if now.state == "done" and now.run and st.session_state.get("index_kept") != job:
+        from core.studies.index_frames import keep
+
+        with st.spinner("Storing the index ..."):
+            keep(db, now.run)
+        st.session_state["index_kept"] = job
+        st.rerun()

@@ -1,0 +1,249 @@
+"""A set of sentences: start the study, show which heads survive, compare two checkpoints, export."""
+
+import json
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core import config
+from core.attention import Head
+from core.errors import InputError
+from core.jobs import running
+from core.store import runs
+from pages.parts import charts, pickers, resources
+from pages.parts.job_progress import show_job
+from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+
+SOURCES = {
+    "bundled": "the 137 bundled sentences",
+    "upload": "a file: JSONL of ours, or the papers' JSON",
+    "search": "found in an indexed release",
+}
+DIRECTIONS = {
+    "element_to_target": "element → target (the paper's code)",
+    "target_to_element": "target → element (the paper's prose)",
+    "later_to_earlier": "later → earlier (compare with a decoder)",
+}
+SHOWN_BARS = 12
+SENTENCES_LISTED = 200
+
+
+def show_sets() -> None:
+    """Choose, start, watch, read."""
+    first, second, options = _inputs()
+    with clear_errors():
+        _start(first, second, options)
+        _show_runs()
+
+
+def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
+    places = st.columns(4, vertical_alignment="bottom")
+    with places[0]:
+        first = pickers.pick_checkpoint()
+    with places[1]:
+        second = pickers.pick_checkpoint("Beside it", key="beside", none="no second checkpoint")
+    source = places[2].selectbox("Sentences", list(SOURCES), format_func=SOURCES.__getitem__, key="frame_source")
+    direction = places[3].selectbox("Direction", list(DIRECTIONS), format_func=DIRECTIONS.__getitem__,
+                                    key="frame_direction", bind="query-params")  # fmt: skip
+    options: dict[str, Any] = {"direction": direction} | _sentences(source) | _filter()
+    return first, second, options
+
+
+def _sentences(source: str) -> dict[str, Any]:
+    if source == "search":
+        rows = st.session_state.get("frame_found", "")
+        st.caption(f"{len(rows.splitlines())} sentences were taken over from the search." if rows else
+                   "Nothing was taken over yet: search a release and press “Use as a set”.")  # fmt: skip
+        return {"rows": rows or None}
+    if source == "bundled":
+        return {}
+    given = st.file_uploader("Annotated sentences", type=["jsonl", "json"], key="frame_file", max_upload_size=20,
+                             help='One JSON object a line: text, target, frame, elements with spans; or the papers\' '
+                                  "lists of sentences with strings.")  # fmt: skip
+    if given is None:
+        return {"rows": None}
+    return {"rows": _as_rows(given.name, given.getvalue())}
+
+
+def _as_rows(name: str, content: bytes) -> str | None:
+    """The lines of an upload in our own form; a file of another form is refused in a sentence."""
+    from core.frames.papers import parse_list
+    from core.frames.rows import parse_rows, write_rows
+
+    with clear_errors():
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name} must be UTF-8 text; {error.reason}: save it as UTF-8.") from error
+        reading = parse_list(text, name) if name.endswith(".json") else parse_rows(text, source=name)
+        for one in (*reading.skipped, *reading.notes)[:10]:
+            st.caption(f"{plain(one.where)}: {plain(one.why)}")
+        st.caption(f"{len(reading.sentences)} sentences read, {len(reading.skipped)} rows skipped.")
+        return write_rows(reading.sentences)
+    return None
+
+
+def _filter() -> dict[str, Any]:
+    """The paper's selection; every default is its own."""
+    with st.expander("Selection and score (the paper's by default)"):
+        left, middle, right = st.columns(3)
+        chosen: dict[str, Any] = {
+            "filter": left.toggle("the paper's selection", value=True, key="f_on"),
+            "longest_sentence": int(left.number_input("most tokens of a sentence", 1, 200, 12, key="f_sentence")),
+            "longest_element": int(left.number_input("most tokens of an element", 1, 50, 3, key="f_element")),
+            "nearest": int(middle.number_input("least distance", 1, 20, 3, key="f_near",
+                                               help="The prose says 2 apart; the code drops what lies within 2.")),
+            "distance": middle.selectbox("distance by", ["strings", "places"], key="f_distance",
+                                         help="The paper's code compares spellings, not places."),
+            "core": middle.selectbox("core elements by", ["core_sets", "core_type", "any"], key="f_core",
+                                     help="FEcoreSets is the paper's code; only 319 of 1,221 frames have any."),
+            "pairing": right.selectbox("pieces", ["product", "zip"], key="f_pairing", help="zip is the paper's code."),
+            "average": right.selectbox("mean over", ["sentences", "links"], key="f_average",
+                                       help="links is the replication's."),
+            "without_first": right.toggle("without position 0", key="f_sink"),
+        }  # fmt: skip
+    return chosen
+
+
+def _start(first: str | None, second: str | None, options: dict[str, Any]) -> None:
+    names = list(dict.fromkeys(name for name in (first, second) if name))
+    needs_rows = "rows" in options and not options["rows"]
+    if st.button("Find the heads", type="primary", icon=":material/play_arrow:", disabled=not names or needs_rows):
+        db = resources.database()
+        st.session_state["frame_jobs"] = [
+            running.start(db, "frame-heads", options | {"checkpoint": name}, f"Frame heads of {name}") for name in names
+        ]
+    for job in st.session_state.get("frame_jobs", []):
+        if running.status(resources.database(), job).state != "done":
+            show_job(job, rows=False)
+
+
+# ---------------------------------------------------------------- what came out
+
+
+def _show_runs() -> None:
+    db = resources.database()
+    known = runs.runs(db, "frame-heads")
+    if known.empty:
+        st.info("No set was scored yet: choose sentences and a checkpoint above and press “Find the heads”.",
+                icon=":material/arrow_upward:")  # fmt: skip
+        return
+    said = {
+        row.run: f"{row.checkpoint} · {json.loads(row.options)['direction']} · {row.created:%d %b %H:%M}"
+        for row in known.itertuples()
+    }
+    finished = [running.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
+    default = [run for run in finished if run in said][:2] or list(said)[:1]
+    chosen = st.multiselect("Results", list(said), default=default, format_func=said.__getitem__, max_selections=2,
+                            key=f"frame_runs|{default}", help="Choose two to compare them.")  # fmt: skip
+    found = {run: runs.run_rows(db, run) for run in chosen}
+    most = max((row["value"] for rows in found.values() for row in rows if row["kind"] == "head"), default=1.0)
+    for place, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
+        with place, clear_errors():
+            show_result(run, found[run], most)
+
+
+def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
+    """Headline, picture, ranking with the 99th percentile line, table, sentences, files."""
+    summary = rows[0]
+    heads = pd.DataFrame([row for row in rows if row["kind"] == "head"])
+    _headline(summary, len(heads))
+    survivors = [Head.parse(name) for name in summary["survivors"]]
+    picture = charts.head_picture(heads, value="value", title="Mean weight along the links", highlight=survivors,
+                                  domain=(0, most), label="weight", select=True, cell=22,
+                                  tooltip=("low", "high", "baseline", "exchanged", "q"))  # fmt: skip
+    event = st.altair_chart(picture, on_select="rerun", key=f"set|{run}")
+    st.caption("Outlined: heads that survive. Click a head for its sentences.")
+    bars = charts.bars_with_intervals(
+        heads.head(SHOWN_BARS), x="name", y="value", low="low", high="high", sort=None, rule=summary["line_99"],
+        title="Best heads, 95 % intervals over sentences", x_title="head", y_title="mean weight",
+        tooltip=("baseline", "exchanged", "q"),
+    )  # fmt: skip
+    st.altair_chart(bars, key=f"bars|{run}")
+    st.caption(
+        f"Dashed: the 99th percentile of the {len(heads)} heads ({summary['line_99']:.3f}). Its count follows from the "
+        f"number of heads ({summary['above_99']} of {len(heads)} here, always 2 of 144), so it is no test."
+    )
+    _table(heads)
+    cell = event["selection"].get("cell") if event else None
+    head = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else Head.parse(heads["name"].iloc[0])
+    _sentences_of(run, rows, summary, head)
+    _files(run, heads, picture)
+
+
+def _headline(summary: dict[str, Any], count: int) -> None:
+    kept = summary["survivors"]
+    number = f"**{len(kept)} of {count} heads survive**" + (f": {', '.join(kept[:12])}" if kept else "")
+    st.markdown(f"{plain(summary['checkpoint'])}: {number}")
+    fixed = " · ".join(f"{name} {value:.2f}" for name, value in summary["fixed"].items())
+    st.caption(
+        f"n = {summary['n']} {summary['average']}, {summary['links']} links, {summary['links_before']} with the "
+        f"element first · {DIRECTIONS[summary['direction']]} · {summary['pairing']} of pieces · beats both nulls "
+        f"(other places at the same distances; links exchanged between sentences of equal length), Benjamini-Hochberg "
+        f"q ≤ 0.05 over {count} heads, {summary['draws']} draws · {summary['movable']} sentences have another place, "
+        f"{summary['exchangeable']} a partner · heads of a fixed kind would score: {fixed}"
+    )
+    if summary["kept"] < summary["read"]:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in summary["dropped"].items())
+        st.caption(f"{summary['kept']} of {summary['read']} sentences passed the selection; dropped: {reasons}.")
+
+
+def _table(heads: pd.DataFrame) -> None:
+    names = [
+        "name",
+        "value",
+        "low",
+        "high",
+        "baseline",
+        "exchanged",
+        "q",
+        "survives",
+        "to_previous",
+        "to_next",
+        "to_first",
+    ]
+    three = st.column_config.NumberColumn(format="%.3f")
+    st.dataframe(heads[names], hide_index=True, height=240, column_config={
+        "name": "head", "value": st.column_config.NumberColumn("weight", format="%.3f"), "low": three, "high": three,
+        "baseline": st.column_config.NumberColumn("same distance", format="%.3f", help="mean of the first null"),
+        "exchanged": st.column_config.NumberColumn("exchanged", format="%.3f", help="mean of the second null"),
+        "q": st.column_config.NumberColumn("q", format="%.4f", help="larger p of both, corrected over heads"),
+        "to_previous": st.column_config.NumberColumn("to previous", format="%.2f", help="from the same queries"),
+        "to_next": st.column_config.NumberColumn("to next", format="%.2f"),
+        "to_first": st.column_config.NumberColumn("to position 0", format="%.2f"),
+    })  # fmt: skip
+
+
+def _sentences_of(run: str, rows: list[dict[str, Any]], summary: dict[str, Any], head: Head) -> None:
+    """The sentences by this head's weight; a chosen one opens its maps."""
+    place = head.layer * summary["heads"] + head.head
+    listed = pd.DataFrame([
+        {"weight": row["scores"][place], "sentence": row["text"], "target": row["target"],
+         "elements": ", ".join(row["elements"]), "frame": row["frame"]}
+        for row in rows if row["kind"] == "sentence"
+    ]).sort_values("weight", ascending=False)  # fmt: skip
+    with st.expander(f"Sentences by the weight of {head}"):
+        event = st.dataframe(listed.head(SENTENCES_LISTED), hide_index=True, on_select="rerun",
+                             selection_mode="single-row", key=f"sentences|{run}|{head}",
+                             column_config={"weight": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
+        number = event["selection"]["rows"][0] if event["selection"]["rows"] else 0
+        text = listed["sentence"].iloc[number]
+        st.page_link(PAGES_FOLDER / "maps.py", label=f"Open {head} on “{plain(text)}”", icon=":material/grid_on:",
+                     query_params={"checkpoint": summary["checkpoint"], "text": text, "head": str(head)})  # fmt: skip
+
+
+def _files(run: str, heads: pd.DataFrame, picture: Any) -> None:
+    places = st.columns(3)
+    places[0].download_button("Heads (CSV)", heads.to_csv(index=False), file_name="frame-heads.csv",
+                              on_click="ignore", key=f"csv|{run}", icon=":material/download:")  # fmt: skip
+    for place, kind in zip(places[1:], ("svg", "png"), strict=True):
+        place.download_button(f"Picture ({kind.upper()})", lambda kind=kind: charts.exported(picture, kind),
+                              file_name=f"frame-heads.{kind}", on_click="ignore", key=f"{kind}|{run}",
+                              icon=":material/image:")  # fmt: skip
+
+
+def settings_folder() -> str:
+    """The configured release, as text."""
+    found = config.settings().framenet
+    return "" if found is None else str(found)
