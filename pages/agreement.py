@@ -46,7 +46,7 @@ def disputed(db, found, class_set: str) -> None:
     pictures(db, maps[:MOST], captions)
     st.caption(f"{len(maps)} maps have labels that differ.")
     st.page_link(
-        "pages/label.py",
+        "../label.py",
         label="Settle them on the Label page, in the order “adjudicate disagreements”",
         icon=":material/gavel:",
         query_params={"class_set": class_set},
@@ -82,7 +82,7 @@ else:
 st.subheader("Pace")
 pace = labels.pace(db, class_set)
 st.dataframe(
-    pace.round(2),
+    pace,
     hide_index=True,
     column_config={
         "per_hour": st.column_config.NumberColumn("labels per hour", format="%d"),

@@ -107,7 +107,7 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 def alpha(labels: pd.DataFrame) -> float:
     """Krippendorff's alpha (nominal) over all raters, maps that not everybody labelled included; NaN if undefined."""
     both = opinions(labels)
-    given = both.stack()
+    given = both.stack().dropna()
     if both.shape[1] < 2 or given.nunique() < 2 or not (both.notna().sum(axis=1) > 1).any():
         return float("nan")
     names = sorted(given.unique())

@@ -1,0 +1,87 @@
+"""The pages about labels, run as Streamlit runs them, on a real store with labels of two people."""
+
+import shutil
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import pages.parts.shell as shell
+from core.patterns.classes import BERT
+from core.store import classifiers, labels
+from core.store.database import Database
+from core.studies import label_snapshot
+from core.studies.kept_classifiers import keep_classifier, training_options
+from pages.parts import resources
+from tests.store.labelling import event
+from tests.studies.test_train_patterns import label_everything, run_all
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A store with labels of two people and a classifier, made once."""
+    file = tmp_path_factory.mktemp("trained") / "atlas.duckdb"
+    db = Database(file)
+    label_everything(db)
+    labels.record_events(db, [event(k, f"m{k}", cls="block", batch="bob", annotator="bob") for k in range(1, 9)])
+    wanted = training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4, curve=False)
+    options, rows = run_all(wanted)
+    keep_classifier(db, rows, options, name="first")
+    db.close()
+    return file
+
+
+@pytest.fixture
+def filled(trained, tmp_path, monkeypatch):
+    shutil.copy(trained, tmp_path / "atlas.duckdb")
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield
+    resources.database.clear()
+
+
+def opened(name):
+    page = AppTest.from_file(shell.__file__, default_timeout=90).run()
+    page.switch_page(f"../{name}.py").run()
+    assert not page.exception
+    assert not page.error, page.error[0].value
+    return page
+
+
+def test_the_classifier_page_shows_scores_and_lets_one_suggest(filled):
+    page = opened("patterns")
+    assert [one.label for one in page.metric] == ["Macro F1 on unseen inputs", "Macro F1 on unseen heads"]
+    button = next(one for one in page.button if one.label == "Let it suggest")
+    button.click().run()
+    assert not page.error
+    assert any(one.label == "Stop suggesting" for one in page.button)
+    assert classifiers.suggesting(resources.database(), "bert") == "first"
+
+
+def test_the_agreement_page_shows_kappa_disputes_and_pace(filled):
+    page = opened("agreement")
+    assert page.metric[0].label == "Cohen's kappa"
+    assert any("maps have labels that differ" in one.value for one in page.caption)
+    assert set(page.dataframe[0].value["annotator"]) == {"ada", "bob"}
+
+
+def test_the_shares_page_asks_for_a_task_first(filled):
+    page = opened("shares")
+    assert "press Classify" in page.info[0].value
+    assert "macro F1" in page.caption[0].value
+
+
+def test_the_label_page_asks_for_a_name_then_shows_the_queue(filled):
+    page = opened("label")
+    assert "Type your name" in page.info[0].value
+    page.text_input(key="annotator").input("cyd").run()
+    assert not page.exception
+    assert "40 maps of 1 checkpoints" in page.caption[-1].value
+
+
+def test_events_that_the_browser_sent_are_stored_from_the_return_value(filled):
+    page = opened("label")
+    page.text_input(key="annotator").input("cyd").run()
+    sent = event(1, "m3", annotator="cyd", batch="tab-1")
+    page.session_state["label_sheet"] = {"events": {"boxes": [{"batch": "tab-1", "events": [sent]}]}}
+    page.run()
+    assert labels.decided(resources.database(), BERT.name, "cyd") == {"m3": "vertical"}
