@@ -65,21 +65,23 @@ def show_checkpoint(name: str, text: str, pair: str | None, words: bool, key: st
 
 
 st.title("Attention maps")
-places = st.columns([3, 3, 2], vertical_alignment="bottom")
-with places[0]:
+left, right = st.columns(2)
+with left:
     first = pickers.pick_checkpoint()
-with places[1]:
-    second = pickers.pick_checkpoint("Beside it", key="beside", none="no second checkpoint")
-with places[2]:
-    unit = st.segmented_control(
-        "Tokens", ["pieces", "words"], default="pieces", required=True, key="unit", bind="query-params"
-    )
-fields = st.columns([5, 5, 2], vertical_alignment="bottom")
-with fields[0]:
     text = pickers.pick_text(placeholder="Type a sentence and press Enter")
-with fields[1]:
+with right:
+    second = pickers.pick_checkpoint("Beside it", key="beside", none="no second checkpoint")
     pair = pickers.pick_text("Second sentence", key="pair", placeholder="optional")
-with fields[2]:
+with st.container(horizontal=True):
+    unit = st.segmented_control(
+        "Tokens",
+        ["pieces", "words"],
+        default="pieces",
+        required=True,
+        key="unit",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
     pickers.pick_task_row()
 
 if not text.strip():

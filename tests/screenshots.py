@@ -51,6 +51,7 @@ def take(browser, address: str, file: Path, *, theme: str, width: int) -> None:
     height = window.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     window.set_viewport_size({"width": width, "height": min(max(900, height), TALLEST)})
     settled(window)
+    window.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')")  # widgets whose script comes late
     window.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     window.screenshot(path=file)
     context.close()

@@ -74,7 +74,7 @@ def pick_task_row(*, key: str = "row", text_key: str = "text", pair_key: str = "
     """A popover with rows of the bundled samples; choosing one fills the fields `text_key` and `pair_key`."""
     from core.tasks.glue import TASKS
 
-    with st.popover("Samples", icon=":material/list:", help="Fill in a row of a bundled sample"):
+    with st.popover("Sample rows", icon=":material/list:", help="Fill in a row of a bundled sample"):
         task = st.selectbox("Task", list(TASKS), format_func=lambda name: TASKS[name].name, key=f"{key}_task")
         split = st.segmented_control("Split", ["dev", "train"], default="dev", required=True, key=f"{key}_split")
         rows = task_rows(task, split or "dev")
