@@ -94,7 +94,8 @@ def _places(words: Sequence[Any], target: int) -> list[tuple[str, int]]:
         own += [
             ("subject", k) for k, one in enumerate(words) if one.head == climbed and one.dep in SUBJECTS and k != target
         ]
-    return [(kind, k) for kind, k in own if kind]
+    order = ("subject", "object", "oblique")
+    return sorted(((kind, k) for kind, k in own if kind), key=lambda one: (order.index(one[0]), one[1]))
 
 
 def _kind(dep: str) -> str:

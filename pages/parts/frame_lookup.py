@@ -158,7 +158,7 @@ def _pick_element(
 
 def _pick_words(label: str, spelled: list[str], start: list[int], key: str) -> list[int]:
     return sorted(
-        st.pills(label, range(len(spelled)), format_func=lambda k: plain(spelled[k]), selection_mode="multi",
+        st.pills(label, range(len(spelled)), format_func=lambda k: plain(spelled[k]), selection_mode="multi", wrap=True,
                  default=start, key=key)
     )  # fmt: skip
 

@@ -1,0 +1,200 @@
+"""Proposals for a sentence that was parsed, and the picture of its links."""
+
+import numpy as np
+import pytest
+
+from core.attention import AttentionMaps, Head
+from core.errors import InputError
+from core.frames.forms import lemmas
+from core.frames.lexicon import bundled_lexicon
+from core.frames.records import AnnotatedSentence, Element
+from core.models.encoding import Encoding
+from core.scoring.links import relation_score
+from core.studies.frame_lookup import (
+    links_for,
+    picture,
+    propose_elements,
+    propose_targets,
+    spaced,
+    spans_of,
+    strips,
+)
+from core.tasks.language import TaggedSentence, TaggedWord
+
+
+def tagged(text: str, *rows: tuple[str, str, int]) -> TaggedSentence:
+    """(part of speech, dependency, head) of each white-space separated word."""
+    found = spaced(text).words
+    return TaggedSentence(
+        text,
+        tuple(
+            TaggedWord(word.text, word.start, word.end, "", pos, dep, head)
+            for word, (pos, dep, head) in zip(found, rows, strict=True)
+        ),
+    )
+
+
+AGITATED = tagged(
+    "He was becoming agitated about the noise",
+    ("PRON", "nsubj", 2),
+    ("AUX", "aux", 2),
+    ("VERB", "root", 2),
+    ("ADJ", "xcomp", 2),
+    ("ADP", "case", 6),
+    ("DET", "det", 6),
+    ("NOUN", "obl", 3),
+)
+STOLEN = tagged(
+    "The paintings were stolen from the museum .",
+    ("DET", "det", 1),
+    ("NOUN", "nsubj:pass", 3),
+    ("AUX", "aux:pass", 3),
+    ("VERB", "root", 3),
+    ("ADP", "case", 6),
+    ("DET", "det", 6),
+    ("NOUN", "obl", 3),
+    ("PUNCT", "punct", 3),
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "lemma"),
+    [
+        ("stolen", "steal"),
+        ("running", "run"),
+        ("taking", "take"),
+        ("carries", "carry"),
+        ("stopped", "stop"),
+        ("was", "be"),
+        ("Angry", "angry"),
+        ("passes", "pass"),
+        ("lying", "lie"),
+        ("children", "child"),
+    ],
+)
+def test_a_form_leads_to_its_lemma(word, lemma):
+    assert lemma in lemmas(word)
+
+
+def test_the_papers_example_is_proposed_whole():
+    lexicon = bundled_lexicon()
+    targets = propose_targets(AGITATED, lexicon)
+    assert (AGITATED.words[targets[0].word].text, targets[0].frame) == ("agitated", "Emotion_directed")
+    assert {one.frame for one in targets} >= {"Emotion_directed", "Becoming"}
+    elements = propose_elements(AGITATED, 3, lexicon.of("Emotion_directed"))
+    assert [(one.name, one.words, one.place) for one in elements] == [
+        ("Experiencer", (0,), "subject"),
+        ("Topic", (4, 5, 6), "oblique about"),
+    ]
+
+
+def test_the_subject_of_a_passive_is_named_as_the_object_usually_is():
+    elements = propose_elements(STOLEN, 3, bundled_lexicon().of("Theft"))
+    assert [(one.name, one.words) for one in elements] == [("Goods", (0, 1)), ("Source", (4, 5, 6))]
+
+
+def test_without_a_parser_words_can_still_be_marked():
+    found = spaced("He ran")
+    assert found.spans == [(0, 2), (3, 6)]
+    assert [one.unit for one in propose_targets(found, bundled_lexicon())] != []
+    assert propose_elements(found, 1, None) == []
+
+
+def test_neighbouring_words_make_one_span():
+    assert spans_of([(0, 2), (3, 6), (7, 9), (10, 12)], [0, 1, 3]) == ((0, 6), (10, 12))
+
+
+# ---------------------------------------------------------------- the picture
+
+
+def encoding(text: str, words: int) -> Encoding:
+    spans = spaced(text).spans
+    places = (None, *spans, None)
+    inside = tuple(0 if span else None for span in places)
+    return Encoding(
+        text,
+        None,
+        tuple(range(words + 2)),
+        (0,) * (words + 2),
+        tuple(f"t{k}" for k in range(words + 2)),
+        places,
+        inside,
+        0,
+        (words + 1,),
+    )
+
+
+def attention(length: int, causal: bool = False) -> AttentionMaps:
+    raw = np.random.default_rng(1).random((2, 3, length, length))
+    raw = np.tril(raw) if causal else raw
+    weights = (raw / raw.sum(-1, keepdims=True)).astype("float32")
+    return AttentionMaps(weights, tuple(f"t{k}" for k in range(length)), (0,) * length, causal)
+
+
+TEXT = "the cook was getting angry about the soup"
+SENTENCE = AnnotatedSentence("a", TEXT, ((21, 26),), elements=(Element("Experiencer", ((0, 8),)),))
+
+
+def test_the_picture_is_the_relation_score_and_compares_with_every_other_place():
+    made, maps = encoding(TEXT, 8), attention(10)
+    links = links_for(made, SENTENCE)
+    assert links == (((1, 2), (5,)),)
+    found = picture(maps, made, links, direction="element_to_target")
+    np.testing.assert_array_equal(found.score, relation_score(maps.weights, links))
+    others = [np.maximum(maps.weights[:, :, 1 + k, 5 + k], maps.weights[:, :, 2 + k, 5 + k]) for k in (1, 2, 3)]
+    np.testing.assert_allclose(found.others, np.mean(others, axis=0), rtol=1e-6)
+    np.testing.assert_array_equal(found.place_rank, 1 + sum((one > found.score).astype(int) for one in others))
+    assert found.places == 4
+    rows = found.rows()
+    assert [row["rank"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert rows[0]["score"] == found.score.max()
+
+
+def test_a_decoder_cannot_look_from_an_earlier_element():
+    made, maps = encoding(TEXT, 8), attention(10, causal=True)
+    links = links_for(made, SENTENCE)
+    assert not picture(maps, made, links, direction="element_to_target").visible
+    assert picture(maps, made, links, direction="target_to_element").visible
+
+
+def test_leaving_out_position_0_changes_the_weights_and_not_the_maps():
+    made, maps = encoding(TEXT, 8), attention(10)
+    before = maps.weights.copy()
+    links = links_for(made, SENTENCE)
+    usual = picture(maps, made, links, direction="element_to_target")
+    without = picture(maps, made, links, direction="element_to_target", without_first=True)
+    assert (without.score > usual.score).all()
+    np.testing.assert_array_equal(maps.weights, before)
+
+
+def test_strips_are_rows_and_the_column_of_the_map():
+    made, maps = encoding(TEXT, 8), attention(10)
+    rows = strips(maps, made, links_for(made, SENTENCE), Head(1, 2))
+    weights = maps.weights[1, 2]
+    lines = {name: [row["weight"] for row in rows if row["line"] == name] for name in {row["line"] for row in rows}}
+    np.testing.assert_allclose(lines["from the element"], weights[[1, 2]].mean(0), rtol=1e-6)
+    np.testing.assert_allclose(lines["from the target"], weights[5], rtol=1e-6)
+    np.testing.assert_allclose(lines["to the target"], weights[:, 5], rtol=1e-6)
+    assert [row["mark"] for row in rows[:10]] == ["sink", "element", "element", "", "", "target", "", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        (AnnotatedSentence("a", TEXT, ((21, 26),)), "needs an element"),
+        (AnnotatedSentence("a", TEXT, ((21, 26),), elements=(Element("x", ((9, 26),)),)), "must not share"),
+        (AnnotatedSentence("a", TEXT, ((21, 99),), elements=(Element("x", ((0, 3),)),)), "inside its text"),
+    ],
+)
+def test_places_that_make_no_link_are_refused(sentence, said):
+    with pytest.raises(InputError, match=said):
+        links_for(encoding(TEXT, 8), sentence)
+
+
+def test_a_place_that_was_cut_off_is_said():
+    cut = encoding(TEXT, 8)
+    short = Encoding(
+        TEXT, None, cut.ids[:4], cut.segments[:4], cut.tokens[:4], cut.offsets[:4], cut.sentence[:4], 0, (), 5
+    )
+    with pytest.raises(InputError, match="cut off"):
+        links_for(short, SENTENCE)
