@@ -31,15 +31,17 @@ class Run:
 
     layers: layers of the model, so that calls of the next forward start at 0 again. watcher: called with each
     layer and its weights after softmax (and after interventions), before dropout. touches: interventions per
-    layer. gates: xi per head [layer, head], multiplied into each head's output (Michel et al.); it may require
-    grad. watched: the layers that the watcher wants.
+    layer. gates: xi per head [layer, head], or per input and query [layer, batch, head, query], multiplied into each
+    head's output (Michel et al.); it may require grad. watched: the layers that the watcher wants. reporter: called
+    with each layer's heads' outputs [batch, query, head, dim].
     """
 
     layers: int
     watcher: Watcher | None = None
     watched: frozenset[int] = frozenset()
     touches: dict[int, list[Touch]] = field(default_factory=dict)
-    gates: Float[Tensor, "layer head"] | None = None
+    gates: Float[Tensor, "layer head"] | Float[Tensor, "layer batch head query"] | None = None
+    reporter: Callable[[Tensor], None] | None = None
     calls: int = 0
 
     def next_layer(self) -> int:
@@ -96,7 +98,10 @@ def attention(
         output, _ = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
         )
-    return _gated(output, layer, run, touches).contiguous(), weights
+    output = _gated(output, layer, run, touches).contiguous()
+    if run.reporter is not None:
+        run.reporter(output)
+    return output, weights
 
 
 def attention_weights(
@@ -127,7 +132,8 @@ def _per_query_head(query: Tensor, states: Tensor) -> Tensor:
 
 def _gated(output: Float[Tensor, "batch query head dim"], layer: int, run: Run, touches: list[Touch]) -> Tensor:
     if run.gates is not None:
-        output = output * run.gates[layer].to(output.dtype)[None, None, :, None]
+        gates = run.gates[layer].to(output.dtype)
+        output = output * (gates[None, None, :, None] if gates.dim() == 1 else gates.transpose(1, 2).unsqueeze(-1))
     for touch in touches:
         if touch.operator == "zero":
             output = output.masked_fill(_rows(touch.heads, output)[:, None, :, None], 0.0)

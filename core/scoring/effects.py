@@ -2,11 +2,10 @@
 
 Everything works on per-row outcomes of the same rows before and after: `before` [row], `after` [head, row]. For
 accuracy an outcome is 1 where the row is right; metrics that are no mean over rows (F1, correlations) are
-resampled through a function of row indices. A gain of the best of 144 heads is corrected by the largest
+computed anew on every resampled set of rows. A gain of the best of 144 heads is corrected by the largest
 statistic under permutation (max-T), and checked on rows that did not choose it (split half).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from core.errors import InputError
 
 Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
 HeadOutcomes = Shaped[np.ndarray, "head row"]
-Metric = Callable[[Int[np.ndarray, " rows"]], float]
+Counts = Shaped[np.ndarray, "draw row"]
 RESAMPLES = 2000
 PERMUTATIONS = 1000
 
@@ -66,22 +65,64 @@ def paired_interval(
     return low, high
 
 
-def metric_interval(
-    before: Metric, after: Metric, rows: int, *, seed: int = 0, resamples: int = 500, level: float = 0.95
-) -> Interval:
-    """The same for a metric that is no mean over rows: metric(after) - metric(before) on resampled rows.
+def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
+    """A metric of rows that count so many times each, for all heads and draws by matrix products.
 
-    before, after: functions of row indices; NaN where undefined (constant predictions), such draws are left out.
+    name: accuracy, f1 (of class 1), or pearson. NaN where undefined (constant predictions under pearson; f1 is 0
+    where nothing is predicted as 1, as in scikit-learn). gold [row], predicted [head, row], counts [draw, row].
     """
-    every = np.arange(rows)
-    value = after(every) - before(every)
-    generator = np.random.default_rng(seed)
-    drawn = [generator.integers(0, rows, rows) for _ in range(resamples)]
-    found = np.array([after(one) - before(one) for one in drawn])
-    found = found[np.isfinite(found)]
-    if not np.isfinite(value) or len(found) < resamples / 2:
+    gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
+    weights = np.asarray(counts, dtype=float)
+    if name == "accuracy":
+        return weights @ (predicted == gold).T / weights.sum(1, keepdims=True)
+    if name == "f1":
+        hits = weights @ ((predicted == 1) & (gold == 1)).T
+        named = weights @ (predicted == 1).T + (weights @ (gold == 1))[:, None]
+        return np.divide(2 * hits, named, out=np.zeros_like(hits), where=named > 0)
+    if name == "pearson":
+        return _correlation(gold, predicted, weights / weights.sum(1, keepdims=True))
+    raise InputError(f'A metric to resample is accuracy, f1 or pearson; "{name}" is none of them.')
+
+
+def _correlation(
+    gold: Shaped[np.ndarray, " row"], predicted: HeadOutcomes, shares: Counts
+) -> Float[np.ndarray, "draw head"]:
+    gold, predicted = gold - gold.mean(), predicted - predicted.mean(1, keepdims=True)
+    first, second = shares @ gold, shares @ predicted.T
+    spread_gold = shares @ gold**2 - first**2
+    spread = shares @ (predicted**2).T - second**2
+    together = shares @ (predicted * gold).T - first[:, None] * second
+    bottom = np.sqrt(np.clip(spread_gold[:, None] * spread, 0, None))
+    return np.divide(together, bottom, out=np.full_like(together, np.nan), where=bottom > 1e-12)
+
+
+def metric_intervals(
+    name: str,
+    gold: Outcomes,
+    before: Outcomes,
+    after: HeadOutcomes,
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+) -> list[Interval]:
+    """Paired bootstrap over rows of metric(after) - metric(before), one interval a head; same draws for all heads.
+
+    before, after: predicted labels or scores. None where the metric is undefined on the rows or on half the draws.
+    """
+    rows = len(gold)
+    drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=resamples)
+    every = np.vstack([np.asarray(before)[None], np.asarray(after)])
+    whole = counted(name, gold, every, np.ones((1, rows)))[0]
+    found = counted(name, gold, every, drawn)
+    return [_interval(whole[k] - whole[0], found[:, k] - found[:, 0], level) for k in range(1, len(every))]
+
+
+def _interval(value: float, draws: Float[np.ndarray, " draw"], level: float) -> Interval:
+    known = draws[np.isfinite(draws)]
+    if not np.isfinite(value) or len(known) < len(draws) / 2:
         return Interval(None, None, None)
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(value), float(low), float(high))
 
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from core.errors import InputError
 from core.scoring.effects import (
+    counted,
     flips,
     max_t,
     mcnemar,
-    metric_interval,
+    metric_intervals,
     paired_interval,
     rank_agreement,
     split_half,
@@ -75,19 +76,33 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     assert 182 <= held <= 198
 
 
-def test_a_metric_that_is_no_mean():
+@pytest.mark.parametrize("name", ["accuracy", "f1", "pearson"])
+def test_metrics_of_counted_rows_equal_those_of_the_rows_written_out(name):
+    from scipy.stats import pearsonr
+    from sklearn.metrics import accuracy_score, f1_score
+
+    generator = np.random.default_rng(2)
+    gold, predicted = generator.integers(0, 2, 30), generator.integers(0, 2, (3, 30))
+    if name == "pearson":
+        gold, predicted = generator.normal(size=30), generator.normal(size=(3, 30))
+    counts = generator.multinomial(30, [1 / 30] * 30, size=5)
+    oracle = {"accuracy": accuracy_score, "f1": f1_score, "pearson": lambda a, b: pearsonr(a, b).statistic}[name]
+    found = counted(name, gold, predicted, counts)
+    for draw in range(5):
+        rows = [row for row in range(30) for _ in range(counts[draw, row])]
+        for head in range(3):
+            assert found[draw, head] == pytest.approx(oracle(gold[rows], predicted[head, rows]))
+
+
+def test_intervals_of_a_metric_that_is_no_mean():
     generator = np.random.default_rng(0)
     gold = generator.normal(size=80)
     near, far = gold + generator.normal(size=80) * 0.1, gold + generator.normal(size=80) * 3
-    found = metric_interval(
-        lambda rows: np.corrcoef(gold[rows], near[rows])[0, 1],
-        lambda rows: np.corrcoef(gold[rows], far[rows])[0, 1],
-        80,
-    )
-    assert found.value == pytest.approx(np.corrcoef(gold, far)[0, 1] - np.corrcoef(gold, near)[0, 1])
-    assert found.low < found.value < found.high < 0
-    undefined = metric_interval(lambda rows: 0.5, lambda rows: float("nan"), 80, resamples=20)
-    assert undefined.value is None
+    worse, same, constant = metric_intervals("pearson", gold, near, np.stack([far, near, near * 0]), resamples=300)
+    assert worse.value == pytest.approx(np.corrcoef(gold, far)[0, 1] - np.corrcoef(gold, near)[0, 1])
+    assert worse.low < worse.value < worse.high < 0
+    assert (same.value, same.low, same.high) == (0, 0, 0)
+    assert constant.value is None
 
 
 def test_max_t_equals_the_enumeration_of_all_signs():

@@ -1,0 +1,123 @@
+"""How much each head matters to the loss, for all heads in one backward pass (Michel et al. 2019, section 4.1).
+
+xi_h = 1 gates head h's output; |dL/dxi_h| is how fast the loss moves when the head is turned down. The gates are
+given per input and query position, so one pass yields both readings of the paper: the absolute value per example
+(its formula) and per token (its code).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from core.capture.running import batches, model_inputs, prepared
+from core.errors import CheckpointError, InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+Reading = Literal["example", "token"]
+READINGS: tuple[str, ...] = ("example", "token")
+BATCH_TOKENS = 2048
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Sums over inputs; parts of a data set add up with `+`.
+
+    example: sum over inputs of |dL/dxi_h| [layer, head], float64. token: sum over inputs and positions of
+    |ctx_t . dL/dctx_t|. inputs, tokens: what was summed over.
+    """
+
+    example: Float[Tensor, "layer head"]
+    token: Float[Tensor, "layer head"]
+    inputs: int
+    tokens: int
+
+    def __add__(self, other: "Gradients") -> "Gradients":
+        return Gradients(
+            self.example + other.example,
+            self.token + other.token,
+            self.inputs + other.inputs,
+            self.tokens + other.tokens,
+        )
+
+
+def gradients(
+    checkpoint: Checkpoint,
+    encodings: Sequence[Encoding],
+    labels: Sequence[int | float],
+    *,
+    zeroed: Float[Tensor, "layer head"] | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    on_progress: Callable[[float], None] | None = None,
+) -> Gradients:
+    """One forward and backward pass over all inputs, in eval mode, with no gradient on any weight.
+
+    labels: one an input, outputs of the classifier (cross-entropy), or scores where it has one output (squared
+    error). zeroed: heads already pruned, as 0 among ones. Raises InputError, CheckpointError without a classifier,
+    InterventionError where the family cannot be gated.
+    """
+    _check(checkpoint, encodings, labels)
+    shape = (checkpoint.layers, checkpoint.heads)
+    found = Gradients(torch.zeros(shape).double(), torch.zeros(shape).double(), 0, 0)
+    gates = torch.ones(shape) if zeroed is None else zeroed
+    total = sum(len(one) for one in encodings)
+    for inputs in batches(encodings, batch_tokens):
+        some = [encodings[k] for k in inputs]
+        found += _of_batch(checkpoint, some, [labels[k] for k in inputs], gates.to(checkpoint.device))
+        if on_progress:
+            on_progress(found.tokens / total)
+    return found
+
+
+def _check(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> None:
+    if checkpoint.labels is None:
+        raise CheckpointError(
+            f"Importance needs a classifier and its loss; {checkpoint.name} has no classification head: open a "
+            "fine-tuned checkpoint."
+        )
+    if not encodings or len(encodings) != len(labels):
+        raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
+
+
+def _of_batch(
+    checkpoint: Checkpoint, some: Sequence[Encoding], labels: Sequence[int | float], gates: Tensor
+) -> Gradients:
+    length = len(some[0])
+    xi = gates[:, None, :, None].repeat(1, len(some), 1, length).requires_grad_()
+    with torch.enable_grad(), prepared(checkpoint, gates=xi):
+        logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
+        (moved,) = torch.autograd.grad(_loss(logits, labels), xi)
+    moved = moved.double().cpu()
+    return Gradients(
+        example=moved.sum(-1).abs().sum(1), token=moved.abs().sum((1, 3)), inputs=len(some), tokens=len(some) * length
+    )
+
+
+def _loss(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
+    """Summed over inputs: each input's gradient is then that of its own loss."""
+    if logits.shape[-1] == 1:
+        wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)
+        return nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
+    return nn.functional.cross_entropy(logits, torch.tensor(labels, device=logits.device), reduction="sum")
+
+
+def importance(
+    found: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
+) -> Float[Tensor, "layer head"]:
+    """I_h = E|dL/dxi_h|: mean over inputs ("example"), or over real tokens ("token", as the paper's code).
+
+    normalize: divide each layer's values by their l2 norm, as the paper does before heads of different layers are
+    compared. last_by_inputs: with "token", divide the last layer by inputs (the paper's code: only [CLS] has a
+    gradient there). Range 0 and up; 0 to 1 when normalized.
+    """
+    if reading == "example":
+        scores = found.example / found.inputs
+    else:
+        scores = found.token / found.tokens
+        if last_by_inputs:
+            scores[-1] = found.token[-1] / found.inputs
+    return scores / (scores.norm(dim=-1, keepdim=True) + 1e-20) if normalize else scores

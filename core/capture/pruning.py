@@ -1,0 +1,107 @@
+"""Save a checkpoint without some of its heads: their part of the output projection is 0, and the config names them.
+
+A pruned head's output is multiplied by xi = 0 (Michel et al.); zeros in the rows of the projection that read it do
+the same in any program that opens the folder, with no code of ours. `pruned_heads` in config.json says which heads.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from core.attention import Head
+from core.capture.running import model_inputs, prepared
+from core.errors import CheckpointError, InputError, InterventionError
+from core.models.checkpoint import Checkpoint
+from core.models.classifier import POOLING_KEY
+
+KEY = "atlas_pruned_heads"  # in config.json: ["L1H2", ...]
+
+
+def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
+    """The heads that a saved checkpoint lacks; none for others."""
+    return [Head.parse(name) for name in getattr(checkpoint.model.config, KEY, None) or []]
+
+
+def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
+    """For each layer the module that reads its heads' joined outputs; InterventionError where layers share one.
+
+    Found by watching one input: the first linear module whose input lies where the attention function wrote. So no
+    family's names are spelled out.
+    """
+    written: list[Tensor] = []
+    found: list[nn.Module] = []
+
+    def look(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        if len(found) < len(written) and arguments and _same_values(arguments[0], written[-1]):
+            found.append(module)
+
+    hooks = [
+        one.register_forward_pre_hook(look) for one in checkpoint.model.modules() if isinstance(one, nn.Linear | Conv1D)
+    ]
+    try:
+        with torch.no_grad(), prepared(checkpoint) as run:
+            run.reporter = written.append
+            checkpoint.model(**model_inputs(checkpoint, [checkpoint.encode("a")]))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if len(found) != checkpoint.layers or len({id(one) for one in found}) != len(found):
+        raise InterventionError(
+            f"Heads can be removed for good only where every layer has its own output projection; "
+            f"{checkpoint.family.model_type} shares or hides it: use the operator zero instead."
+        )
+    return found
+
+
+def _same_values(read: Any, output: Tensor) -> bool:
+    return isinstance(read, Tensor) and read.numel() == output.numel() and torch.equal(read.flatten(), output.flatten())
+
+
+def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
+    """Write the checkpoint without these heads (and those it lacked already) to a new folder; returns the folder.
+
+    The opened checkpoint is left as it was. Raises InputError for no heads or a folder that is in use,
+    InterventionError where the family cannot be pruned.
+    """
+    gone = sorted({head.within(checkpoint.layers, checkpoint.heads) for head in heads} | set(pruned_heads(checkpoint)))
+    target = Path(folder).expanduser()
+    if not gone:
+        raise InputError("A pruned checkpoint lacks at least one head; none was named: name heads like L1H2.")
+    if target.exists() and any(target.iterdir()):
+        raise InputError(f"A pruned checkpoint is saved to a new folder; {target} holds files already: choose another.")
+    if getattr(checkpoint.model.config, POOLING_KEY, None):
+        raise CheckpointError(
+            "Checkpoints with a pooling of their own cannot be pruned yet: use [CLS] or the last token."
+        )
+    kept = _zeroed(checkpoint, gone)
+    setattr(checkpoint.model.config, KEY, [str(head) for head in gone])
+    try:
+        checkpoint.model.save_pretrained(target, state_dict=kept, safe_serialization=True)
+    finally:
+        delattr(checkpoint.model.config, KEY)
+    checkpoint.tokenizer.save_pretrained(target)
+    facts = {"kind": "pruned", "base": checkpoint.name, "base_hash": checkpoint.weights_hash}
+    (target / "pruned.json").write_text(json.dumps(facts | {"heads": [str(head) for head in gone]}, indent=1))
+    return target
+
+
+def _zeroed(checkpoint: Checkpoint, gone: Iterable[Head]) -> dict[str, Tensor]:
+    """All weights, copies where heads go."""
+    weights = dict(checkpoint.model.state_dict())
+    names = {id(module): name for name, module in checkpoint.model.named_modules()}
+    modules = output_projections(checkpoint)
+    for head in gone:
+        module = modules[head.layer]
+        name = f"{names[id(module)]}.weight"
+        rows = isinstance(module, Conv1D)  # its weight is [in, out]
+        width = module.weight.shape[0 if rows else 1] // checkpoint.heads
+        part = slice(head.head * width, (head.head + 1) * width)
+        changed = weights[name].clone()
+        changed[(part,) if rows else (slice(None), part)] = 0
+        weights[name] = changed
+    return weights

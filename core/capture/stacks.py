@@ -1,0 +1,253 @@
+"""The layers of BERT-like and GPT-2-like classifiers, taken apart so that a sweep can share what heads have in common.
+
+`stack_of` reads the weights out of the model (nothing on the model is changed) into blocks of the same arithmetic:
+project to Q, K, V; mix; project back onto the residual; feed forward. Families it does not know have no stack, and
+callers run the model itself.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from core.capture.interventions import Operator, pointing, uniform
+from core.capture.linear import Activation, Linear
+from core.capture.running import model_inputs
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+Norm = Callable[[Tensor], Tensor]
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_new",
+    "gelu_pytorch_tanh": "gelu_new",
+    "relu": "relu",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One layer. norm_first: GPT-2's order (norms before attention and feed-forward), else BERT's (after).
+
+    separate: the raw matrices that single positions and single heads need: query, key, value, out, each
+    [head, dim, hidden], and the biases of query and value [head, dim].
+    """
+
+    heads: int
+    norm_first: bool
+    norms: tuple[Norm, Norm]
+    qkv: Linear
+    out: Linear
+    wide: Linear
+    narrow: Linear
+    activation: Activation
+    separate: dict[str, Tensor]
+
+    def seen(self, x: Tensor) -> Tensor:
+        """What attention reads of the residual stream."""
+        return self.norms[0](x) if self.norm_first else x
+
+    def mixed_of(self, x: Float[Tensor, "batch length hidden"], causal: bool) -> tuple[Tensor, Tensor]:
+        """Heads' outputs [batch, length, head, dim] and values [batch, head, length, dim]."""
+        batch, length, hidden = x.shape
+        shared = self.qkv(self.seen(x)).view(batch, length, 3, self.heads, hidden // self.heads)
+        query, key, value = shared.permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
+        return mixed.transpose(1, 2), value
+
+    def joined(self, mixed: Float[Tensor, "batch length head dim"], x: Tensor) -> Tensor:
+        """The heads' outputs projected back and added to the residual stream."""
+        return self.out(mixed.reshape(x.shape), plus=x)
+
+    def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
+        """The rest of the layer: feed-forward, residual, norms."""
+        if self.norm_first:
+            return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
+        middle = self.norms[0](joined)
+        return self.norms[1](self.narrow(self.wide(middle, activation=self.activation), plus=middle))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A classifier in pieces: inputs -> `embed` -> blocks -> the classifier's position -> `classify`."""
+
+    blocks: tuple[Block, ...]
+    causal: bool
+    dtype: torch.dtype
+    embedded: Callable[[dict[str, Tensor]], Tensor]
+    classified: Callable[[Tensor], Tensor]
+    inputs_of: Callable[[Sequence[Encoding]], dict[str, Tensor]]
+
+    def embed(self, encodings: Sequence[Encoding]) -> Float[Tensor, "batch length hidden"]:
+        return self.embedded(self.inputs_of(encodings)).to(self.dtype)
+
+    def classify(self, last: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows label"]:
+        return self.classified(last).float()
+
+    def position(self, length: int) -> int:
+        """The token that the classifier reads: the first of an encoder, the last of a decoder."""
+        return length - 1 if self.causal else 0
+
+    def visible(self, length: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
+        every = torch.ones(1, 1, length, length, dtype=torch.bool, device=device)
+        return every.tril() if self.causal else every
+
+
+def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Float[Tensor, "query key"]:
+    """The map that an operator puts in place of a head's own; "zero" has no weight anywhere."""
+    if operator == "zero":
+        return torch.zeros(visible.shape[2:], device=visible.device)
+    return (uniform(visible) if operator == "disable" else pointing(operator, visible))[0, 0]
+
+
+def changed_mixture(
+    values: Float[Tensor, "batch head length dim"], fixed: Float[Tensor, "query key"]
+) -> Float[Tensor, "batch length head dim"]:
+    """What every head would give out if it had the fixed map."""
+    return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
+
+
+def contributions(
+    block: Block,
+    mixed: Float[Tensor, "batch length head dim"],
+    changed: Float[Tensor, "batch length head dim"],
+) -> Float[Tensor, "head batch length hidden"]:
+    """What replacing each head's output adds to the residual stream: (changed_h - mixed_h) W_h."""
+    difference = (changed - mixed).permute(2, 0, 1, 3)
+    heads, batch, length, dim = difference.shape
+    flat = torch.bmm(difference.reshape(heads, batch * length, dim), block.separate["out"])
+    return flat.view(heads, batch, length, -1)
+
+
+def single_position(
+    block: Block, x: Float[Tensor, "batch length hidden"], position: int, fixed: Float[Tensor, "query key"]
+) -> tuple[Tensor, Tensor]:
+    """Heads' outputs at one position [batch, head, dim]: their own, and under the fixed map.
+
+    Neither keys nor values are computed for all tokens: q . (W_k x) = (W_k^T q) . x, and the weights are summed
+    over x before W_v. The key's bias adds the same to every score, so it drops out of the softmax.
+    """
+    seen, raw = block.seen(x), block.separate
+    query = torch.einsum("bi,hdi->bhd", seen[:, position], raw["query"]) + raw["query_bias"]
+    asked = torch.einsum("bhd,hdi->bhi", query, raw["key"]) * query.shape[-1] ** -0.5
+    weights = torch.softmax(torch.bmm(asked, seen.transpose(1, 2)).float(), -1).to(seen.dtype)
+    summed = torch.bmm(torch.cat([weights, fixed[position].to(seen.dtype).expand_as(weights)[:, :1]], 1), seen)
+    own = torch.einsum("bhi,hdi->bhd", summed[:, :-1], raw["value"]) + raw["value_bias"]
+    replaced = torch.einsum("bi,hdi->bhd", summed[:, -1], raw["value"]) + raw["value_bias"] * fixed[position].sum()
+    return own, replaced.to(own.dtype)
+
+
+# ---------------------------------------------------------------- reading the weights
+
+
+def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> Stack | None:
+    """The stack of a classifier, or None for families, options or dtypes that it does not reproduce."""
+    build = _BUILDERS.get(checkpoint.model.config.model_type)
+    if build is None or checkpoint.labels is None:
+        return None
+    return build(checkpoint, dtype or next(checkpoint.model.parameters()).dtype)
+
+
+def _norm(module: Any, dtype: torch.dtype) -> Norm:
+    weight, bias, shape = module.weight.detach().to(dtype), module.bias.detach().to(dtype), module.normalized_shape
+    return lambda x: nn.functional.layer_norm(x, shape, weight, bias, module.eps)
+
+
+def _block(
+    weights: dict[str, Tensor],
+    biases: dict[str, Tensor],
+    norms: tuple[Any, Any],
+    *,
+    heads: int,
+    norm_first: bool,
+    activation: Activation,
+    dtype: torch.dtype,
+) -> Block:
+    """weights: query, key, value, out, wide, narrow as [out, in]."""
+    three = ("query", "key", "value")
+    separate = {name: _per_head(weights[name], heads, dtype) for name in three}
+    separate |= {f"{name}_bias": biases[name].detach().to(dtype).view(heads, -1) for name in three}
+    separate["out"] = weights["out"].detach().to(dtype).t().reshape(heads, -1, weights["out"].shape[0])
+    return Block(
+        heads=heads,
+        norm_first=norm_first,
+        norms=(_norm(norms[0], dtype), _norm(norms[1], dtype)),
+        qkv=Linear(torch.cat([weights[n] for n in three]), torch.cat([biases[n] for n in three]), dtype),
+        activation=activation,
+        separate=separate,
+        **{name: Linear(weights[name], biases[name], dtype) for name in ("out", "wide", "narrow")},
+    )
+
+
+def _per_head(weight: Tensor, heads: int, dtype: torch.dtype) -> Float[Tensor, "head dim hidden"]:
+    return weight.detach().to(dtype).reshape(heads, -1, weight.shape[1])
+
+
+def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
+    model, config = checkpoint.model, checkpoint.model.config
+    core = getattr(model, config.model_type, None)
+    if core is None or config.hidden_act not in _ACTIVATIONS:
+        return None
+
+    def block(layer: Any) -> Block:
+        attention, parts = layer.attention, {}
+        for name in ("query", "key", "value"):
+            parts[name] = getattr(attention.self, name)
+        parts |= {"out": attention.output.dense, "wide": layer.intermediate.dense, "narrow": layer.output.dense}
+        weights = {name: part.weight for name, part in parts.items()}
+        biases = {name: part.bias for name, part in parts.items()}
+        norms = (attention.output.LayerNorm, layer.output.LayerNorm)
+        options = {"heads": checkpoint.heads, "norm_first": False, "dtype": dtype}
+        return _block(weights, biases, norms, activation=_ACTIVATIONS[config.hidden_act], **options)
+
+    def embedded(inputs: dict[str, Tensor]) -> Tensor:
+        x = core.embeddings(input_ids=inputs["input_ids"], token_type_ids=inputs.get("token_type_ids"))
+        return core.embeddings_project(x) if hasattr(core, "embeddings_project") else x
+
+    def classified(last: Tensor) -> Tensor:
+        sequence = last.to(model.dtype)[:, None]
+        return model.classifier(core.pooler(sequence) if config.model_type == "bert" else sequence)
+
+    blocks = tuple(block(layer) for layer in core.encoder.layer)
+    return Stack(blocks, False, dtype, embedded, classified, lambda some: model_inputs(checkpoint, some))
+
+
+def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
+    model, config = checkpoint.model, checkpoint.model.config
+    core = getattr(model, "transformer", None)
+    if core is None or config.activation_function not in _ACTIVATIONS or config.scale_attn_by_inverse_layer_idx:
+        return None
+    if not config.scale_attn_weights or config.add_cross_attention:
+        return None
+
+    def block(layer: Any) -> Block:
+        joint_weight = layer.attn.c_attn.weight.t().chunk(3)
+        joint_bias = layer.attn.c_attn.bias.chunk(3)
+        weights = dict(zip(("query", "key", "value"), joint_weight, strict=True))
+        biases = dict(zip(("query", "key", "value"), joint_bias, strict=True))
+        for name, part in (("out", layer.attn.c_proj), ("wide", layer.mlp.c_fc), ("narrow", layer.mlp.c_proj)):
+            weights[name], biases[name] = part.weight.t(), part.bias
+        options = {"heads": checkpoint.heads, "norm_first": True, "dtype": dtype}
+        activation = _ACTIVATIONS[config.activation_function]
+        return _block(weights, biases, (layer.ln_1, layer.ln_2), activation=activation, **options)
+
+    def embedded(inputs: dict[str, Tensor]) -> Tensor:
+        ids = inputs["input_ids"]
+        return core.wte(ids) + core.wpe(torch.arange(ids.shape[1], device=ids.device))
+
+    def classified(last: Tensor) -> Tensor:
+        return model.score(core.ln_f(last.to(model.dtype)))
+
+    blocks = tuple(block(layer) for layer in core.h)
+    return Stack(blocks, True, dtype, embedded, classified, lambda some: model_inputs(checkpoint, some))
+
+
+_BUILDERS: dict[str, Callable[[Checkpoint, torch.dtype], Stack | None]] = {
+    "bert": _bert_like,
+    "roberta": _bert_like,
+    "electra": _bert_like,
+    "gpt2": _gpt2_like,
+}

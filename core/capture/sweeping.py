@@ -1,0 +1,222 @@
+"""Sweeps: the logits of a classifier under many interventions, each exact, without running what they share.
+
+A variant is a set of heads under one operator. Layers below its first touched layer are those of the untouched
+model, so they run once; in that layer Q, K and V are shared by all variants, and changing a head adds
+(changed_h - own_h) W_h to the residual stream; the last layer computes only the token that the classifier reads.
+Inputs are batched with others of exactly their length: nothing is padded.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from core.attention import Head
+from core.capture.interventions import Intervention, Operator, operator_of
+from core.capture.running import batches, predict
+from core.capture.stacks import Stack, changed_mixture, contributions, fixed_rows, single_position, stack_of
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+Variant = frozenset[Head]
+BATCH_TOKENS = 2048  # tokens x variants run together: enough for full speed, small enough for the cache
+AGREEMENT = {torch.float32: 1e-4, torch.bfloat16: 0.5, torch.float16: 0.1}  # a stack off by more is not used
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """plain: logits of the untouched model. changed: of every variant. fast: whether prefixes were shared."""
+
+    plain: Float[Tensor, "input label"]
+    changed: Float[Tensor, "variant input label"]
+    fast: bool
+
+
+def every_head(layers: int, heads: int) -> list[Variant]:
+    """Each head on its own, layer by layer."""
+    return [frozenset({Head(layer, head)}) for layer in range(layers) for head in range(heads)]
+
+
+def every_layer(layers: int, heads: int) -> list[Variant]:
+    """All heads of each layer."""
+    return [frozenset(Head(layer, head) for head in range(heads)) for layer in range(layers)]
+
+
+def all_but_one(layers: int, heads: int) -> list[Variant]:
+    """For each head, all others of its layer: what is left when that head stands alone (Michel et al.)."""
+    whole = every_layer(layers, heads)
+    return [whole[layer] - {Head(layer, head)} for layer in range(layers) for head in range(heads)]
+
+
+def sweep(
+    checkpoint: Checkpoint,
+    encodings: Sequence[Encoding],
+    variants: Sequence[Iterable[Head]],
+    operator: str = "disable",
+    *,
+    dtype: str | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    on_progress: Callable[[float], None] | None = None,
+) -> Sweep:
+    """Logits of every input under every variant, in the order given.
+
+    dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own. Families without a stack
+    run the whole model once per variant: the same numbers, later. on_progress: share done, 0 to 1. Raises
+    InterventionError for an unknown or undefined operator, InputError for no inputs or heads that do not exist.
+    """
+    chosen = operator_of(operator, causal=checkpoint.causal)
+    wanted = [_checked(variant, checkpoint) for variant in variants]
+    if not encodings:
+        raise InputError("A sweep needs at least one row; there is none: choose a task with rows.")
+    plain = predict(checkpoint, encodings[:1])[0]  # also says when there is no classifier
+    stack = stack_of(checkpoint, getattr(torch, dtype) if dtype else None)
+    with torch.no_grad():
+        if stack is None or not _agrees(stack, encodings[0], plain):
+            return _by_full_passes(checkpoint, encodings, wanted, chosen, on_progress)
+        return _by_stack(stack, encodings, wanted, chosen, batch_tokens, on_progress)
+
+
+def _checked(variant: Iterable[Head], checkpoint: Checkpoint) -> Variant:
+    found = frozenset(head.within(checkpoint.layers, checkpoint.heads) for head in variant)
+    if not found:
+        raise InputError("A variant of a sweep changes at least one head; one has none: name heads like L1H2.")
+    return found
+
+
+def _agrees(stack: Stack, encoding: Encoding, wanted: Tensor) -> bool:
+    """Whether the stack reproduces the model: an unusual option of a family must not pass unseen."""
+    found = _run_bucket(stack, [encoding], {}, "zero", 1)[0][0]
+    return bool((found - wanted).abs().max() <= AGREEMENT[stack.dtype] * max(1.0, float(wanted.abs().max())))
+
+
+def _by_full_passes(
+    checkpoint: Checkpoint,
+    encodings: Sequence[Encoding],
+    variants: Sequence[Variant],
+    operator: Operator,
+    on_progress: Callable[[float], None] | None,
+) -> Sweep:
+    plain, changed = predict(checkpoint, encodings), []
+    for number, variant in enumerate(variants):
+        changed.append(predict(checkpoint, encodings, interventions=[Intervention(operator, variant)]))
+        if on_progress:
+            on_progress((number + 1) / len(variants))
+    shape = (len(variants), *plain.shape)
+    return Sweep(plain, torch.stack(changed) if changed else torch.zeros(shape), fast=False)
+
+
+def _by_stack(
+    stack: Stack,
+    encodings: Sequence[Encoding],
+    variants: Sequence[Variant],
+    operator: Operator,
+    batch_tokens: int,
+    on_progress: Callable[[float], None] | None,
+) -> Sweep:
+    starts: dict[int, list[int]] = {}
+    for number, variant in enumerate(variants):
+        starts.setdefault(min(head.layer for head in variant), []).append(number)
+    masks = {start: (_masks(stack, [variants[k] for k in found]), found) for start, found in starts.items()}
+    together = max((len(found) for found in starts.values()), default=1)
+    plain: Tensor | None = None
+    changed = torch.empty(0)
+    total, done = sum(len(one) for one in encodings), 0
+    for inputs in batches(encodings, max(1, batch_tokens // together)):
+        some = [encodings[k] for k in inputs]
+        own, others = _run_bucket(stack, some, masks, operator, batch_tokens)
+        if plain is None:
+            plain = own.new_zeros(len(encodings), own.shape[-1])
+            changed = own.new_zeros(len(variants), *plain.shape)
+        plain[inputs] = own
+        for numbers, logits in others:
+            changed[torch.tensor(numbers)[:, None], torch.tensor(inputs)] = logits
+        done += len(inputs) * len(some[0])
+        if on_progress:
+            on_progress(done / total)
+    assert plain is not None  # noqa: S101  there is at least one input
+    return Sweep(plain.cpu(), changed.cpu(), fast=True)
+
+
+def _masks(stack: Stack, variants: Sequence[Variant]) -> Bool[Tensor, "variant layer head"]:
+    masks = torch.zeros(len(variants), len(stack.blocks), stack.blocks[0].heads, dtype=torch.bool)
+    for row, variant in enumerate(variants):
+        for head in variant:
+            masks[row, head.layer, head.head] = True
+    return masks
+
+
+Masks = dict[int, tuple[Bool[Tensor, "variant layer head"], list[int]]]
+Found = list[tuple[list[int], Float[Tensor, "some input label"]]]
+
+
+def _run_bucket(
+    stack: Stack, some: Sequence[Encoding], masks: Masks, operator: Operator, batch_tokens: int
+) -> tuple[Tensor, Found]:
+    """Logits of inputs of one length: untouched [input, label], and per group of variants."""
+    x = stack.embed(some)
+    length, last = x.shape[1], len(stack.blocks) - 1
+    fixed = fixed_rows(operator, stack.visible(length, x.device))
+    at_once = max(1, batch_tokens // (len(some) * length))
+    found: Found = []
+    for layer, block in enumerate(stack.blocks[:-1]):
+        mixed, values = block.mixed_of(x, stack.causal)
+        joined = block.joined(mixed, x)
+        if layer in masks:
+            rows, numbers = masks[layer]
+            added = contributions(block, mixed, changed_mixture(values, fixed))
+            for start in range(0, len(numbers), at_once):
+                part = rows[start : start + at_once].to(x.device)
+                y = block.after(_with_changes(joined, added, part[:, layer]))
+                logits = _finish(stack, y, layer + 1, part, fixed)
+                found.append((numbers[start : start + at_once], logits.view(len(part), len(some), -1)))
+        x = block.after(joined)
+    none = torch.zeros(1, last + 1, stack.blocks[0].heads, dtype=torch.bool, device=x.device)
+    if last in masks:
+        rows, numbers = masks[last]
+        logits = _last(stack, x, rows.to(x.device)[:, last], fixed)
+        found.append((numbers, logits.view(len(numbers), len(some), -1)))
+    return _last(stack, x, none[:, last], fixed), found
+
+
+def _with_changes(
+    joined: Float[Tensor, "batch length hidden"],
+    added: Float[Tensor, "head batch length hidden"],
+    chosen: Bool[Tensor, "variant head"],
+) -> Float[Tensor, "rows length hidden"]:
+    """The residual stream of every variant, variants outermost."""
+    if bool((chosen.sum(1) == 1).all()):
+        every = added[chosen.int().argmax(1)] + joined
+    else:
+        every = torch.einsum("vh,hblm->vblm", chosen.to(added.dtype), added) + joined
+    return every.flatten(0, 1)
+
+
+def _finish(
+    stack: Stack, y: Tensor, layer: int, masks: Bool[Tensor, "variant layer head"], fixed: Tensor
+) -> Float[Tensor, "rows label"]:
+    """From the inputs of `layer` to the logits; rows are variants x inputs."""
+    inputs = y.shape[0] // len(masks)
+    for number in range(layer, len(stack.blocks) - 1):
+        block, chosen = stack.blocks[number], masks[:, number]
+        mixed, values = block.mixed_of(y, stack.causal)
+        if bool(chosen.any()):
+            rows = chosen.repeat_interleave(inputs, 0)[:, None, :, None]
+            mixed = torch.where(rows, changed_mixture(values, fixed), mixed)
+        y = block.after(block.joined(mixed, y))
+    return _last(stack, y, masks[:, -1], fixed, shared=False)
+
+
+def _last(
+    stack: Stack, x: Tensor, chosen: Bool[Tensor, "variant head"], fixed: Tensor, *, shared: bool = True
+) -> Float[Tensor, "rows label"]:
+    """The last layer at the classifier's token. shared: x [input, ...] serves every variant; else it is theirs."""
+    block, position = stack.blocks[-1], stack.position(x.shape[1])
+    own, replaced = single_position(block, x, position, fixed)
+    times = len(chosen) if shared else 1
+    rows = chosen.repeat_interleave(len(x) * times // len(chosen), 0)[:, :, None]
+    mixed = torch.where(rows, replaced.repeat(times, 1, 1), own.repeat(times, 1, 1))
+    residual = x[:, position].repeat(times, 1)
+    return stack.classify(block.after(block.joined(mixed.unsqueeze(1), residual.unsqueeze(1))[:, 0]))

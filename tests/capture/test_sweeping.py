@@ -1,0 +1,162 @@
+"""The fast sweep gives the numbers of one whole pass per variant, in every order, batch and family."""
+
+import pytest
+import torch
+
+from core.attention import Head
+from core.capture import stacks, sweeping
+from core.capture.interventions import OPERATORS, Intervention
+from core.capture.linear import Linear
+from core.capture.running import predict
+from core.capture.sweeping import all_but_one, every_head, every_layer, sweep
+from core.errors import CheckpointError, InputError, InterventionError
+from tests.capture.conftest import TEXT, tiny
+from tests.capture.test_interventions import INTERCEPTABLE, classifier
+
+GROUPS = [
+    frozenset({Head(0, 1), Head(2, 2)}),
+    frozenset({Head(1, 1), Head(1, 2), Head(2, 0)}),
+    frozenset({Head(2, 0), Head(2, 3)}),
+    frozenset({Head(0, 0), Head(0, 1), Head(1, 1)}),
+]
+KINDS = {"heads": every_head(3, 4), "layers": every_layer(3, 4), "all-but-one": all_but_one(3, 4), "groups": GROUPS}
+
+
+def encodings(checkpoint):
+    pairs = [(TEXT[0], None), (TEXT[1], TEXT[3]), (TEXT[3], None), (TEXT[0], None), ("a dog", None), (TEXT[2], TEXT[0])]
+    return [checkpoint.encode(text, pair) for text, pair in pairs]
+
+
+def one_by_one(checkpoint, some, variants, operator):
+    return torch.stack([predict(checkpoint, some, interventions=[Intervention(operator, one)]) for one in variants])
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "gpt2"])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_shared_work_changes_no_number(family, operator):
+    checkpoint = classifier(family)
+    if operator == "next" and checkpoint.causal:
+        with pytest.raises(InterventionError, match="next"):
+            sweep(checkpoint, encodings(checkpoint), GROUPS, operator)
+        return
+    some = encodings(checkpoint)
+    for kind, variants in KINDS.items():
+        found = sweep(checkpoint, some, variants, operator)
+        assert found.fast
+        assert torch.allclose(found.plain, predict(checkpoint, some), atol=1e-5)
+        assert torch.allclose(found.changed, one_by_one(checkpoint, some, variants, operator), atol=1e-5), kind
+
+
+@pytest.mark.parametrize("family", [name for name in INTERCEPTABLE if name not in stacks._BUILDERS])
+def test_families_without_a_stack_give_the_same_numbers_by_full_passes(family):
+    checkpoint = classifier(family)
+    some, variants = encodings(checkpoint)[:2], GROUPS[:2]
+    found = sweep(checkpoint, some, variants, "zero")
+    assert not found.fast
+    assert torch.equal(found.changed, one_by_one(checkpoint, some, variants, "zero"))
+
+
+def test_an_option_that_the_stack_does_not_know_is_noticed_and_not_used(monkeypatch):
+    checkpoint = classifier("bert")
+    with torch.no_grad():
+        checkpoint.model.bert.encoder.layer[1].attention.self.scaling *= 3  # as an unusual config would
+    some = encodings(checkpoint)
+    found = sweep(checkpoint, some, GROUPS)
+    assert not found.fast
+    assert torch.equal(found.changed, one_by_one(checkpoint, some, GROUPS, "disable"))
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_batches_and_progress(family):
+    checkpoint, shares = classifier(family), []
+    some = encodings(checkpoint) * 2
+    whole = sweep(checkpoint, some, KINDS["heads"], batch_tokens=100_000, on_progress=shares.append)
+    pieces = sweep(checkpoint, some, KINDS["heads"], batch_tokens=1)
+    assert torch.allclose(whole.changed, pieces.changed, atol=1e-5)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_a_variant_alone_gives_what_it_gives_among_others():
+    checkpoint = classifier("bert")
+    some = encodings(checkpoint)
+    every = sweep(checkpoint, some, KINDS["heads"]).changed
+    assert torch.allclose(sweep(checkpoint, some[2:3], KINDS["heads"][6:7]).changed[0, 0], every[6, 2], atol=1e-6)
+
+
+def test_the_model_is_left_as_it_was():
+    checkpoint = classifier("gpt2")
+    before = {name: value.clone() for name, value in checkpoint.model.state_dict().items()}
+    sweep(checkpoint, encodings(checkpoint), GROUPS)
+    assert all(torch.equal(before[name], value) for name, value in checkpoint.model.state_dict().items())
+
+
+def test_bfloat16_is_near_and_says_so():
+    checkpoint = classifier("bert")
+    some = encodings(checkpoint)
+    exact, rough = (sweep(checkpoint, some, KINDS["heads"], dtype=dtype) for dtype in (None, "bfloat16"))
+    assert rough.fast
+    off = (exact.changed - rough.changed).abs().max()
+    assert 0 < off < 0.1  # 8 bits of mantissa through three layers
+    assert exact.changed.dtype == rough.changed.dtype == torch.float32
+
+
+def test_heads_alone_in_their_layer_are_the_complement():
+    alone = all_but_one(2, 3)
+    assert alone[4] == {Head(1, 0), Head(1, 2)}
+    assert [len(one) for one in every_layer(2, 3)] == [3, 3]
+    assert every_head(2, 3)[4] == {Head(1, 1)}
+
+
+def test_what_cannot_be_swept_is_refused_in_a_sentence():
+    checkpoint = classifier("bert")
+    some = encodings(checkpoint)
+    with pytest.raises(InputError, match="at least one row"):
+        sweep(checkpoint, [], GROUPS)
+    with pytest.raises(InputError, match="at least one head"):
+        sweep(checkpoint, some, [frozenset()])
+    with pytest.raises(InputError, match="no L9H1"):
+        sweep(checkpoint, some, [{Head(8, 0)}])
+    with pytest.raises(InterventionError, match="An operator is one of"):
+        sweep(checkpoint, some, GROUPS, "mean")
+    with pytest.raises(CheckpointError, match="classification head"):
+        sweep(tiny("bert"), some, GROUPS)
+
+
+@pytest.mark.parametrize("activation", [None, "gelu", "gelu_new", "relu"])
+def test_the_packed_layer_equals_its_formula(activation):
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(2, 5, 24), torch.randn(16, 24), torch.randn(16)
+    wanted = torch.einsum("bti,oi->bto", x.double(), weight.double()) + bias.double()
+    functions = {
+        None: lambda y: y,
+        "gelu": lambda y: y * 0.5 * (1 + torch.erf(y / 2**0.5)),
+        "gelu_new": lambda y: 0.5 * y * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (y + 0.044715 * y**3))),
+        "relu": lambda y: y.clamp(min=0),
+    }
+    layer = Linear(weight, bias, torch.float32)
+    assert torch.allclose(layer(x, activation=activation).double(), functions[activation](wanted), atol=1e-5)
+    if activation is None:
+        assert torch.allclose(layer(x, plus=x[..., :16]).double(), wanted + x[..., :16], atol=1e-5)
+
+
+def test_without_packed_kernels_the_numbers_are_the_same(monkeypatch):
+    import core.capture.linear as linear
+
+    checkpoint = classifier("gpt2")
+    some = encodings(checkpoint)
+    packed = sweep(checkpoint, some, GROUPS)
+    monkeypatch.setattr(linear, "packs", lambda device, dtype: False)
+    plain = sweep(checkpoint, some, GROUPS)
+    assert plain.fast
+    assert torch.allclose(packed.changed, plain.changed, atol=1e-5)
+
+
+def test_sweeping_is_the_module_that_batches(monkeypatch):
+    """Untouched layers below a variant run once per batch, however many variants there are."""
+    checkpoint, runs = classifier("bert"), []
+    honest = stacks.Block.mixed_of
+    monkeypatch.setattr(stacks.Block, "mixed_of", lambda *a: runs.append(1) or honest(*a))
+    some = [checkpoint.encode(TEXT[0])]
+    sweeping.sweep(checkpoint, some, every_head(3, 4)[4:8], batch_tokens=10_000)
+    assert len(runs) == 2 + 2  # two layers to check the stack, two to run; the third is the classifier's token
