@@ -4,9 +4,16 @@ Pages show the message of an `AtlasError` as it is; the terminal prints it and e
 that escapes is a defect of ours.
 """
 
+LONGEST = 650  # characters of a message; names and texts in it may come from anywhere
+
 
 class AtlasError(Exception):
-    """Base of every error whose message is written for the user."""
+    """Base of every error whose message is written for the user: always one line, whatever was put into it."""
+
+    def __str__(self) -> str:
+        line = " ".join(super().__str__().splitlines())
+        shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+        return shown if len(shown) <= LONGEST else f"{shown[: LONGEST // 2]} ... {shown[-LONGEST // 2 :]}"
 
 
 class InputError(AtlasError):

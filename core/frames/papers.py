@@ -85,7 +85,7 @@ def _text(file: str | Path) -> str:
 def _checked(text: str, source: str, needed: set[str]) -> list[dict[str, Any]]:
     try:
         rows = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{source} must be a JSON list of sentences that can be read; {error}: check it.") from error
     rows = rows if isinstance(rows, list) else [rows]
     for number, row in enumerate(rows, 1):
@@ -94,7 +94,20 @@ def _checked(text: str, source: str, needed: set[str]) -> list[dict[str, Any]]:
                 f"{source} must be a JSON list of objects with {', '.join(sorted(needed))}; row {number} is not one: "
                 "correct the row."
             )
+        _refuse_other_kinds(row, f"row {number} of {source}")
     return rows
+
+
+def _refuse_other_kinds(row: dict[str, Any], where: str) -> None:
+    """Every value of a row that is read must be of its kind."""
+    links, elements = row.get("links", [{}]), row.get("fes", [])
+    good = isinstance(links, list) and links and all(isinstance(one, dict) for one in links)
+    texts = [row.get(name) or "" for name in ("id", "sentence", "frame", "target")]
+    if good and "links" in row:
+        texts += [one.get(name) for one in links for name in ("earlier", "later")]
+    good = good and isinstance(elements, list) and all(isinstance(one, str) for one in [*texts, *elements])
+    if not good:
+        raise InputError(f"Sentences, targets, elements and links are given as texts; {where} has others: correct it.")
 
 
 def _first(text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:

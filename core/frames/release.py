@@ -169,6 +169,8 @@ def open_release(folder: str | Path) -> Release:
         raise InputError(
             f"{root} must be a FrameNet release that NLTK reads; {_said(error)}: unpack it again."
         ) from error
+    if not reader._frame_idx:
+        raise InputError(f"A FrameNet release has frames; the frameIndex.xml of {root} lists none: unpack it again.")
     return Release(root, reader)
 
 

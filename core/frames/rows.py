@@ -60,7 +60,7 @@ def write_rows(sentences: Iterable[AnnotatedSentence]) -> str:
 def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"A row must be one JSON object; this one cannot be read ({error}): correct it.") from error
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
         raise InputError('A row must be a JSON object with a "text"; this one is not: add it.')

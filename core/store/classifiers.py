@@ -10,7 +10,7 @@ import pandas as pd
 
 from core.errors import InputError, StoreError
 from core.store.database import Database
-from core.store.labels import now
+from core.store.label_checks import now
 from core.store.rows import Row, to_json
 
 _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_hash, annotator, stored"

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 
 from core.errors import InputError
 from core.store.database import Database
-from core.store.labels import EVENT, MAP, all_events, checked_event, maps_of, record_events, store_maps
+from core.store.label_checks import EVENT, MAP, checked_event
+from core.store.labels import all_events, maps_of, record_events, store_maps
 from core.store.rows import Row
 
 ENDINGS = (".jsonl", ".parquet")
@@ -100,8 +101,10 @@ def import_labels(
     for number, found in enumerate(_parquet_rows(file) if _ending(file) == ".parquet" else _lines(file), start=1):
         try:
             rows.append((number, _usable(found, dict(defaults or {}), batch, number, classes)))
-        except (InputError, ValueError, TypeError, KeyError) as error:
-            refused.append((number, str(error) or type(error).__name__))
+        except InputError as error:
+            refused.append((number, str(error)))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            refused.append((number, f"A row must be JSON in UTF-8; this one cannot be read ({error})."))
     refused += _duplicates(rows)
     bad = {number for number, _ in refused}
     if refused and not keep_rest:

@@ -7,40 +7,16 @@ keeps each once. What a person thinks of a map now is their newest label or skip
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from core.errors import InputError
 from core.store.database import Database
+from core.store.label_checks import EVENT, MAP, checked_event, checked_map, now
 from core.store.rows import Row, insert, to_json
 
-KINDS = ("label", "skip", "flag", "note", "undo")
-SCALES = ("absolute", "own")
-ORDERS = ("random", "uncertain", "disagreement", "adjudication")
-
-# fmt: off
-MAP = pa.schema([
-    ("map_id", pa.string()), ("checkpoint", pa.string()), ("weights_hash", pa.string()), ("task", pa.string()),
-    ("split", pa.string()), ("row_id", pa.string()), ("layer", pa.int32()), ("head", pa.int32()),
-    ("length", pa.int32()), ("tokens", pa.string()), ("separators", pa.string()), ("causal", pa.bool_()),
-    ("maximum", pa.float64()), ("seed", pa.int64()), ("weights", pa.binary()), ("stored", pa.timestamp("us"))])
-EVENT = pa.schema([
-    ("event", pa.string()), ("batch", pa.string()), ("sequence", pa.int32()), ("kind", pa.string()),
-    ("class_set", pa.string()), ("map_id", pa.string()), ("annotator", pa.string()), ("pass", pa.int32()),
-    ("class", pa.string()), ("note", pa.string()), ("undoes", pa.string()), ("supersedes", pa.string()),
-    ("seconds", pa.float64()), ("scale", pa.string()), ("way", pa.string()), ("queue_order", pa.string()),
-    ("suggestion", pa.string()), ("probability", pa.float64()), ("classifier", pa.string()),
-    ("happened", pa.timestamp("us")), ("stored", pa.timestamp("us"))])
-# fmt: on
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
-
-
-def now() -> datetime:
-    """The time in UTC as the store keeps it."""
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 # ---------------------------------------------------------------- maps
@@ -48,13 +24,8 @@ def now() -> datetime:
 
 def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
     """Keep maps (facts as in `MAP`, weights as float16 bytes) that are not there yet; returns how many were new."""
-    rows = {row["map_id"]: dict(row) for row in maps}
+    rows = {row["map_id"]: row for row in map(checked_map, maps)}
     for row in rows.values():
-        if len(row["weights"]) != 2 * row["length"] ** 2:
-            raise InputError(
-                f"A map of {row['length']} tokens has {2 * row['length'] ** 2} bytes of float16 weights; "
-                f"{row['map_id']} has {len(row['weights'])}: draw it again."
-            )
         row |= {"tokens": to_json(row["tokens"]), "separators": to_json(row["separators"]), "stored": now()}
     with db.write() as cursor:
         known = {
@@ -120,44 +91,6 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]]) -> Saved:
         _link(cursor, list(new.values()))
         insert(cursor, "label_event", EVENT, new.values())
     return Saved(len(new), max(row["sequence"] for row in rows))
-
-
-def checked_event(event: Mapping[str, Any]) -> Row:
-    """One event with every column filled; InputError, naming the event, when it cannot be kept."""
-    place = f"event {event.get('sequence', '?')}"
-    if event.get("kind") not in KINDS:
-        raise InputError(f"A label event is one of {', '.join(KINDS)}; {place} is {str(event.get('kind'))[:40]!r}.")
-    needed = ["batch", "sequence", "class_set", "map_id", "annotator"]
-    needed += {"label": ["class"], "undo": ["undoes"]}.get(event["kind"], [])
-    for name in needed:
-        if event.get(name) in (None, ""):
-            raise InputError(f'A {event["kind"]} needs "{name}"; {place} has none: give it.')
-    row = {name: event.get(name) for name in EVENT.names}
-    row |= {
-        "event": f"{event['batch']}:{event['sequence']}",
-        "pass": int(event.get("pass") or 1),
-        "stored": _time(event.get("stored"), place),
-        "happened": _time(event.get("happened"), place),
-        "sequence": int(event["sequence"]),
-    }
-    if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
-        raise InputError(
-            f"A label's scale is one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
-            f"{place} has {row['scale']!r} and {row['queue_order']!r}."
-        )
-    return row
-
-
-def _time(value: Any, place: str) -> datetime:
-    if value is None:
-        return now()
-    try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    except ValueError as error:
-        raise InputError(
-            f"A label's time is written like 2026-01-31T12:00:00Z; {place} has {str(value)[:40]!r}."
-        ) from error
-    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
 
 
 def _refuse_others_events(cursor: Any, rows: Sequence[Row]) -> None:

@@ -4,6 +4,7 @@ Syntactic words of a multi-word token (don't = do + n't) share its characters wh
 not, all of them own the whole token. Empty nodes are left out. Heads count from 0; a root is its own head.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,11 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
             raise InputError(
                 f"A CoNLL-U line has {COLUMNS} columns between tabs; line {number} of {file.name} has {len(fields)}: "
                 "repair it."
+            )
+        if not re.fullmatch(r"\d+([-.]\d+)?", fields[0]):
+            raise InputError(
+                f"A CoNLL-U line begins with its word's number; line {number} of {file.name} begins with "
+                f"{fields[0][:20]!r}: repair it."
             )
         if "." not in fields[0]:  # 8.1 is an empty node
             rows.append((number, fields))

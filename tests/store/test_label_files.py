@@ -76,7 +76,7 @@ BAD = [
     ('{"map_id": "m3", "class": "block", "class_set": "bert", "annotator": "eve", "weights": "%%"}', "base64"),
     (
         '{"map_id": "m3", "class": "block", "class_set": "bert", "annotator": "eve", "weights": "AAAA", "length": 9}',
-        "162",
+        "checkpoint",
     ),
     (b"\xff\xfe", "utf-"),
 ]

@@ -1,0 +1,149 @@
+"""What a label event and a map must be before they are stored: they come from browsers and from files."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from core.errors import InputError
+from core.store.rows import Row
+
+KINDS = ("label", "skip", "flag", "note", "undo")
+SCALES = ("absolute", "own")
+ORDERS = ("random", "uncertain", "disagreement", "adjudication")
+LONGEST_NAME, LONGEST_NOTE = 200, 4000  # characters
+LONGEST_MAP = 4096  # tokens; 32 MB of float16
+
+# fmt: off
+MAP = pa.schema([
+    ("map_id", pa.string()), ("checkpoint", pa.string()), ("weights_hash", pa.string()), ("task", pa.string()),
+    ("split", pa.string()), ("row_id", pa.string()), ("layer", pa.int32()), ("head", pa.int32()),
+    ("length", pa.int32()), ("tokens", pa.string()), ("separators", pa.string()), ("causal", pa.bool_()),
+    ("maximum", pa.float64()), ("seed", pa.int64()), ("weights", pa.binary()), ("stored", pa.timestamp("us"))])
+EVENT = pa.schema([
+    ("event", pa.string()), ("batch", pa.string()), ("sequence", pa.int32()), ("kind", pa.string()),
+    ("class_set", pa.string()), ("map_id", pa.string()), ("annotator", pa.string()), ("pass", pa.int32()),
+    ("class", pa.string()), ("note", pa.string()), ("undoes", pa.string()), ("supersedes", pa.string()),
+    ("seconds", pa.float64()), ("scale", pa.string()), ("way", pa.string()), ("queue_order", pa.string()),
+    ("suggestion", pa.string()), ("probability", pa.float64()), ("classifier", pa.string()),
+    ("happened", pa.timestamp("us")), ("stored", pa.timestamp("us"))])
+# fmt: on
+_OPTIONAL = {"split", "seed"}
+
+
+def now() -> datetime:
+    """The time in UTC as the store keeps it."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def checked_event(event: Mapping[str, Any]) -> Row:
+    """One event with every column filled; InputError, naming the event, when it cannot be kept."""
+    place = f"event {str(event.get('sequence', '?'))[:20]}"
+    kind = event.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"A label event is one of {', '.join(KINDS)}; {place} is {str(kind)[:40]!r}.")
+    needed = ["batch", "sequence", "class_set", "map_id", "annotator"]
+    needed += {"label": ["class"], "undo": ["undoes"]}.get(kind, [])
+    for name in needed:
+        if event.get(name) in (None, ""):
+            raise InputError(f'A {kind} needs "{name}"; {place} has none: give it.')
+    row = {name: event.get(name) for name in EVENT.names}
+    row |= {
+        "event": f"{event['batch']}:{event['sequence']}",
+        "pass": 1 if event.get("pass") is None else event["pass"],
+        "stored": _time(event.get("stored"), place),
+        "happened": _time(event.get("happened"), place),
+    }
+    for column in EVENT:
+        row[column.name] = _fitting(column, row[column.name], place, least=1)
+    if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
+        raise InputError(
+            f"A label's scale is one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
+            f"{place} has {row['scale']!r} and {row['queue_order']!r}."
+        )
+    return row
+
+
+def checked_map(found: Mapping[str, Any]) -> Row:
+    """One map's facts as Python values; InputError, naming the map, when they are not those of a map.
+
+    weights: float16 bytes [query, key], each from 0 to 1; tokens: one text each; separators: positions.
+    """
+    place = f"the map {str(found.get('map_id'))[:40]!r}"
+    row = {}
+    for column in MAP:
+        if column.name in ("tokens", "separators", "stored"):
+            continue
+        row[column.name] = _fitting(column, found.get(column.name), place, least=0)
+        if row[column.name] is None and column.name not in _OPTIONAL:
+            raise InputError(f'A map needs "{column.name}"; {place} has none: draw it again.')
+    length = row["length"]
+    if not 1 <= length <= LONGEST_MAP:
+        raise InputError(f"A map has 1 to {LONGEST_MAP} tokens; {place} has {length}: draw it again.")
+    if len(row["weights"]) != 2 * length**2:
+        raise InputError(
+            f"A map of {length} tokens has {2 * length**2} bytes of float16 weights; {place} has "
+            f"{len(row['weights'])}: draw it again."
+        )
+    weights = np.frombuffer(row["weights"], dtype="<f2").astype("float32")
+    if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.max() <= 1.01):
+        raise InputError(f"Attention weights lie between 0 and 1; those of {place} do not: draw it again.")
+    return row | _lists(found, length, place)
+
+
+def _lists(found: Mapping[str, Any], length: int, place: str) -> Row:
+    tokens, separators = found.get("tokens"), found.get("separators")
+    if not _list_of(tokens, str) or len(tokens) != length:  # type: ignore[arg-type]
+        raise InputError(f"A map of {length} tokens names each of them; {place} does not: draw it again.")
+    if not _list_of(separators, int) or not all(0 <= one < length for one in separators):  # type: ignore[union-attr]
+        raise InputError(f"A map's separators are positions from 0 to {length - 1}; those of {place} are not.")
+    return {"tokens": list(tokens), "separators": list(separators)}  # type: ignore[arg-type]
+
+
+def _list_of(value: Any, kind: type) -> bool:
+    listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    return listed and all(isinstance(one, kind) and not isinstance(one, bool) for one in value)
+
+
+def _fitting(column: pa.Field, value: Any, place: str, *, least: int) -> Any:
+    """`value` in the column's type, None as it is. least: the smallest number of a 32-bit column."""
+    if value is None:
+        return None
+    kind = column.type
+    if kind == pa.string():
+        most = LONGEST_NOTE if column.name in ("note", "tokens") else LONGEST_NAME
+        good = isinstance(value, str) and len(value) <= most and not any("\ud800" <= x <= "\udfff" for x in value)
+        wanted = f"text of at most {most} characters"
+    elif kind in (pa.int32(), pa.int64()):
+        bits = 31 if kind == pa.int32() else 63
+        low = least if kind == pa.int32() else -(2**bits)
+        good = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and low <= value < 2**bits
+        wanted = f"a whole number from {low}"
+    elif kind == pa.float64():
+        good = isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and math.isfinite(value)
+        wanted = "a number"
+    else:
+        kinds = {pa.bool_(): bool, pa.binary(): bytes}.get(kind, datetime)
+        good, wanted = isinstance(value, kinds), {pa.bool_(): "true or false", pa.binary(): "bytes"}.get(kind, "a time")
+    if not good:
+        raise InputError(f'"{column.name}" is {wanted}; {place} has {_shown(value)}: correct it.')
+    return value
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:60] if not isinstance(value, str) else repr(value[:60])
+
+
+def _time(value: Any, place: str) -> datetime:
+    if value is None:
+        return now()
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    except (ValueError, OverflowError) as error:
+        raise InputError(
+            f"A label's time is written like 2026-01-31T12:00:00Z; {place} has {str(value)[:40]!r}."
+        ) from error

@@ -1,0 +1,178 @@
+"""Bad files, each tried on every reader it could meet: one sentence, and the store stays as it was."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.errors import InputError
+from core.frames import papers, release
+from core.frames import rows as frame_rows
+from core.store import exchange, label_files, labels
+from core.studies.label_snapshot import known_classes
+from core.tasks import conllu, glue
+from tests.robustness import files
+from tests.robustness.doors import one_sentence, refused, refused_or_fine, unchanged
+from tests.store.labelling import a_map
+
+
+@pytest.fixture
+def db(tmp_path):
+    from core.store.database import Database
+
+    database = Database(tmp_path / "store" / "atlas.duckdb")
+    labels.store_maps(database, [a_map("m1")])
+    yield database
+    database.close()
+
+
+def tsv(task: str):
+    def read(file: Path):
+        place = file.parent / glue.TASKS[task].name
+        place.mkdir()
+        file.rename(place / "train.tsv")
+        return glue.read_rows(task, folder=file.parent)
+
+    return read
+
+
+READERS = {
+    "a task's rows": tsv("sst2"),
+    "rows of pairs": tsv("mrpc"),
+    "annotated sentences": frame_rows.read_rows,
+    "the paper's sentences": papers.read_kovaleva,
+    "the replication's sentences": papers.read_replication,
+    "gold trees": conllu.read_conllu,
+    "a run": exchange.read_run,
+}
+
+
+@pytest.mark.parametrize("content", files.BYTES)
+@pytest.mark.parametrize("reader", READERS)
+def test_bytes_of_another_kind(tmp_path, reader, content):
+    file = tmp_path / "upload.jsonl"
+    file.write_bytes(files.BYTES[content])
+    if reader == "gold trees":  # lines of text without a tree are no sentences, as CoNLL-U has it
+        refused_or_fine(lambda: READERS[reader](file))
+    else:
+        refused(lambda: READERS[reader](file))
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", ["missing", "a folder"])
+def test_files_that_are_none(tmp_path, reader, kind):
+    file = tmp_path / "upload.jsonl"
+    if kind == "a folder":
+        file.mkdir()
+    if reader in {"a task's rows", "rows of pairs"}:
+        refused(lambda: glue.read_rows("sst2", folder=file))
+    else:
+        refused(lambda: READERS[reader](file))
+
+
+@pytest.mark.parametrize(
+    ("task", "name"), [("sst2", one) for one in files.SST2] + [("stsb", one) for one in files.STSB]
+)
+def test_a_task_file(tmp_path, task, name):
+    file = tmp_path / "upload.tsv"
+    file.write_text({"sst2": files.SST2, "stsb": files.STSB}[task][name])
+    refused(lambda: tsv(task)(file))
+
+
+@pytest.mark.parametrize("name", files.FRAMES)
+def test_annotated_sentences(name):
+    refused(lambda: frame_rows.parse_rows(files.FRAMES[name]))
+
+
+@pytest.mark.parametrize("name", files.PAPERS)
+def test_lists_of_the_papers(name):
+    refused(lambda: papers.parse_list(json.dumps([files.PAPERS[name]]), "upload.json"))
+
+
+@pytest.mark.parametrize("name", files.CONLLU)
+def test_gold_trees(tmp_path, name):
+    file = tmp_path / "x.conllu"
+    file.write_text(files.CONLLU[name])
+    refused(lambda: conllu.read_conllu(file))
+
+
+@pytest.mark.parametrize("name", files.XML)
+def test_a_framenet_release(tmp_path, name):
+    folder = files.framenet(tmp_path / "fndata-1.5", files.XML[name])
+
+    def read():
+        found = release.open_release(folder)
+        for frame in found.frame_names:
+            found.frame(frame)
+        return found.lexical_units, found.documents
+
+    said = refused(read)
+    assert "root:" not in said  # nothing of /etc/passwd
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("content", files.BYTES)
+def test_label_files_of_another_kind(db, tmp_path, content, ending):
+    file = tmp_path / f"labels{ending}"
+    file.write_bytes(files.BYTES[content])
+    with unchanged(db):
+        try:
+            report = label_files.import_labels(db, file, known_classes(db))
+        except InputError:
+            one_sentence(str(error))
+        else:
+            assert report.new == 0
+            assert report.rows == len(report.refused)
+            assert all("\n" not in reason and len(reason) < 700 for _, reason in report.refused)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("name", files.LABELS)
+def test_label_rows(db, tmp_path, name, keep):
+    """A bad row is named with its reason; the good ones beside it are kept, or nothing is, as was asked."""
+    file = tmp_path / "labels.jsonl"
+    good = json.dumps(files.LABEL | {"annotator": "grace"}) + "\n"
+    file.write_text(good + files.LABELS[name])
+    report = label_files.import_labels(db, file, known_classes(db), keep_rest=keep)
+    assert report.refused, "the bad row was taken"
+    for number, reason in report.refused:
+        assert number >= 2
+        assert reason
+        assert "\n" not in reason
+        assert len(reason) < 700
+    kept = labels.all_events(db)
+    assert {row["annotator"] for row in kept} <= ({"grace", "ada"} if name == "a name twice" else {"grace"})
+    assert bool(kept) == keep
+    assert len(labels.map_facts(db)) == 1
+
+
+def test_label_files_of_other_names(db, tmp_path):
+    for name in ("labels.csv", "labels", "labels.jsonl.exe", "missing.jsonl", "missing.parquet"):
+        with unchanged(db):
+            refused(lambda name=name: label_files.import_labels(db, tmp_path / name, known_classes(db)))
+
+
+MANIFESTS = {
+    "no JSON": "{",
+    "a list": "[]",
+    "no tables": '{"migrations": []}',
+    "tables with odd names": '{"migrations": [], "tables": {"run; DROP TABLE run": 1}}',
+    "tables upwards": '{"migrations": [], "tables": {"../../etc/passwd": 1}}',
+    "a table that is none": '{"migrations": [], "tables": {"nonesuch": 1}}',
+    "the record of migrations": '{"migrations": [], "tables": {"migration": 1}}',
+    "newer code": '{"migrations": [999], "tables": {}}',
+    "migrations that are words": '{"migrations": "all", "tables": {}}',
+    "migrations that are lists": '{"migrations": [[1]], "tables": {}}',
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_exports(tmp_path, name):
+    from core.store.database import Database
+
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "atlas.json").write_text(MANIFESTS[name])
+    db = Database(tmp_path / "new.duckdb")
+    with unchanged(db):
+        refused(lambda: exchange.import_all(db, tmp_path / "out"))
+    db.close()
