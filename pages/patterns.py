@@ -2,12 +2,11 @@
 
 from datetime import date
 
-import pandas as pd
 import streamlit as st
 
 from core.jobs import running
-from core.store import classifiers
-from core.store.jobs import jobs
+from core.store import classifiers, runs
+from core.store.jobs import jobs, one_job
 from core.studies.kept_classifiers import bundled_classifier, bundled_labels, keep_classifier, training_options
 from core.studies.label_snapshot import known_class_set, snapshot, standing_labels
 from pages.parts import job_progress, people, resources
@@ -56,20 +55,13 @@ def finished(db, class_set: str) -> None:
     done = found[(found["study"] == STUDY) & (found["state"] == "done")] if len(found) else found
     for job in done["job"] if len(done) else ():
         if job[:12] not in known:
-            from core.store.jobs import one_job
-
-            rows = running.partial_rows(db, job).astype(object)
-            plain_rows = [
-                {k: v for k, v in row.items() if isinstance(v, list | dict) or pd.notna(v)}
-                for row in rows.to_dict("records")
-            ]
-            keep_classifier(db, plain_rows, one_job(db, job)["options"], name=job[:12], annotator=people.person().name)
+            about = one_job(db, job)
+            rows = runs.run_rows(db, about["run"])
+            keep_classifier(db, rows, about["options"], name=job[:12], annotator=people.person().name)
 
 
 def watch(db) -> None:
     """Trainings at work, with their loss."""
-    from core.store.jobs import one_job
-
     found = jobs(db)
     active = (
         found[(found["study"] == STUDY) & found["state"].isin(["queued", "running", "failed"])].head(3)

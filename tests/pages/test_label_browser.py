@@ -1,12 +1,12 @@
 """The Label page in a real browser: keys, clicks, undo, a killed server, and suggestions after retraining."""
 
-
 import pytest
 
 from core.store import labels
 from core.store.database import Database
 from tests.pages.browsing import PATIENCE, free_port, serving, settled, visit
 from tests.store.labelling import a_map
+from tests.studies.test_train_patterns import label_everything
 
 pytestmark = pytest.mark.browser
 MAPS = 60
@@ -118,3 +118,32 @@ def test_a_new_tab_goes_on_and_undoes_what_the_old_one_did(page, tmp_path):
     events, decided = stored(tmp_path)
     assert events[-1]["kind"] == "undo"
     assert list(decided.values()) == ["vertical"]
+
+
+def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tmp_path):
+    db = Database(tmp_path / "atlas.duckdb")
+    label_everything(db)
+    labels.store_maps(db, [a_map(f"new{k}", length=32, row_id=f"new-{k}") for k in range(6)])
+    db.close()
+    with serving(tmp_path, ATLAS_WORKERS="1") as address:
+        visit(page, f"{address}/patterns")
+        for field, value in (("Epochs", "2"), ("Folds", "2")):
+            box = page.get_by_label(field, exact=True)
+            box.fill(value)
+            box.press("Enter")
+            settled(page)
+        page.get_by_role("button", name="Train", exact=True).click()
+        page.get_by_role("button", name="Let it suggest").click(timeout=3 * PATIENCE)
+        page.get_by_role("button", name="Stop suggesting").wait_for(timeout=PATIENCE)
+        root = open_sheet(page, address, "bob")
+        page.get_by_text("Suggestions", exact=True).click()
+        root.get_by_role("button", name="Accept the rest").wait_for(timeout=PATIENCE)
+        root.locator("canvas").focus()
+        page.keyboard.press("Enter")
+        all_saved(root, 1)
+    db = Database(tmp_path / "atlas.duckdb")
+    (name,) = classifiers.classifiers(db, "bert")["classifier"]
+    (event,) = [one for one in labels.all_events(db) if one["annotator"] == "bob"]
+    assert (event["classifier"], event["class"]) == (name, event["suggestion"])
+    assert 0 < event["probability"] <= 1
+    db.close()
