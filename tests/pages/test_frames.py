@@ -1,0 +1,144 @@
+"""The frames page without a browser: proposals, both directions, odd input, sets and search."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core import config
+from core.store import frames, runs
+from pages.parts import resources, shell
+
+pytestmark = pytest.mark.skipif(
+    not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
+)
+SENTENCE = "The old teacher was getting angry about the noise."
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch) -> AppTest:
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield AppTest.from_file(shell.__file__, default_timeout=120).run().switch_page("../frames.py").run()
+    resources.database.clear()
+
+
+def said(app: AppTest) -> str:
+    return " ".join(one.value for kind in (app.error, app.warning, app.info, app.caption, app.markdown) for one in kind)
+
+
+def pills(app: AppTest, label: str):
+    return next(one for one in app.pills if one.label == label)
+
+
+def test_a_sentence_proposes_its_target_frame_and_element(app):
+    app.text_input(key="text").set_value(SENTENCE).run()
+    assert not app.exception
+    chosen = {one.label: one.value for one in app.selectbox}
+    words = SENTENCE.rstrip(".").split()
+    assert [words[k] for k in pills(app, "Target words").value] == ["angry"]
+    assert [words[k] for k in pills(app, "Element words").value] == ["The", "old", "teacher"]
+    assert chosen["Target and frame"] == 0
+    table = app.dataframe[0].value
+    assert next(iter(table["rank"])) == 1
+    assert "Emotion_directed" in said(app)
+
+
+def test_clicking_other_words_changes_the_link(app):
+    app.text_input(key="text").set_value(SENTENCE).run()
+    before = app.dataframe[0].value["score"].tolist()
+    words = SENTENCE.rstrip(".").split()
+    pills(app, "Element words").set_value([words.index("noise")]).run()
+    assert app.dataframe[0].value["score"].tolist() != before
+    pills(app, "Element words").set_value([]).run()
+    assert "Click the words" in said(app)
+    pills(app, "Element words").set_value([words.index("angry")]).run()
+    assert "must not share characters" in said(app)
+
+
+def test_a_decoder_names_the_direction_it_does_not_have(app):
+    app.selectbox(key="checkpoint").set_value("atlas-decoder")
+    app.text_input(key="text").set_value(SENTENCE).run()
+    assert "structurally zero" in said(app)
+    assert app.radio[0].options == ["target → element (query = target; the paper's prose)"]
+    assert len(app.dataframe) == 1
+
+
+def test_two_checkpoints_stand_side_by_side(app):
+    app.selectbox(key="beside").set_value("atlas-decoder")
+    app.text_input(key="text").set_value(SENTENCE).run()
+    assert len(app.dataframe) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "🙂",
+        "שלום עולם مرحبا",
+        "nul\x00byte here",
+        "<script>alert(1)</script> ran",
+        "$x$ **b** [a](b)",
+        "word " * 60,
+        "a",
+    ],
+)
+def test_odd_text_is_shown_or_refused_in_a_sentence(app, text):
+    app.text_input(key="text").set_value(text).run()
+    assert not app.exception
+    assert said(app)
+
+
+def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
+    """The rows are stored as a job would, so that no worker is started here; the browser test starts one."""
+    from core.studies.frame_heads import STUDY, chosen, score_sentences
+
+    options = STUDY.defaults | {"draws": 99}
+    sentences = chosen(options)[0].kept[:12]
+    rows = STUDY.summarize(options, score_sentences(resources.checkpoint("atlas-encoder"), sentences, options))
+    db = resources.database()
+    run = runs.record_run(db, "frame-heads", options, runs.Provenance(checkpoint="atlas-encoder"))
+    runs.store_rows(db, run, rows)
+    app.session_state["view"] = "A set of sentences"
+    app.run()
+    assert not app.exception
+    assert f"{len(rows[0]['survivors'])} of 36 heads survive" in said(app)
+    assert "so it is no test" in said(app)
+    assert "n = 12 sentences" in said(app)
+    assert next(iter(app.dataframe[0].value["name"])) == rows[1]["name"]
+    assert set(app.dataframe[1].value["sentence"]) == {one.text for one in sentences}
+
+
+def test_a_search_takes_its_sentences_over_as_a_set(app):
+    rows = [
+        {
+            "id": f"r:{k}",
+            "text": f"He was {word} now",
+            "target": [[7, 7 + len(word)]],
+            "frame": "Emotion_directed",
+            "lexical_unit": f"{word}.a",
+            "elements": [{"name": "Experiencer", "spans": [[0, 2]]}],
+        }
+        for k, word in enumerate(("angry", "agitated"))
+    ]
+    frames.replace_release(resources.database(), "fndata-1.5", rows, folder="/x", run="r", skipped=[])
+    app.session_state["view"] = "Search FrameNet"
+    app.run()
+    assert "CC BY 3.0" in said(app)
+    app.text_input(key="search_unit").set_value("agit").run()
+    assert list(app.dataframe[0].value["text"]) == ["He was agitated now"]
+    next(one for one in app.button if one.label.startswith("Use as a set")).click().run()
+    assert not app.exception
+    assert json.loads(app.session_state["frame_found"])["id"] == "r:1"
+    assert "1 sentences were taken over" in said(app)
+
+
+def test_the_table_of_a_lookup_can_be_read_by_pandas():
+    """What the CSV button hands out."""
+    from core.studies.frame_lookup import LinkPicture
+
+    one = LinkPicture("element_to_target", np.eye(2), np.zeros((2, 2)), np.ones((2, 2)), 3, True, (1,), (2,))
+    again = pd.read_csv(io.StringIO(pd.DataFrame(one.rows()).to_csv(index=False)))
+    assert list(again["name"])[:2] == ["L1H1", "L2H2"]
