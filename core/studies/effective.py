@@ -18,6 +18,7 @@ from core.studies.study import Options, Row, Study, Unit
 if TYPE_CHECKING:
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
+    from core.studies.passes import Prepared
 
 ROWS_A_UNIT = 32
 BIN = 8  # lengths of 1 to 8, 9 to 16 ... pieces are shown together
@@ -71,7 +72,8 @@ def run(options: Options, unit: Unit) -> list[Row]:
     wanted = unit.arguments
     checkpoint = passes.opened(wanted["checkpoint"], options["dtype"])
     inputs = passes.sources(options, wanted["task"])[wanted["start"] : wanted["stop"]]
-    measure = measured(checkpoint, [(one.number, checkpoint.encode(one.text, one.pair)) for one in inputs], options)
+    measure = make(checkpoint, options)
+    measure.measure(checkpoint, passes.prepare(checkpoint, None, inputs))
     facts = {"checkpoint": wanted["checkpoint"], "task": wanted["task"], "start": wanted["start"]}
     return [facts | {"packed": measure.packed()}, passes.provenance(checkpoint, [one.row_id for one in inputs])]
 
@@ -107,6 +109,11 @@ class EffectiveMeasure:
             kept[0] += float(np.nanmean(seen))
             kept[1] += 1
 
+    def measure(self, checkpoint: "Checkpoint", inputs: "Sequence[Prepared]") -> None:
+        """All inputs, one after another."""
+        for one in inputs:
+            self.add(one.number, *both_maps(checkpoint, one.encoding), one.encoding, causal=checkpoint.causal)
+
     def merge(self, other: "EffectiveMeasure") -> None:
         self.means.merge(other.means)
         for length, (total, inputs) in other.by_length.items():
@@ -118,12 +125,9 @@ class EffectiveMeasure:
         return {"means": self.means.packed(), "by_length": [[k, *v] for k, v in self.by_length.items()]}
 
 
-def measured(checkpoint: "Checkpoint", inputs: "Sequence[tuple[int, Encoding]]", options: Options) -> EffectiveMeasure:
-    """What (number, encoding) inputs show."""
-    found = EffectiveMeasure(checkpoint.layers, checkpoint.heads, seed=options["seed"])
-    for number, encoding in inputs:
-        found.add(number, *both_maps(checkpoint, encoding), encoding, causal=checkpoint.causal)
-    return found
+def make(checkpoint: Any, options: Options) -> EffectiveMeasure:
+    """The measure of one checkpoint."""
+    return EffectiveMeasure(checkpoint.layers, checkpoint.heads, seed=options["seed"])
 
 
 def unpack(packed: Row) -> EffectiveMeasure:

@@ -8,7 +8,7 @@ one pass. Inputs are read in chunks, so memory does not grow with the rows.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from core.errors import InputError
 from core.studies.study import Options, Row, Unit
@@ -54,6 +54,7 @@ class Prepared:
     tagged: tuple["TaggedSentence", ...]
 
 
+@runtime_checkable
 class Measure(Protocol):
     """One kind of measurement on one checkpoint."""
 
@@ -162,6 +163,23 @@ def run_unit(options: Options, unit: Unit, make: Any, *, tagged: bool = True) ->
     facts = {"checkpoint": wanted["checkpoint"], "task": wanted["task"], "causal": checkpoint.causal}
     row = facts | {"start": wanted["start"], "inputs": len(inputs), "packed": measure.packed()}
     return [row, provenance(checkpoint, [one.row_id for one in inputs])]
+
+
+def measure_now(study: str, checkpoint: "Checkpoint", pipeline: Any, options: Options) -> list[Row]:
+    """The rows of a study on the pasted texts of its options, at once, with what is already open.
+
+    study: the name of a module beside this one that has `make` and STUDY. Raises InputError.
+    """
+    from importlib import import_module
+
+    module = import_module(f"core.studies.{study}")
+    measure, inputs = module.make(checkpoint, options), sources(options, PASTED)
+    if hasattr(measure, "take"):
+        observe(checkpoint, pipeline, inputs, [measure])
+    else:
+        measure.measure(checkpoint, prepare(checkpoint, None, inputs))
+    row = {"checkpoint": options["checkpoint"], "task": PASTED, "start": 0, "packed": measure.packed()}
+    return module.STUDY.summarize(options, [row])
 
 
 def provenance(checkpoint: "Checkpoint", row_ids: list[str]) -> Row:

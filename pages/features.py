@@ -1,0 +1,117 @@
+"""What heads attend to: nouns, verbs, negation, [CLS] ... against random tokens, per head."""
+
+import pandas as pd
+import streamlit as st
+
+from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
+from core.tasks.features import FEATURES
+from pages.parts import attending, charts
+from pages.parts.shell import plain
+
+VALUES = {"value": "attention", "effect": "attention less random tokens"}
+
+
+def pick_features() -> list[str]:
+    """Features to look for: the papers', and any tag or dependency."""
+    return st.multiselect(
+        "Features",
+        list(FEATURES),
+        default=list(FEATURES),
+        format_func=lambda name: FEATURES[name].label if name in FEATURES else name,
+        accept_new_options=True,
+        key="features",
+        help="Type tag:JJ, pos:ADJ or dep:amod for any Penn tag, part of speech or dependency.",
+    )
+
+
+def by_layer(rows: pd.DataFrame, feature: str) -> None:
+    """Layer means over heads beside the paper's, where it has them (bert-base on QQP)."""
+    own = rows[(rows["feature"] == feature) & (rows["statistic"] == "max")]
+    own = own.groupby(["checkpoint", "task", "layer"], sort=False)["value"].mean().reset_index()
+    lines = [
+        {"layer": int(row.layer) + 1, "mean": row.value, "of": f"{row.checkpoint} · {row.task}"}
+        for row in own.itertuples()
+    ]
+    for kind, means in PAPER_LAYERS[feature].items():
+        name = f"paper: bert-base-uncased · QQP, {kind}"
+        lines += [{"layer": k + 1, "mean": mean, "of": name} for k, mean in enumerate(means) if mean is not None]
+    chart = charts.line_with_band(
+        pd.DataFrame(lines), x="layer", y="mean", colour="of", title=f"{FEATURES[feature].label}: mean over heads"
+    )
+    st.altair_chart(chart, key=f"layers_{feature}")
+
+
+def say_drift(rows: pd.DataFrame) -> None:
+    """Whether [CLS] is attended to early and separators late, as the paper found."""
+    values = rows[rows["statistic"] == "max"]
+    for checkpoint, some in values[values["checkpoint"] != "difference"].groupby("checkpoint"):
+        depth = {
+            feature: drift(some[some["feature"] == feature].groupby("layer")["value"].mean().tolist())
+            for feature in PAPER_LAYERS
+        }
+        if not any(pd.isna(one) for one in depth.values()):
+            early = depth["start"] < depth["separator"]
+            st.caption(
+                plain(
+                    f"{checkpoint}: attention to [CLS] / start has mean depth {depth['start']:.2f}, to separators "
+                    f"{depth['separator']:.2f} (0 first layer, 1 last): the paper's drift from [CLS] to [SEP] "
+                    f"{'appears' if early else 'does not appear'}."
+                )
+            )
+
+
+def classifying(rows: pd.DataFrame) -> None:
+    """What the classifying token looks at in the last layer (the paper's Fig 7)."""
+    rows = rows[(rows["statistic"] == "classifying") & (rows["checkpoint"] != "difference")]
+    for (checkpoint, task), some in rows.groupby(["checkpoint", "task"], sort=False):
+        last = some[some["layer"] == some["layer"].max()]
+        last = last.assign(Head="H" + (last["head"].astype(int) + 1).astype(str))
+        chart = charts.bars_with_intervals(
+            last, x="feature", y="value", low="low", high="high", colour="Head", title=f"{checkpoint} · {task}",
+            y_title="largest weight", sort=None,
+        )  # fmt: skip
+        st.altair_chart(chart, key=f"classifying_{checkpoint}_{task}")
+
+
+st.title("What heads attend to")
+features = pick_features()
+found = attending.rows_of("features", task="sst2", options={"features": features})
+if found is None:
+    st.stop()
+rows, caption = attending.notes(found[0]), found[1]
+if rows.empty:
+    st.info("No input has any of these features: choose others, or give more text.")
+    st.stop()
+places = st.columns(3)
+names = list(dict.fromkeys(rows["feature"]))
+label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
+feature = places[0].selectbox("Feature", names, format_func=label_of.__getitem__, key="feature")
+kinds = [name for name in DEFINITIONS if name in set(rows["statistic"])]
+definition = places[1].selectbox("Definition", kinds, format_func=lambda name: f"{name}: {DEFINITIONS[name]}")
+value = places[2].segmented_control(
+    "Shown", list(VALUES), default="value", required=True, format_func=VALUES.__getitem__, key="shown"
+)
+chosen = rows[(rows["feature"] == feature) & (rows["statistic"] == definition)]
+if value == "effect":
+    chosen = chosen[chosen["effect"].notna()]
+drawn = attending.pictures(chosen, value, VALUES[value], diverging=value == "effect")
+sure = chosen[chosen["effect"].notna()]
+count = len(attending.above_null(sure))
+st.caption(
+    f"{caption} · n = {int(chosen['n'].max()) if len(chosen) else 0} inputs with {plain(label_of[feature])} · "
+    f"outlined: above random tokens of the same number and place, q < {attending.SURE} over all heads"
+)
+st.subheader(f"Heads above the null: {count}")
+attending.table(sure, ["value", "low", "high", "n", "baseline", "effect", "p", "q"], by="effect")
+attending.files(rows, drawn, "features")
+st.subheader("The classifying token, last layer")
+classifying(rows)
+st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")
+st.subheader("From [CLS] to [SEP] over the layers")
+for special in PAPER_LAYERS:
+    if special in names:
+        by_layer(rows, special)
+say_drift(rows)
+st.caption(
+    "The paper's lines are bert-base-uncased on QQP; open that checkpoint on QQP rows to compare like with like."
+)

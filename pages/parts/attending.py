@@ -1,0 +1,191 @@
+"""What the three pages about what heads attend to share: where rows come from, pictures side by side, files."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.attention import Head
+from core.errors import InputError
+from core.jobs import running
+from core.jobs.work import find_study
+from core.store import runs as store
+from pages.parts import charts, job_progress, pickers, resources
+from pages.parts.shell import plain
+
+EXAMPLES = """The keys to the old cabinet were never on the table.
+When Mary met her sister, she smiled at her.
+The company said profits rose sharply. | Profits went up, the company reported."""
+MOST_SENTENCES = 200
+SURE = 0.05  # q below which a head counts as above its null
+
+
+def rows_of(study: str, *, task: str, options: dict[str, Any]) -> tuple[pd.DataFrame, str] | None:
+    """Rows to show and the caption that says where they are from; None (and what to do next) when there are none.
+
+    options: of the study, beyond checkpoint, task and texts; both ways of getting rows use them.
+    """
+    place = st.segmented_control(
+        "Inputs", ["sentences", "task rows"], default="sentences", required=True, key="inputs", bind="query-params"
+    )
+    return _pasted(study, options) if place == "sentences" else _stored(study, task, options)
+
+
+def _pasted(study: str, options: dict[str, Any]) -> tuple[pd.DataFrame, str] | None:
+    name = pickers.pick_checkpoint()
+    text = st.text_area(
+        "Sentences, one a line",
+        value=EXAMPLES,
+        key="sentences",
+        height=110,
+        help=f'At most {MOST_SENTENCES}. "first | second" is a pair. Apply with Ctrl+Enter.',
+    )
+    if not name or not st.toggle("Measure", key="measure", help="Opens the checkpoint and looks at every head"):
+        st.info("Turn on Measure to look at what every head does on these sentences.", icon=":material/play_circle:")
+        return None
+    texts = [_pair(line) for line in text.splitlines() if line.strip()]
+    if not 0 < len(texts) <= MOST_SENTENCES:
+        raise InputError(
+            f"Between 1 and {MOST_SENTENCES} sentences are measured here; there are {len(texts)}: type fewer, or "
+            "run task rows."
+        )
+    wanted = find_study(study).defaults | options | {"checkpoint": name, "compare": None, "texts": texts, "tasks": []}
+    mark = json.dumps([study, wanted])
+    if st.session_state.get("measured_mark") != mark:
+        with st.spinner("Measuring every head ..."):
+            st.session_state["measured_rows"] = measured(study, wanted)
+        st.session_state["measured_mark"] = mark
+    caption = f"{plain(name)} · pasted sentences, {len(texts)} inputs"
+    return pd.DataFrame(st.session_state["measured_rows"]), caption
+
+
+def _pair(line: str) -> Any:
+    first, _, second = line.partition(" | ")
+    return [first.strip(), second.strip()] if second.strip() else first.strip()
+
+
+def measured(study: str, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a study on a few sentences, at once, with the checkpoint and pipeline that this app keeps open."""
+    from core.studies.passes import measure_now
+
+    checkpoint = resources.checkpoint(options["checkpoint"])
+    pipeline = resources.pipeline(options["pipeline"]) if study in ("features", "relations") else None
+    return measure_now(study, checkpoint, pipeline, options)
+
+
+def _stored(study: str, task: str, options: dict[str, Any]) -> tuple[pd.DataFrame, str] | None:
+    db = resources.database()
+    known = store.runs(db, study)
+    with st.expander("Run on task rows", expanded=known.empty, icon=":material/play_circle:"):
+        _start(study, task, options)
+    job = st.session_state.get(f"job_{study}")
+    if job:
+        job_progress.show_job(job, rows=False)
+    if known.empty:
+        st.info("Nothing is stored yet: run this on task rows above.", icon=":material/database:")
+        return None
+    names = {row.run: f"{row.title} · {row.created:%Y-%m-%d %H:%M} UTC" for row in known.itertuples() if row.rows}
+    run = st.selectbox("Stored run", list(names), format_func=names.__getitem__, key=f"run_{study}")
+    if run is None:
+        return None
+    facts = store.one_run(db, run)
+    shown = [facts[name] for name in ("checkpoint", "task", "split") if facts.get(name)]
+    inputs = f"{len(facts['row_ids'])} inputs" if facts["row_ids"] else "rows of several tasks"
+    caption = " · ".join([*(plain(one) for one in shown), inputs, f"{facts['created']:%d %B %Y}"])
+    return store.study_rows(db, run), caption
+
+
+def _start(study: str, task: str, options: dict[str, Any]) -> None:
+    from core.tasks.glue import TASKS
+
+    defaults = find_study(study).defaults
+    places = st.columns(3)
+    with places[0]:
+        name = pickers.pick_checkpoint(key="run_checkpoint")
+    with places[1]:
+        beside = pickers.pick_checkpoint("Less another", key="run_compare", none="no second checkpoint")
+    with places[2]:
+        tasks = st.multiselect(
+            "Tasks", list(TASKS), default=[task], format_func=lambda key: TASKS[key].name, key=f"tasks_{study}"
+        )
+    places = st.columns(3)
+    limit = places[0].number_input("Rows of each task, at most", 1, 1_000_000, defaults["limit"], key=f"limit_{study}")
+    folder = places[1].text_input("Folder in GLUE's TSV form", key="folder", placeholder="the bundled samples")
+    pipeline = places[2].text_input("spaCy pipeline", key="pipeline", placeholder="the bundled one")
+    if st.button("Run", type="primary", key=f"start_{study}", disabled=not (name and tasks)):
+        wanted = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(limit)}
+        wanted |= {"folder": folder or None, "pipeline": pipeline or None}
+        title = f"{study} of {name}" + (f" and {beside}" if beside else "") + f" on {', '.join(tasks)}"
+        st.session_state[f"job_{study}"] = running.start(resources.database(), study, wanted, title)
+        st.rerun()
+
+
+def pictures(rows: pd.DataFrame, value: str, label: str, *, diverging: bool = False) -> list[Any]:
+    """One layer x head picture a checkpoint and task, side by side on one scale; heads above their null outlined."""
+    found = []
+    known = pd.to_numeric(rows[value]).dropna()
+    domain = (min(0.0, float(known.min())), float(known.max())) if len(known) else (0.0, 1.0)
+    groups = list(rows.groupby(["checkpoint", "task"], sort=False))
+    for start in range(0, len(groups), 3):
+        for place, ((checkpoint, task), some) in zip(st.columns(3), groups[start : start + 3], strict=False):
+            chart = charts.head_picture(
+                some,
+                value=value,
+                title=f"{checkpoint} · {task}",
+                label=label,
+                diverging=diverging or checkpoint == "difference",
+                domain=None if checkpoint == "difference" else domain,
+                highlight=above_null(some),
+                tooltip=[name for name in ("low", "high", "n", "baseline", "q") if name in some],
+            )
+            place.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{value}")
+            found.append(chart)
+    return found
+
+
+def above_null(rows: pd.DataFrame) -> list[Head]:
+    """Heads whose effect is above 0 after the correction for all heads."""
+    if "q" not in rows or "effect" not in rows:
+        return []
+    sure = rows[(pd.to_numeric(rows["q"]) < SURE) & (pd.to_numeric(rows["effect"]) > 0)]
+    return [Head(int(a), int(b)) for a, b in zip(sure["layer"], sure["head"], strict=True)]
+
+
+def table(rows: pd.DataFrame, columns: Sequence[str], *, by: str) -> None:
+    """Heads by name with these columns, most of `by` first."""
+    shown = rows.sort_values(by, ascending=False)
+    shown = shown.assign(name=[str(Head(int(a), int(b))) for a, b in zip(shown["layer"], shown["head"], strict=True)])
+    kept = ["checkpoint", "task", "name", *(name for name in columns if name in shown)]
+    st.dataframe(
+        shown[kept].rename(columns={"name": "head", "low": "95% from", "high": "95% to"}), hide_index=True, height=280
+    )
+
+
+def files(rows: pd.DataFrame, found: Sequence[Any], name: str) -> None:
+    """Buttons: the rows as CSV, the first picture as SVG and PNG."""
+    places = st.columns([1, 1, 1, 3])
+    places[0].download_button(
+        "Rows (CSV)", lambda: rows.to_csv(index=False), f"{name}.csv", on_click="ignore", key=f"csv_{name}"
+    )
+    for place, kind in zip(places[1:3], ("svg", "png"), strict=True):
+        if found:
+            place.download_button(
+                f"Picture ({kind.upper()})",
+                lambda kind=kind: charts.exported(found[0], kind),
+                f"{name}.{kind}",
+                on_click="ignore",
+                key=f"{kind}_{name}",
+            )
+
+
+def notes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Say what no input has; returns the rows of heads."""
+    if "note" in rows:
+        said = rows[rows["note"].notna()]
+        names = said["feature"].fillna(said["statistic"]) if "feature" in said else said["statistic"]
+        for note, some in said.assign(about=names).groupby("note"):
+            st.caption(plain(f"{', '.join(dict.fromkeys(some['about'].astype(str)))}: {note}."))
+        rows = rows[rows["note"].isna()]
+    return rows[rows["layer"].notna()] if "layer" in rows else rows.iloc[:0]

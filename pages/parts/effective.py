@@ -1,0 +1,85 @@
+"""Raw and effective attention side by side: of one input as two grids, and of task rows as stored pictures."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.jobs import running
+from core.scoring.definitions import TYPES
+from core.store import runs as store
+from pages.parts import attending, charts, job_progress, maps_grid, pickers, resources
+from pages.parts.map_payload import as_bytes
+from pages.parts.shell import plain
+
+
+def show_effective(name: str, text: str, pair: str | None = None) -> None:
+    """Two grids of every head, raw and effective, and each head's correlation. Raises InputError, CheckpointError."""
+    from core.scoring.effective import correlation
+    from core.studies.effective import both_maps
+
+    raw = resources.shown(name, text, pair)
+    checkpoint = resources.checkpoint(name)
+    weights, left = both_maps(checkpoint, raw.encoding)
+    effective = resources.Shown(raw.encoding, raw.maps, {}, as_bytes(left))
+    said = (text if pair is None else f"{text} | {pair}")[:200]
+    for place, title, shown in zip(st.columns(2), ("Raw", "Effective"), (raw, effective), strict=True):
+        with place:
+            st.markdown(f"**{title} attention**")
+            maps_grid.show_grid(
+                shown, name=f"{name} {title.lower()}", caption=said, opened={}, key=f"effective_{title}"
+            )
+    rows = pd.DataFrame(
+        {
+            "layer": layer,
+            "head": head,
+            "r": correlation(weights[layer, head], left[layer, head], causal=raw.maps.causal),
+        }
+        for layer, head in np.ndindex(*weights.shape[:2])
+    )
+    st.altair_chart(charts.head_picture(rows, value="r", title="Pearson r of raw and effective", domain=(0, 1)))
+    lost = np.abs(left @ np.ones(left.shape[-1]) - 1).mean()
+    st.caption(
+        f"{plain(name)} · {len(raw.maps)} pieces · rows of effective attention need not sum to 1 (here they are "
+        f"{lost:.3f} off on average) and may be below 0, which is drawn as 0 · "
+        + ("each query is projected with the keys it sees" if raw.maps.causal else "every query sees every key")
+    )
+
+
+def show_stored() -> None:
+    """Mean raw and effective attention to token types, and r by length, of the newest stored run."""
+    db = resources.database()
+    with st.expander("Run effective attention on task rows", icon=":material/play_circle:"):
+        _start()
+    if job := st.session_state.get("job_effective"):
+        job_progress.show_job(job, rows=False)
+    run = store.latest_run(db, "effective")
+    if run is None:
+        return
+    facts, rows = store.one_run(db, run), store.study_rows(db, run)
+    lengths = rows[rows["statistic"] == "correlation by length"]
+    if len(lengths):
+        chart = charts.line_with_band(
+            lengths.assign(of=lengths["checkpoint"] + " · " + lengths["task"]), x="length_from", y="mean", colour="of",
+            title="Pearson r of raw and effective attention", x_title="length in pieces, from", y_title="mean r",
+        )  # fmt: skip
+        st.altair_chart(chart)
+    token_type = st.selectbox("Attention to", list(TYPES), format_func=TYPES.__getitem__, key="token_type")
+    for kind in ("raw", "effective"):
+        some = rows[(rows["statistic"] == kind) & (rows["feature"] == token_type)]
+        some = some[some["layer"].notna()] if "layer" in some else some
+        if len(some):
+            st.markdown(f"**{kind.capitalize()}**")
+            attending.pictures(some.assign(task=some["task"] + f" · {kind}"), "value", f"{kind} attention")
+    st.caption(f"{plain(facts['checkpoint'])} · n = {len(facts['row_ids'] or [])} inputs · {facts['created']:%d %B %Y}")
+
+
+def _start() -> None:
+    from core.tasks.glue import TASKS
+
+    name = pickers.pick_checkpoint(key="effective_run_checkpoint")
+    tasks = st.multiselect("Tasks", list(TASKS), default=["mrpc"], key="effective_tasks")
+    if st.button("Run", key="start_effective", disabled=not (name and tasks)):
+        wanted = {"checkpoint": name, "tasks": tasks}
+        title = f"effective of {name} on {', '.join(tasks)}"
+        st.session_state["job_effective"] = running.start(resources.database(), "effective", wanted, title)
+        st.rerun()

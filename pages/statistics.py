@@ -1,0 +1,71 @@
+"""Head statistics: entropy, where the mass goes, how far heads look, how alike they are, and what has an effect."""
+
+import pandas as pd
+import streamlit as st
+
+from core.scoring.definitions import KINDS, STATISTICS
+from pages.parts import attending, charts, effective, pickers
+from pages.parts.shell import clear_errors, plain
+
+
+def picture_of_heads(rows: pd.DataFrame) -> list:
+    """Heads placed by how alike they are, coloured by what they mostly do or by layer (Clark et al., Fig 6)."""
+    colour = st.segmented_control("Colour", ["kind", "layer"], default="kind", required=True, key="colour")
+    found = []
+    for (checkpoint, task), some in rows.groupby(["checkpoint", "task"], sort=False):
+        some = some.assign(
+            name="L" + (some["layer"].astype(int) + 1).astype(str) + "H" + (some["head"].astype(int) + 1).astype(str),
+            layer=some["layer"] + 1,
+            kind=pd.Categorical(some["kind"], KINDS).astype(str),
+        )
+        chart = charts.points(
+            some, x="x", y="y", title=f"{checkpoint} · {task}", colour=colour, label="name", square=True,
+            continuous=colour == "layer", tooltip=("kind", "value"), x_title="", y_title="",
+        )  # fmt: skip
+        st.altair_chart(chart, width="content", key=f"heads_{checkpoint}_{task}")
+        found.append(chart)
+        row = some.iloc[0]
+        st.caption(
+            f"Jensen-Shannon distance, mean over {int(row['n'])} rows (Clark et al. give the sum; the mean times "
+            f"{int(row['n'])} is theirs) · metric scaling, stress {row['stress']:.2f} (0 keeps every distance, above "
+            "0.2 only roughly) · kinds: over half on the previous or next token, over 0.6 on separators or the first "
+            "position, broad: normalised entropy over 0.85"
+        )
+    return found
+
+
+st.title("Head statistics")
+found = attending.rows_of("statistics", task="sst2", options={})
+if found is not None:
+    rows, caption = attending.notes(found[0]), found[1]
+    names = [name for name in STATISTICS if name in set(rows["statistic"])]
+    statistic = st.selectbox(
+        "Statistic", names, format_func=lambda name: f"{name}: {STATISTICS[name]}", key="statistic", bind="query-params"
+    )
+    chosen = rows[rows["statistic"] == statistic]
+    drawn = attending.pictures(chosen, "value", statistic)
+    st.caption(f"{caption} · n = {int(chosen['n'].max())} inputs · {plain(STATISTICS[statistic])}")
+    attending.table(chosen, ["value", "low", "high", "n"], by="value")
+    st.subheader("Which heads are alike")
+    placed = rows[rows["statistic"] == "place"]
+    if placed.empty:
+        st.info("Two heads at least are needed to compare them.")
+    else:
+        drawn += picture_of_heads(placed)
+    attending.files(rows, drawn, "statistics")
+
+st.subheader("Effective attention")
+st.caption(
+    "What is left of a map when the part that cannot reach the output is taken away (Brunner et al. 2020); inputs of "
+    "no more pieces than a head has dimensions lose nothing."
+)
+with clear_errors():
+    name = pickers.pick_checkpoint(key="effective_checkpoint")
+    text = pickers.pick_text(
+        "A long sentence", key="effective_text", placeholder="Type or paste a text of 40 pieces or more"
+    )
+    if name and text:
+        effective.show_effective(name, text)
+    else:
+        st.info("Type a text to see raw and effective attention side by side.", icon=":material/compare:")
+    effective.show_stored()
