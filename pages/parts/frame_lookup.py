@@ -74,7 +74,7 @@ def _offer_examples() -> None:
 
 
 def _take(text: str) -> None:
-    st.session_state["text"] = text
+    st.session_state["sentence"] = text
 
 
 def _inputs() -> tuple[str | None, str | None, str]:
@@ -84,7 +84,7 @@ def _inputs() -> tuple[str | None, str | None, str]:
     with places[1]:
         second = pickers.pick_checkpoint("Beside it", key="beside", none="no second checkpoint")
     with places[2]:
-        text = pickers.pick_text(placeholder="Type a sentence and press Enter")
+        text = pickers.pick_text(key="sentence", placeholder="Type a sentence and press Enter")
     return first, second, text
 
 

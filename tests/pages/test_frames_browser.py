@@ -28,14 +28,14 @@ def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_t
     settled(page)
     assert pictures.count() == 3, "two directions and the strip"
     assert page.get_by_text("element → target", exact=False).count()
-    assert "text=The+old+teacher" in page.url
+    assert "sentence=The+old+teacher" in page.url
     page.get_by_test_id("stPills").nth(1).get_by_role("button", name="noise").click()
     settled(page)
     assert page.get_by_test_id("stException").count() == 0
 
 
 def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
-    visit(page, f"{address}/frames?text={SENTENCE}")
+    visit(page, f"{address}/frames?sentence={SENTENCE}")
     link = page.get_by_role("link", name="on this sentence")
     link.wait_for(timeout=PATIENCE)
     link.click()
