@@ -77,10 +77,10 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
     """The local folder of a checkpoint; a hub id is downloaded first."""
     if name in bundled_names():
         return config.BUNDLED_MODELS / name
-    folder = Path(name).expanduser()
     try:
+        folder = Path(name).expanduser()
         is_folder, is_file = folder.is_dir(), folder.is_file()
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
         is_folder = is_file = False
     if is_file:
         raise CheckpointError(
@@ -162,7 +162,7 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
             f"The weights of {name} cannot be read ({error}); the file is damaged or was cut "
             "short: copy or download it again."
         ) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError) as error:
+    except Exception as error:  # each family, tokenizer and config check fails with classes of its own
         raise CheckpointError(
             f"{name} cannot be opened as a Transformer checkpoint: {_first_line(error)} "
             "Check its config.json and tokenizer files."

@@ -77,9 +77,16 @@ def pipeline(name: str | None = None) -> Any:
 def split_revision(name: str) -> tuple[str, str | None]:
     """Split "owner/model@v2" into the hub id and its revision; a folder keeps its name."""
     found = _REVISION.match(name.strip())
-    if found is None or Path(name).expanduser().exists():
+    if found is None or _exists(name):
         return name.strip(), None
     return found["name"], found["revision"]
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
+        return False
 
 
 def _stamp(name: str) -> int:
@@ -97,7 +104,7 @@ def _downloaded() -> set[tuple[str, str | None]]:
 
 
 def _download_first(name: str, revision: str | None) -> None:
-    if (name, revision) in _downloaded() or (config.BUNDLED_MODELS / name).is_dir():
+    if (name, revision) in _downloaded() or _exists(str(config.BUNDLED_MODELS / name)):
         return
     with st.spinner(f"Looking for {plain(name[:80])} ..."):
         from core.models.opening import locate

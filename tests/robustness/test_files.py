@@ -118,7 +118,7 @@ def test_label_files_of_another_kind(db, tmp_path, content, ending):
     with unchanged(db):
         try:
             report = label_files.import_labels(db, file, known_classes(db))
-        except InputError:
+        except InputError as error:
             one_sentence(str(error))
         else:
             assert report.new == 0
