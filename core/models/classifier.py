@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from core.errors import CheckpointError
 from core.models.checkpoint import Checkpoint
+from core.models.poolings import POOLINGS
 
-POOLINGS = ("auto", "cls", "sep", "mean", "last")
 HEAD_FILE, POOLING_KEY = "head.safetensors", "atlas_pooling"
 
 

@@ -65,3 +65,8 @@ def printed(task: str) -> list[Printed]:
     for column, value in zip(("ND", "PT", "pretrained"), _REPLICATION[task], strict=True):
         found.append(Printed(REPLICATION, task, column, {name: value}))
     return found
+
+
+# Kovaleva et al. 2019, Fig 5, QQP: layer means of the cosine, recovered from the picture's colours (error 0.01). Their
+# maps are padded to 200 x 200, so these lie higher than cropped ones.
+QQP_CHANGE = (0.94, 0.91, 0.87, 0.83, 0.76, 0.80, 0.78, 0.77, 0.71, 0.67, 0.64, 0.71)

@@ -1,0 +1,93 @@
+"""Change: how much each head's attention differs before and after fine-tuning (Fig 5)."""
+
+import streamlit as st
+
+from core import config
+from core.jobs import running
+from core.store.jobs import jobs
+from core.store.runs import one_run, runs, study_rows
+from core.studies.finetune import shown_folder
+from core.tuning.shelf import tuned_checkpoints
+from pages.parts import job_progress, pickers, resources
+from pages.parts.change_pictures import STATISTICS, pictures, strongest
+from pages.parts.shell import clear_errors, plain
+
+
+def start() -> None:
+    """Pick the checkpoint before and those after; start the job."""
+    known = [shown_folder(one.folder) for one in tuned_checkpoints(config.DATA / "runs" / "finetuned")]
+    asked = st.query_params.get("after")
+    left, middle, right, last = st.columns([3, 4, 1, 1], vertical_alignment="bottom")
+    with left:
+        before = pickers.pick_checkpoint("Before", key="before")
+    after = middle.multiselect(
+        "After",
+        list(dict.fromkeys([*known, *([asked] if asked else [])])),
+        default=[asked] if asked else [],
+        accept_new_options=True,
+        placeholder="fine-tuned checkpoints, or a folder",
+    )
+    limit = right.number_input("Rows", 2, 100_000, 300, help="Dev rows of each task; the paper draws 1,000.")
+    if last.button("Compare", type="primary", width="stretch", disabled=not (before and after)):
+        with clear_errors():
+            glue = config.settings().glue
+            options = {"before": before, "after": after, "limit": limit, "data": str(glue) if glue else None}
+            running.start(resources.database(), "change", options, f"Change of {before}")
+            st.rerun()
+    if not known:
+        st.caption("No checkpoint was fine-tuned here yet: the Fine-tune page makes one in minutes.")
+
+
+def results() -> None:
+    """The stored comparisons."""
+    db = resources.database()
+    known = runs(db, "change")
+    if known.empty:
+        st.info(
+            "Nothing has been compared yet: choose a checkpoint and one or more fine-tuned from it, and press Compare.",
+            icon=":material/compare:",
+        )
+        return
+    about = known.set_index("run")
+    run = st.selectbox(
+        "Results of",
+        list(about.index),
+        format_func=lambda one: (
+            f"{about.loc[one, 'title']} · {about.loc[one, 'task']} · {about.loc[one, 'created']:%d %B %Y %H:%M}"
+        ),
+        key="run",
+        bind="query-params",
+    )
+    rows = study_rows(db, run)
+    there = [name for name in STATISTICS if name in set(rows["statistic"])]
+    statistic = st.segmented_control(
+        "Statistic",
+        there,
+        default="cosine",
+        required=True,
+        format_func=lambda name: STATISTICS[name][0],
+        key="statistic",
+    )
+    pictures(rows, statistic)
+    st.caption(
+        plain(
+            f"{about.loc[run, 'checkpoint']} · {about.loc[run, 'created']:%d %B %Y} · maps are cropped to real tokens; "
+            "the paper's notebook compared padded ones. In the paper the last two layers change most, except on QQP."
+        )
+    )
+    st.subheader("Where did a head change most?")
+    strongest(rows, one_run(db, run))
+
+
+st.title("Change")
+start()
+found = jobs(resources.database())
+active = (
+    found[(found["study"] == "change") & found["state"].isin(["queued", "running", "failed"])].head(3)
+    if len(found)
+    else found
+)
+for job in active["job"] if len(active) else ():
+    job_progress.show_job(job, rows=False)
+with clear_errors():
+    results()

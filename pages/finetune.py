@@ -1,0 +1,142 @@
+"""Fine-tune: checkpoints on tasks, from four initialisations, beside the papers' Table 1."""
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs import running
+from core.store.jobs import jobs, one_job, unit_outcomes
+from core.store.runs import runs, study_rows
+from core.studies import finetune
+from core.tasks.glue import TASKS
+from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS
+from pages.parts import charts, job_progress, pickers, resources, table_one
+from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+from pages.parts.tuning_settings import pick_data, pick_settings
+
+
+def start() -> None:
+    """Pick checkpoint, tasks, initialisations and recipe; start the job."""
+    left, middle, right = st.columns([3, 3, 3])
+    with left:
+        checkpoint = pickers.pick_checkpoint()
+    tasks = middle.multiselect("Tasks", list(TASKS), default=["sst2"], format_func=lambda key: TASKS[key].name)
+    chosen = right.multiselect(
+        "Initialisations", list(INITIALISATIONS), default=["pretrained"], format_func=INITIALISATIONS.get
+    )
+    left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
+    preset = left.selectbox("Recipe", list(PRESETS), format_func=lambda name: f"{name}: {PRESET_NOTES[name]}")
+    seeds = middle.number_input("Seeds", 1, 20, 3, help="Runs of each task and initialisation; 3 give a spread.")
+    with st.expander("Data and settings"):
+        data, changed = pick_data(), pick_settings(preset)
+    if right.button("Fine-tune", type="primary", width="stretch", disabled=not (checkpoint and tasks and chosen)):
+        with clear_errors():
+            name, revision = resources.split_revision(checkpoint)
+            options = {
+                "checkpoint": name,
+                "revision": revision,
+                "tasks": tasks,
+                "initialisations": chosen,
+                "seeds": list(range(seeds)),
+                "data": data,
+                "preset": preset,
+                "settings": changed,
+            }
+            names = ", ".join(TASKS[key].name for key in tasks)
+            running.start(resources.database(), "finetune", options, f"Fine-tune {name} on {names}")
+            st.rerun()
+
+
+def watch(job: str) -> None:
+    """A job at work: its bar, and loss and metric of the runs under way."""
+    now = job_progress.show_job(job, rows=False)
+    st.fragment(picture, run_every=1.0 if now.active else None)(job)
+
+
+def picture(job: str) -> None:
+    """Loss by step and metrics by epoch of every run under way on this machine."""
+    with clear_errors():
+        db = resources.database()
+        under_way = finetune.live_runs(one_job(db, job)["options"], list(unit_outcomes(db, job)["key"]))
+        for key, live in under_way.items():
+            left = "" if live["left"] is None else f" · about {job_progress.duration(live['left'])} left"
+            st.markdown(f"**{plain(key)}** · step {live['step']} of {live['steps']}{left}")
+            places = st.columns(2)
+            if live["losses"]:
+                losses = pd.DataFrame(live["losses"])
+                places[0].altair_chart(charts.line_with_band(losses, x="step", y="loss", title="training loss"))
+            epochs = pd.DataFrame(live["epochs"]).melt(["epoch", "step"], var_name="metric").dropna()
+            if len(epochs):
+                chart = charts.line_with_band(epochs, x="epoch", y="value", colour="metric", title="on dev")
+                places[1].altair_chart(chart)
+
+
+def results() -> None:
+    """Table 1 of a stored job, and its checkpoints."""
+    db = resources.database()
+    known = runs(db, "finetune")
+    if known.empty:
+        st.info(
+            "Nothing has been fine-tuned yet: choose tasks above and press Fine-tune. The bundled samples are small "
+            "enough for minutes on a laptop; their figures compare with nothing published.",
+            icon=":material/school:",
+        )
+        return
+    about = known.set_index("run")
+    run = st.selectbox(
+        "Results of",
+        list(about.index),
+        format_func=lambda one: f"{about.loc[one, 'title']} · {about.loc[one, 'created']:%d %B %Y %H:%M}",
+        key="run",
+        bind="query-params",
+    )
+    rows = table_one.clean(study_rows(db, run))
+    means = table_one.bars(rows)
+    st.subheader("Table 1")
+    st.dataframe(table_one.table_one(rows), hide_index=True)
+    mine = [row for row in rows if row["kind"] == "run"]
+    st.caption(
+        plain(
+            f"x 100; mean ± standard deviation over seeds · {about.loc[run, 'checkpoint']} · "
+            f"n = {mine[0]['train_rows']} train and {mine[0]['dev_rows']} dev rows of {TASKS[mine[0]['task']].name} · "
+            f"{about.loc[run, 'created']:%d %B %Y} · † predictions were constant in at least one run · "
+            "‡ the printed cell equals a constant predictor"
+        )
+    )
+    if len(means):
+        st.altair_chart(
+            charts.bars_with_intervals(
+                means,
+                x="task",
+                y="value",
+                low="low",
+                high="high",
+                colour="initialisation",
+                y_title="first metric x 100",
+                title="Mean over seeds, one standard deviation either way",
+                tooltip=("n",),
+            )
+        )
+    st.subheader("Checkpoints")
+    shown = pd.DataFrame(mine)
+    columns = ["task", "initialisation", "seed", *finetune.METRICS, "note", "seconds", "folder"]
+    st.dataframe(shown[[name for name in columns if name in shown]], hide_index=True)
+    st.caption("Every folder opens in all pages: it is in the list of each checkpoint picker.")
+    base = about.loc[run, "checkpoint"]
+    first = next((row["folder"] for row in mine if row["initialisation"] == "pretrained"), mine[0]["folder"])
+    st.page_link(
+        PAGES_FOLDER / "change.py",
+        label="How did attention change?",
+        icon=":material/compare:",
+        query_params={"before": base, "after": first},
+    )
+
+
+st.title("Fine-tune")
+start()
+found = jobs(resources.database())
+shown_states = ["queued", "running", "failed", "cancelled", "interrupted"]
+stopped = found[(found["study"] == "finetune") & found["state"].isin(shown_states)].head(3) if len(found) else found
+for job in stopped["job"] if len(stopped) else ():
+    watch(job)
+with clear_errors():
+    results()

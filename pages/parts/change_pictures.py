@@ -1,0 +1,83 @@
+"""The pictures of the Change page: heads and layers per task, and the rows where a head changed most."""
+
+import math
+
+import pandas as pd
+import streamlit as st
+
+from core.attention import Head
+from core.studies.published import QQP_CHANGE
+from core.tasks.glue import TASKS, read_rows
+from pages.parts import charts
+from pages.parts.shell import PAGES_FOLDER, plain
+
+STATISTICS = {
+    "cosine": ("cosine of the flattened maps", (0.0, 1.0)),
+    "divergence": ("Jensen-Shannon divergence of the rows, nats", (0.0, math.log(2))),
+    "cosine_without_first": ("cosine without the first token", (0.0, 1.0)),
+    "divergence_without_first": ("Jensen-Shannon divergence without the first token, nats", (0.0, math.log(2))),
+}
+
+
+def pictures(rows: pd.DataFrame, statistic: str) -> None:
+    """A small picture per fine-tuned checkpoint, all on one scale, and the layers' means."""
+    title, domain = STATISTICS[statistic]
+    heads = rows[(rows["kind"] == "head") & (rows["statistic"] == statistic)]
+    groups = list(heads.groupby("after", sort=False))
+    for place, (after, mine) in zip(st.columns(min(3, len(groups))) * len(groups), groups, strict=False):
+        task = TASKS[mine["task"].iloc[0]].name
+        with place:
+            st.altair_chart(
+                charts.head_picture(
+                    mine, value="value", label=title, title=task, domain=domain, tooltip=("low", "high", "n")
+                )
+            )
+            st.caption(plain(f"{after} · n = {int(mine['n'].iloc[0])} rows"))
+    layers = rows[(rows["kind"] == "layer") & (rows["statistic"] == statistic)].astype({"layer": int})
+    layers = layers.assign(layer=layers["layer"] + 1, task=[TASKS[key].name for key in layers["task"]])
+    if statistic == "cosine" and layers["layer"].max() == len(QQP_CHANGE):
+        printed = pd.DataFrame(
+            {"layer": range(1, len(QQP_CHANGE) + 1), "value": QQP_CHANGE, "task": "QQP, the paper's"}
+        )
+        layers = pd.concat([layers, printed.assign(low=printed["value"], high=printed["value"])])
+    chart = charts.line_with_band(
+        layers,
+        x="layer",
+        y="value",
+        low="low",
+        high="high",
+        colour="task",
+        y_title=title,
+        title="Mean over the heads of a layer, 95% interval",
+    )
+    st.altair_chart(chart)
+
+
+def strongest(rows: pd.DataFrame, about: dict) -> None:
+    """One checkpoint's head, the rows where it changed most, and links to its maps before and after."""
+    cosines = rows[(rows["kind"] == "head") & (rows["statistic"] == "cosine")].sort_values("value")
+    left, right = st.columns(2)
+    after = left.selectbox("Checkpoint after", list(dict.fromkeys(rows["after"])))
+    cosines = cosines[cosines["after"] == after]
+    names = {
+        str(Head(int(a), int(b))): v
+        for a, b, v in zip(cosines["layer"], cosines["head"], cosines["value"], strict=True)
+    }
+    name = right.selectbox("Head, most changed first", list(names), format_func=lambda one: f"{one} · {names[one]:.3f}")
+    head = Head.parse(name)
+    chosen = cosines[(cosines["layer"] == head.layer) & (cosines["head"] == head.head)].iloc[0]
+    options = about["options"]
+    texts = {
+        row.id: row for row in read_rows(chosen["task"], options["split"], folder=options["data"])
+    }  # fmt: skip
+    for one in chosen["changed_most"]:
+        row = texts.get(one["row"])
+        if row is None:
+            continue
+        asked = {"checkpoint": options["before"], "beside": after, "text": row.text, "head": name}
+        asked |= {"pair": row.pair} if row.pair else {}
+        place, link = st.columns([5, 2], vertical_alignment="center")
+        place.text(f"{one['row']} · cosine {one['cosine']:.3f}\n{row.text}" + (f"\n{row.pair}" if row.pair else ""))
+        link.page_link(
+            PAGES_FOLDER / "maps.py", label=f"{name} before and after", icon=":material/grid_on:", query_params=asked
+        )

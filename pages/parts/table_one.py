@@ -1,0 +1,88 @@
+"""Table 1 as text: our means over seeds beside the constant predictor and what the papers printed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from core.studies.published import PAPER, REPLICATION
+from core.tasks.glue import TASKS, Task
+from core.tasks.metrics import shown
+from core.tuning.recipe import INITIALISATIONS
+
+ORDER = ("untrained", "frozen", "random", "pretrained")
+PAPER_COLUMNS = {"untrained": "pre-trained", "random": "random + FT", "pretrained": "pre-trained + FT"}
+REPLICATION_COLUMNS = {"ND": "ND", "PT": "PT", "pretrained": "FT"}
+PRINTED_METRICS = {"mrpc": ("f1", "accuracy"), "qqp": ("f1", "accuracy")}  # F1/Acc in the papers' order
+
+
+def cell(task: Task, row: dict[str, Any]) -> str:
+    """ "81.2/68.4 ± 1.3", x 100; a dagger where runs were constant, "undefined" for a correlation that is."""
+    names = PRINTED_METRICS.get(task.key, task.metrics)
+    text = "/".join(shown(row.get(name)) for name in names if name in row or row.get("kind") != "printed")
+    spread = row.get(f"{task.metric}_sd")
+    return text + (f" ± {100 * spread:.1f}" if spread is not None else "") + (" †" if row.get("constant") else "")
+
+
+def table_one(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """One row a task: ours by initialisation, the constant predictor, the paper's and the replication's columns."""
+    found = []
+    for key in dict.fromkeys(row["task"] for row in rows):
+        task, mine = TASKS[key], [row for row in rows if row["task"] == key]
+        line = {"task": f"{task.name} ({'/'.join(PRINTED_METRICS.get(key, task.metrics))})"}
+        baseline = next((row for row in mine if row["kind"] == "baseline"), None)
+        line["constant"] = f"{cell(task, baseline)} ({baseline['initialisation']})" if baseline else ""
+        for name in ORDER:
+            mean = next((row for row in mine if row["kind"] == "mean" and row["initialisation"] == name), None)
+            if mean is not None:
+                line[INITIALISATIONS[name]] = f"{cell(task, mean)} (n = {mean['n']})"
+        line |= _printed(task, mine)
+        found.append(line)
+    return pd.DataFrame(found).fillna("")
+
+
+def _printed(task: Task, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    line = {}
+    for source, short, columns in (
+        (PAPER, "BERT paper", PAPER_COLUMNS),
+        (REPLICATION, "GPT-2 replication", REPLICATION_COLUMNS),
+    ):
+        cells = {row["initialisation"]: row for row in rows if row["kind"] == "printed" and row["source"] == source}
+        for name, column in columns.items():
+            row = cells.get(name)
+            if row is None:
+                continue
+            if row.get("mse") is not None:
+                text = f"MSE {row['mse']:.2f}"
+            else:
+                names = [one for one in PRINTED_METRICS.get(task.key, task.metrics) if row.get(one) is not None]
+                text = "/".join(shown(row[one]) for one in names)
+            line[f"{short}: {column}"] = text + (" ‡" if row.get("note") else "")
+    return line
+
+
+def bars(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """Means with one standard deviation either way, for a chart: task initialisation value low high n."""
+    found = []
+    for row in rows:
+        value = row.get(row["metric"]) if row["kind"] == "mean" else None
+        if value is None:
+            continue
+        spread = row.get(f"{row['metric']}_sd") or 0.0
+        found.append(
+            {
+                "task": TASKS[row["task"]].name,
+                "initialisation": INITIALISATIONS[row["initialisation"]],
+                "value": 100 * value,
+                "low": 100 * (value - spread),
+                "high": 100 * (value + spread),
+                "n": row["n"],
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def clean(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a stored run without the keys that a row does not have."""
+    records = frame.astype(object).to_dict("records")
+    return [{k: v for k, v in row.items() if isinstance(v, list | dict) or not pd.isna(v)} for row in records]

@@ -1,0 +1,127 @@
+"""The Fine-tune and Change pages on a real store with real (small) runs."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.jobs.work import complete, divide, run_unit, summarize
+from core.store import runs
+from core.studies import change, finetune
+from core.studies.finetune import live_file
+from core.tuning.live import Live
+from pages.parts import resources, shell
+from tests.capture.conftest import tiny
+
+SETTINGS = {"epochs": 1, "train_limit": 16, "dev_limit": 8, "batch": 8, "max_length": 24}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """Options and rows of a fine-tuning and of a comparison."""
+    place = tmp_path_factory.mktemp("tuned")
+    base = tiny("bert")
+    base.model.save_pretrained(place / "tiny")
+    base.tokenizer.save_pretrained(place / "tiny")
+
+    def rows_of(study, options):
+        chosen = complete(study, options)
+        units = divide(study.name, chosen)["units"]
+        rows = [row for unit in units for row in run_unit(study.name, chosen, unit)["rows"]]
+        return chosen, summarize(study.name, chosen, rows)["rows"]
+
+    tuning = rows_of(
+        finetune.STUDY,
+        {
+            "checkpoint": str(place / "tiny"),
+            "tasks": ["mrpc", "stsb"],
+            "initialisations": ["pretrained", "untrained"],
+            "seeds": [0, 1],
+            "settings": SETTINGS,
+            "folder": str(place / "runs"),
+        },
+    )
+    after = tuning[1][0]["folder"]
+    return tuning, rows_of(change.STUDY, {"before": str(place / "tiny"), "after": [after], "limit": 6})
+
+
+@pytest.fixture
+def db(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield resources.database()
+    resources.database.clear()
+
+
+def opened(name: str) -> AppTest:
+    page = AppTest.from_file(shell.__file__, default_timeout=60).run()
+    return page.switch_page(f"../{name}.py").run()
+
+
+def test_table_1_stands_beside_the_papers(db, done):
+    (options, rows), _ = done
+    run = runs.record_run(db, "finetune", options, runs.Provenance(checkpoint=options["checkpoint"]), title="Tiny")
+    runs.store_rows(db, run, rows)
+    page = opened("finetune")
+    assert not page.exception
+    assert not page.error
+    table = page.dataframe[0].value.set_index("task")
+    assert list(table.index) == ["MRPC (f1/accuracy)", "STS-B (pearson/spearman)"]
+    assert table.loc["MRPC (f1/accuracy)", "BERT paper: pre-trained + FT"] == "87.9/82.3"
+    assert table.loc["MRPC (f1/accuracy)", "BERT paper: random + FT"] == "81.2/68.3 ‡"
+    assert table.loc["STS-B (pearson/spearman)", "GPT-2 replication: FT"] == "MSE 0.86"
+    assert table.loc["STS-B (pearson/spearman)", "constant"].startswith("undefined/undefined")
+    assert "n = 2" in table.loc["MRPC (f1/accuracy)", "pre-trained, fine-tuned"]
+    assert len(page.dataframe[1].value) == 8
+    assert "n = 16 train and 8 dev rows" in " ".join(one.value for one in page.caption)
+
+
+def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
+    asked = []
+    monkeypatch.setattr("core.jobs.running.start", lambda *given: asked.append(given[1:]) or "job")
+    page = opened("finetune")
+    page.multiselect[0].set_value(["rte", "mrpc"]).run()
+    next(one for one in page.button if one.label == "Fine-tune").click().run()
+    study, options, title = asked[0]
+    assert study == "finetune"
+    assert options["tasks"] == ["rte", "mrpc"]
+    assert (options["seeds"], options["settings"], options["preset"]) == ([0, 1, 2], {}, "paper")
+    assert title.endswith("on RTE, MRPC")
+
+
+def test_loss_is_seen_while_it_falls(db, done, tmp_path):
+    """A run under way is drawn from the file its worker writes."""
+    (options, _), _ = done
+    options = options | {"folder": str(tmp_path / "runs"), "tasks": ["mrpc"]}
+    unit = divide("finetune", options)["units"][0]
+    epochs = [{"epoch": 0, "step": 0, "accuracy": 0.4, "f1": 0.1}]
+    Live(live_file(options, unit["key"])).write(
+        {"step": 3, "steps": 9, "left": 12.0, "losses": [{"step": 1, "loss": 0.7}], "epochs": epochs}
+    )
+    from core.store import jobs as store
+
+    job = store.add_job(db, "finetune", "Tiny", options)
+    store.add_units(db, job, options, [unit])
+    store.set_state(db, job, "interrupted")
+    page = opened("finetune")
+    assert not page.exception
+    assert any("step 3 of 9" in one.value and "12 s left" in one.value for one in page.markdown)
+
+
+def test_change_draws_heads_and_leads_to_the_maps(db, done):
+    _, (options, rows) = done
+    run = runs.record_run(db, "change", options, runs.Provenance(checkpoint="tiny", task="mrpc"), title="Tiny")
+    runs.store_rows(db, run, rows)
+    page = opened("change")
+    assert not page.exception
+    assert not page.error
+    assert any("n = 6 rows" in one.value for one in page.caption)
+    heads = next(one for one in page.selectbox if one.label.startswith("Head"))
+    assert len(heads.options) == 12
+    assert sum("cosine" in one.value for one in page.text) == 5
+    assert len(page.get("page_link")) >= 5
+    page.segmented_control[0].set_value("divergence").run()
+    assert not page.exception
+
+
+def test_empty_pages_say_what_to_do(db):
+    for name in ("finetune", "change"):
+        assert "press" in opened(name).info[0].value
