@@ -55,6 +55,7 @@ class Flight:
 
     def ask(self, task: str, *arguments: Any) -> Outcome:
         """One answer. Errors: JobError with the sentence the worker gave, or Stopped."""
+        outcome: Outcome | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
             while future in self._flying:
@@ -86,22 +87,22 @@ class Flight:
             while self._units_flying() < room and (suspects or waiting):
                 unit = suspects.popleft() if suspects else waiting.popleft()
                 self._submit(unit, "unit", study, options, unit)
-            future = self._land()
-            if future is None:
+            landed = self._land()
+            if landed is None:
                 continue
-            unit, outcome = future[0], self._outcome(future[1])
+            one, outcome = landed[0], self._outcome(landed[1])
             if outcome is not None:
-                self._summarising = self._summarising and unit is not None
-                yield unit, outcome
+                self._summarising = self._summarising and one is not None
+                yield one, outcome
                 continue
-            hit = [unit, *(other for other, _ in self._flying.values())]
+            hit = [one, *(other for other, _ in self._flying.values())]
             self._renew()
-            for one in (one for one in hit if one is not None):
-                crashes[one["position"]] = crashes.get(one["position"], 0) + 1
-                if crashes[one["position"]] > CRASHES:
-                    yield one, _died()
+            for unit in (unit for unit in hit if unit is not None):
+                crashes[unit["position"]] = crashes.get(unit["position"], 0) + 1
+                if crashes[unit["position"]] > CRASHES:
+                    yield unit, _died()
                 else:
-                    suspects.append(one)
+                    suspects.append(unit)
 
     def _units_flying(self) -> int:
         return sum(unit is not None for unit, _ in self._flying.values())
@@ -145,6 +146,5 @@ class Flight:
 
 
 def _died(why: str = "") -> Outcome:
-    said = " ".join(why.split())[:300]
-    error = f"The worker process died in this unit ({said or 'killed, often for memory'}); retry it with fewer workers."
-    return {"error": error, "seconds": 0.0, "worker": ""}
+    said = " ".join(why.split())[:300] or "killed, often for memory"
+    return {"error": f"The worker process died in this unit ({said}); retry it.", "seconds": 0.0, "worker": ""}

@@ -9,6 +9,7 @@ from typing import Any
 from core.config import code_version
 from core.errors import JobError
 from core.jobs import work
+from core.jobs.elsewhere import ByValue, perform_there
 
 IDLE_SECONDS = 60  # a local worker without work ends after this and gives its memory back
 
@@ -38,10 +39,11 @@ class Pool:
         self.executor = _cluster(place.cluster) if place.cluster else _processes(place)
         self.in_flight = 10_000 if place.cluster else 2 * place.workers
         self._code = code_version() if place.cluster else None
+        self._perform = ByValue(perform_there) if place.cluster else work.perform
 
     def submit(self, task: str, *arguments: Any) -> Future:
         """`work.perform` of `task` somewhere else; the future's result is its outcome."""
-        return self.executor.submit(work.perform, task, self._code, *arguments)
+        return self.executor.submit(self._perform, task, self._code, *arguments)
 
     def end(self) -> None:
         """End now: local units in the middle are killed; a cluster drops what waits and forgets what runs."""

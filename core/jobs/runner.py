@@ -1,6 +1,7 @@
 """Takes queued jobs one after another, hands their units to a pool, and stores what comes back."""
 
 import atexit
+import logging
 import queue
 import threading
 import time
@@ -19,6 +20,7 @@ from core.store.database import Database
 from core.store.exchange import runs_folder
 from core.store.rows import Row
 
+log = logging.getLogger("atlas.jobs")
 SUMMARY_SECONDS = 3.0  # how often partial rows are summarised, at most
 SUMMARY_ROWS = 20_000  # beyond this, partial rows are not sent to be summarised
 
@@ -140,6 +142,10 @@ class Runner:
             self._end(job, "failed", str(error))
         except ReferenceError:
             keeper.drop()  # the database was closed and forgotten while the job ran
+        except Exception as error:  # a defect of ours must not end the thread, or no job would ever run again
+            log.exception("Job %s failed", job)
+            keeper.drop()
+            self._end(job, "failed", f"The job met a defect of Attention Atlas ({type(error).__name__}); report it.")
         finally:
             live.ended.set()
 

@@ -20,7 +20,7 @@ from core.store import migrations
 from core.store.people import OWNER, Person
 from core.store.recovery import LogCopy, explain
 
-CONFIG = {
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",

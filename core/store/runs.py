@@ -65,7 +65,7 @@ def record_run(
     """Record that `study` ran with `options`; returns the run's id (`run` where it has one already)."""
     run = run or uuid.uuid4().hex
     fields = provenance.as_row()
-    values = [run, study, title or study]
+    values: list[Any] = [run, study, title or study]
     values += [fields[name] for name in ("checkpoint", "weights_hash", "task", "split")]
     values += [None if fields["row_ids"] is None else to_json(fields["row_ids"])]
     values += [fields[name] for name in ("seed", "dtype", "operator", "device")]

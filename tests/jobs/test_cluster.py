@@ -82,3 +82,20 @@ def test_a_worker_with_other_code_is_refused(monkeypatch):
 
     said = work.perform("divide", "0.0+other", TINY, {})
     assert "Workers must run the same code" in said["error"]
+
+
+def test_what_travels_to_a_cluster_names_nothing_of_this_repository_until_it_runs():
+    """A scheduler unpickles the graph, in an environment that may lack the repository."""
+    import subprocess
+    import sys
+
+    from distributed.protocol.pickle import dumps
+
+    from core.jobs.elsewhere import ByValue, perform_there
+
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)[0]('divide', None, 'tiny', {})['error'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=dumps((ByValue(perform_there), 1)), cwd="/", capture_output=True, check=True
+    )
+    assert b"Workers must find this repository" in done.stdout
+    assert b"lacks core" in done.stdout
