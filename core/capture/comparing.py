@@ -1,0 +1,113 @@
+"""One input with and without an intervention: what the model says, and how far the maps of each head move."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.attention import AttentionMaps
+from core.capture.interventions import Intervention
+from core.capture.running import run
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+SHOWN_WORDS = 10
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One class or vocabulary piece, before and after: its logit and its probability (0 to 1)."""
+
+    name: str
+    logit_before: float
+    logit_after: float
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """maps_before, maps_after: all maps. moved: half the sum over keys of |after - before|, mean over queries
+    [layer, head], 0 (same) to 1. choices: classes, or the likeliest pieces of either run. place: the position whose
+    piece is predicted, None for classes."""
+
+    maps_before: AttentionMaps
+    maps_after: AttentionMaps
+    moved: Float[np.ndarray, "layer head"]
+    choices: tuple[Choice, ...]
+    place: int | None = None
+
+
+def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[Intervention]) -> Comparison:
+    """Run one input twice. Classes for a classifier; the next piece of a causal language model; the piece at the
+    first mask of a masked one (no choices without a mask). Raises InterventionError as `run` does.
+    """
+    maps_before, logits_before = _observed(checkpoint, encoding, ())
+    maps_after, logits_after = _observed(checkpoint, encoding, tuple(interventions))
+    moved = np.abs(maps_after.weights - maps_before.weights).sum(-1).mean(-1) / 2
+    place = _place(checkpoint, encoding, logits_before)
+    if logits_before is None or logits_after is None or (place is None and logits_before.dim() > 1):
+        return Comparison(maps_before, maps_after, moved, ())
+    if place is not None:
+        logits_before, logits_after = logits_before[place], logits_after[place]
+    return Comparison(maps_before, maps_after, moved, _choices(checkpoint, logits_before, logits_after), place)
+
+
+def _observed(
+    checkpoint: Checkpoint, encoding: Encoding, interventions: tuple[Intervention, ...]
+) -> tuple[AttentionMaps, Tensor | None]:
+    kept: list[np.ndarray] = []
+    outputs: list[Tensor] = []
+
+    class Keep:
+        def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
+            kept.append(weights[0].float().cpu().numpy())
+
+    def keep(inputs: list[int], output: object) -> None:
+        logits = getattr(output, "logits", None)
+        if logits is not None:
+            outputs.append(logits[0].float().cpu())
+
+    run(checkpoint, [encoding], [Keep()], interventions=interventions, on_batch=keep)
+    if not kept:
+        raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")
+    segments = tuple(one if one is not None else 0 for one in encoding.sentence)
+    maps = AttentionMaps(np.stack(kept), encoding.tokens, segments, causal=checkpoint.causal)
+    return maps, outputs[0] if outputs else None
+
+
+def _place(checkpoint: Checkpoint, encoding: Encoding, logits: Tensor | None) -> int | None:
+    if logits is None or checkpoint.labels is not None:
+        return None
+    if checkpoint.causal:
+        return len(encoding) - 1
+    masked = [k for k, one in enumerate(encoding.ids) if one == checkpoint.tokenizer.mask_token_id]
+    return masked[0] if masked else None
+
+
+def _choices(
+    checkpoint: Checkpoint, before: Float[Tensor, " choice"], after: Float[Tensor, " choice"]
+) -> tuple[Choice, ...]:
+    """Every class; or the likeliest pieces of either run, most likely before first. A score has no probability."""
+    names = checkpoint.labels
+    single = len(before) == 1
+    shares = (before * 0, after * 0) if single else (torch.softmax(before, -1), torch.softmax(after, -1))
+    order = list(range(len(before)))
+    if names is None:
+        likely = torch.maximum(*shares)
+        order = likely.topk(min(SHOWN_WORDS, len(likely))).indices.tolist()
+        order.sort(key=lambda k: -float(shares[0][k]))
+    return tuple(
+        Choice(
+            name=names[k] if names is not None else checkpoint.tokenizer.decode([k]).strip() or f"[{k}]",
+            logit_before=float(before[k]),
+            logit_after=float(after[k]),
+            before=float(shares[0][k]),
+            after=float(shares[1][k]),
+        )
+        for k in order
+    )

@@ -1,0 +1,139 @@
+"""Click heads, and see what the checkpoint says without them."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.attention import Head, parse_heads
+from pages.parts import charts, pickers, resources
+from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+
+OPERATORS = {
+    "disable": "uniform (Kovaleva)",
+    "zero": "zero (Michel)",
+    "previous": "previous token",
+    "current": "the token itself",
+    "next": "next token",
+    "first": "first token",
+}
+
+
+def show_live() -> None:
+    """One sentence or pair, before and after."""
+    left, right = st.columns([3, 1])
+    with left:
+        name = pickers.pick_checkpoint()
+    operator = right.selectbox(
+        "Instead of its attention",
+        list(OPERATORS),
+        format_func=OPERATORS.__getitem__,
+        key="operator",
+        bind="query-params",
+    )
+    text = pickers.pick_text(placeholder="Type a sentence; [MASK] asks a masked model for a word", key="text")
+    pair = pickers.pick_text("Second sentence (optional)", key="pair")
+    typed = st.text_input(
+        "Heads to change",
+        key="head",
+        bind="query-params",
+        placeholder="L1H2, L7H6: type them, or click them in the picture",
+    )
+    if not name or not text:
+        st.info("Type a sentence, then click heads in the picture to disable them.", icon=":material/touch_app:")
+        return
+    with clear_errors():
+        _compared(name, text, pair or None, typed or "", operator)
+
+
+def _compared(name: str, text: str, pair: str | None, typed: str, operator: str) -> None:
+    from core.capture.comparing import compare
+    from core.capture.interventions import Intervention
+
+    checkpoint = opened(name)
+    heads = parse_heads(typed)
+    encoding = checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)
+    chosen = [Intervention(operator, frozenset(heads))] if heads else []
+    found = compare(checkpoint, encoding, chosen)
+    left, right = st.columns([3, 2])
+    with left:
+        _picture(found.moved, heads)
+    with right:
+        _said(checkpoint, encoding, found, heads)
+    if heads:
+        _links(name, text, pair, heads[0])
+    cut = f" · {encoding.cut} pieces cut" if encoding.cut else ""
+    st.caption(plain(f"{name} · {len(encoding)} pieces{cut} · {checkpoint.dtype} · operator {operator}"))
+
+
+def opened(name: str) -> Any:
+    """The checkpoint with the head it was saved with: classes, words, or none."""
+    from core.models.kinds import saved_head
+
+    plain_name, revision = resources.split_revision(name)
+    return resources.checkpoint(name, saved_head(plain_name, revision=revision))
+
+
+def _picture(moved: Any, heads: list[Head]) -> None:
+    rows = [
+        {"layer": layer, "head": head, "moved": float(moved[layer, head])}
+        for layer in range(moved.shape[0])
+        for head in range(moved.shape[1])
+    ]
+    chart = charts.head_picture(
+        pd.DataFrame(rows),
+        value="moved",
+        label="map moved by",
+        title="How far each head's map moved (0 same, 1 elsewhere); click to change a head",
+        domain=(0.0, 1.0),
+        highlight=heads,
+        select=True,
+    )
+    key = f"live_cells_{st.session_state.get('live_clicks', 0)}"  # a new key forgets the click that was answered
+    st.altair_chart(chart, on_select=lambda: _toggle(key), selection_mode="cell", key=key)
+
+
+def _toggle(key: str) -> None:
+    cells = st.session_state[key].selection.get("cell", [])
+    with clear_errors():
+        heads = parse_heads(st.session_state.get("head", ""))
+        for cell in cells:
+            clicked = Head(int(cell["layer"]), int(cell["head"]))
+            heads = [one for one in heads if one != clicked] if clicked in heads else [*heads, clicked]
+        st.session_state["head"] = ",".join(str(one) for one in heads)
+        st.session_state["live_clicks"] = st.session_state.get("live_clicks", 0) + 1
+
+
+def _said(checkpoint: Any, encoding: Any, found: Any, heads: list[Head]) -> None:
+    if not found.choices:
+        wanted = "[MASK] in the sentence" if not checkpoint.causal else "a language head"
+        st.info(f"This checkpoint predicts nothing here: it needs {wanted}, or a fine-tuned classifier.")
+        return
+    if found.place is not None:
+        after = "the last piece" if checkpoint.causal else f"position {found.place + 1}"
+        st.markdown(f"**Word predicted {'after' if checkpoint.causal else 'at'} {after}**")
+    table = pd.DataFrame(
+        {
+            "": [plain(one.name) for one in found.choices],
+            "before": [one.before for one in found.choices],
+            "after": [one.after for one in found.choices],
+            "logit before": [one.logit_before for one in found.choices],
+            "logit after": [one.logit_after for one in found.choices],
+        }
+    )
+    if len(found.choices) == 1:  # a score
+        table = table.drop(columns=["before", "after"])
+    shares = {name: st.column_config.NumberColumn(format="percent") for name in ("before", "after")}
+    logits = {name: st.column_config.NumberColumn(format="%.3f") for name in ("logit before", "logit after")}
+    st.dataframe(table, hide_index=True, column_config=shares | logits)
+    if not heads:
+        st.caption("No head is changed yet: before and after are the same.")
+        return
+    best = [max(found.choices, key=lambda one: getattr(one, field)).name for field in ("logit_before", "logit_after")]
+    said = "stays" if best[0] == best[1] else f"changes to {best[1]}"
+    st.markdown(f"The prediction, **{plain(best[0])}**, {plain(said)} without {', '.join(map(str, heads))}.")
+
+
+def _links(name: str, text: str, pair: str | None, head: Head) -> None:
+    asked = {"checkpoint": name, "text": text, "head": str(head)} | ({"pair": pair} if pair else {})
+    st.page_link(PAGES_FOLDER / "maps.py", label=f"Maps of {head}", icon=":material/grid_on:", query_params=asked)

@@ -1,0 +1,93 @@
+"""The pictures of the Prune page: importance of heads, pruning curves, and saving what is left."""
+
+import pandas as pd
+import streamlit as st
+
+from core import config
+from core.attention import parse_heads
+from core.store.runs import study_rows
+from core.tasks.glue import TASKS
+from pages.parts import charts, resources
+from pages.parts.disable_sweeps import pick_run
+from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+
+
+def show_importance() -> None:
+    """Importance per head, and how its ranks agree with what zeroing each head does."""
+    picked = pick_run(
+        "importance", "No head has been weighed yet: choose a fine-tuned checkpoint, press Weigh heads.", "weighed"
+    )
+    if picked is None:
+        return
+    run, about = picked
+    rows = study_rows(resources.database(), run)
+    heads = rows[rows["kind"] == "head"].astype({"layer": int, "head": int})
+    asked = parse_heads(st.query_params.get("head", ""))
+    left, right = st.columns([3, 2])
+    left.altair_chart(
+        charts.head_picture(
+            heads, value="value", label="importance", tooltip=("rank", "gradient"), highlight=asked,
+            title="Importance of each head, l2 within its layer",
+        )
+    )  # fmt: skip
+    right.dataframe(heads[["name", "value", "gradient"]].head(20), hide_index=True)
+    compared = rows[rows["kind"] == "correlation"] if "kind" in rows else rows
+    for row in compared.to_dict("records"):
+        rho = "undefined" if pd.isna(row["spearman"]) else f"{row['spearman']:.2f}"
+        right.markdown(f"Spearman with {plain(row['name'])} when zeroed: **{rho}**")
+    top = heads.iloc[0]["name"]
+    query = {"checkpoint": str(about["checkpoint"]), "head": top, "operator": "zero"}
+    right.page_link(PAGES_FOLDER / "disable.py", label=f"Disable {top}", icon=":material/block:", query_params=query)
+    st.caption(
+        plain(
+            f"{about['checkpoint']} · {TASKS[about['task']].name} {about['split']} · "
+            f"n = {int(heads.iloc[0]['n'])} rows · {about['created']:%d %B %Y}"
+        )
+    )
+
+
+def show_curves() -> None:
+    """The metric against the share of heads removed, per order; and a folder for what is left."""
+    picked = pick_run(
+        "prune", "No curve has been drawn yet: choose a fine-tuned checkpoint and press Draw the curve.", "curve"
+    )
+    if picked is None:
+        return
+    run, about = picked
+    rows = study_rows(resources.database(), run)
+    drawn = rows.assign(
+        percent=100 * rows["share"], score=100 * rows["score"], low=100 * rows["low"], high=100 * rows["high"]
+    )
+    first = drawn.iloc[0]
+    st.altair_chart(
+        charts.line_with_band(
+            drawn, x="percent", y="score", low="low", high="high", colour="order", x_title="heads removed, %",
+            y_title=f"{first['metric']} x 100", rule=100 * first["baseline"],
+            title="The score as heads go; dashed: all heads (Michel et al., Fig 3)",
+        )
+    )  # fmt: skip
+    st.caption(
+        plain(
+            f"{about['checkpoint']} · {TASKS[first['task']].name} dev · n = {int(first['n'])} rows · "
+            f"order from train rows · 95% paired bootstrap of the change · {about['created']:%d %B %Y}"
+        )
+    )
+    _save(drawn, str(about["checkpoint"]))
+
+
+def _save(drawn: pd.DataFrame, checkpoint: str) -> None:
+    with st.expander("Save a pruned checkpoint"):
+        left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
+        order = left.selectbox("Order", list(dict.fromkeys(drawn["order"])))
+        mine = drawn[(drawn["order"] == order) & (drawn["removed"] > 0)]
+        percent = middle.select_slider("Heads removed, %", list(mine["percent"].round(1)))
+        step = mine[mine["percent"].round(1) == percent].iloc[0]
+        folder = config.DATA / "runs" / "pruned" / f"{checkpoint.rstrip('/').rsplit('/', 1)[-1]}-{order}-{percent:g}"
+        if not right.button("Save", width="stretch"):
+            return
+        with clear_errors():
+            from core.capture.pruning import save_pruned
+
+            resources.database().person.must("annotator", "save a checkpoint")
+            found = save_pruned(resources.checkpoint(checkpoint, "classifier"), parse_heads(step["heads"]), folder)
+            st.success(plain(f"Saved {found} without {int(step['removed'])} heads: it opens like any checkpoint."))

@@ -1,0 +1,52 @@
+"""Prune: which heads matter to the loss, and how many can go before the metric falls."""
+
+import streamlit as st
+
+from core.jobs import running
+from core.tasks.glue import TASKS
+from pages.parts import resources
+from pages.parts.disable_sweeps import active_jobs, shared_options
+from pages.parts.prune_pictures import show_curves, show_importance
+from pages.parts.shell import clear_errors
+
+ORDERS = {
+    "importance": "importance, once",
+    "recomputed": "importance, recomputed at every step",
+    "sweep": "effect of zeroing it",
+    "random": "random (the control)",
+}
+
+
+def start() -> None:
+    """Choose, and start either job."""
+    shared = shared_options()
+    left, middle, right = st.columns([4, 2, 2], vertical_alignment="bottom")
+    orders = left.multiselect(
+        "Remove heads in the order of", list(ORDERS), default=["importance", "sweep", "random"],
+        format_func=ORDERS.__getitem__,
+    )  # fmt: skip
+    weigh = middle.button("Weigh heads", width="stretch", disabled=shared is None, help="Importance, one backward pass")
+    prune = right.button("Draw the curve", type="primary", width="stretch", disabled=shared is None or not orders)
+    if not shared or not (weigh or prune):
+        return
+    with clear_errors():
+        task = TASKS[shared["task"]].name
+        if weigh:
+            running.start(resources.database(), "importance", shared, f"Importance of heads, {task}")
+        else:
+            running.start(resources.database(), "prune", shared | {"orders": orders}, f"Pruning curve, {task}")
+        st.rerun()
+
+
+st.title("Prune")
+st.caption(
+    "Importance is how fast the loss moves when a head is turned down (Michel et al. 2019). Heads then go for good, "
+    "least important first: the order comes from train rows, the curve is drawn on dev rows, random is the control."
+)
+start()
+active_jobs("importance", "prune")
+weights, curves = st.tabs(["Importance", "Curve"])
+with weights, clear_errors():
+    show_importance()
+with curves, clear_errors():
+    show_curves()
