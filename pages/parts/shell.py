@@ -91,7 +91,7 @@ def navigation() -> dict[str, list]:
 
 def show() -> None:
     """Run the page that the URL names."""
-    st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide")
+    st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide", initial_sidebar_state=230)
     from pages.parts import people  # it needs this module
     from pages.parts.job_progress import running_indicator  # and so does this
 
