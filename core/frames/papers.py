@@ -47,7 +47,8 @@ def parse_list(text: str, source: str) -> Reading:
 
 
 def _kovaleva(rows: list[dict[str, Any]], source: str) -> Reading:
-    sentences, notes = [], []
+    sentences: list[AnnotatedSentence] = []
+    notes: list[Skipped] = []
     for number, row in enumerate(rows, 1):
         text, where = row["sentence"], f"sentence {number}"
         target = _first(text, row["target"], where, "target", notes)
@@ -60,7 +61,8 @@ def _kovaleva(rows: list[dict[str, Any]], source: str) -> Reading:
 
 
 def _replication(rows: list[dict[str, Any]], source: str) -> Reading:
-    sentences, notes = [], []
+    sentences: list[AnnotatedSentence] = []
+    notes: list[Skipped] = []
     for row in rows:
         text, where = row["sentence"], row["id"]
         links = tuple(

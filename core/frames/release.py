@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, Reading, Skipped, Spans
+from core.frames.records import AnnotatedSentence, Element, Reading, Skipped, Span, Spans
 
 _INDEX_FILES = ("frameIndex.xml", "luIndex.xml", "fulltextIndex.xml", "frRelation.xml", "semTypes.xml")
 _REFUSED = (PermissionError, UnboundLocalError)  # NLTK raises the second while it reports the first
@@ -129,7 +129,8 @@ class Release:
             facts = self.frame(frame)
         except InputError as error:
             return Skipped(f"{where}, annotation set {aset.ID}", str(error))
-        text, spans = sentence.text, {}
+        text = sentence.text
+        spans: dict[str, list[Span]] = {}
         for start, end, name in aset.FE[0]:  # the first layer of elements; the notebook reads no other
             spans.setdefault(name, []).append((start, min(end, len(text))))
         elements = tuple(

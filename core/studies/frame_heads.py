@@ -290,8 +290,10 @@ def summarize(options: Options, rows: list[Row]) -> list[Row]:
             "later_to_earlier or target_to_element, or sentences with elements on the other side."
         )
     scores = np.array([row["scores"] for row in sentences])
-    nulls = [sum(unpacked(part[name], part["draws"]) for part in parts) for name in ("distance", "exchange")]
-    test = link_tests.verdict(scores, *nulls, seed=options["seed"])
+    distance, exchange = (
+        np.sum([unpacked(part[name], part["draws"]) for part in parts], axis=0) for name in ("distance", "exchange")
+    )
+    test = link_tests.verdict(scores, distance, exchange, seed=options["seed"])
     heads = _head_rows(test, parts, options)
     return [_summary(test, heads, parts, sentences, options), *sorted(heads, key=lambda row: -row["value"]), *sentences]
 
@@ -299,7 +301,7 @@ def summarize(options: Options, rows: list[Row]) -> list[Row]:
 def _head_rows(test: link_tests.LinkTest, parts: list[Row], options: Options) -> list[Row]:
     width = parts[0]["heads"]
     line = float(np.quantile(test.score, 0.99))
-    habit = {name: sum(np.array(part["habits"][name]) for part in parts) / test.n for name in HABITS}
+    habit = {name: np.sum([part["habits"][name] for part in parts], axis=0) / test.n for name in HABITS}
     return [
         {
             "kind": "head",

@@ -73,7 +73,8 @@ def _fits(word: Any, unit: str) -> bool:
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
     """Subject, objects and obliques of a target word by the parser, named as the frame's annotations usually are."""
-    words, found, taken = tagged.words, [], set()
+    words, found = tagged.words, []
+    taken: set[int] = set()
     for place, number in _places(words, target):
         span = _subtree(words, number, without=target)
         preposition = next((words[k].text for k in span if words[k].dep in {"case", "prep", "agent"}), "")

@@ -152,8 +152,8 @@ def _pick_element(
         help="Proposed by the parser: subject, objects, obliques, named as the frame usually places them.",
     )  # fmt: skip
     start = list(found[number].words) if number < len(found) else []
-    name = found[number].name if number < len(found) and found[number].name else "element"
-    return name, _pick_words("Element words", spelled, start, f"words|{key}|{target}|{number}")
+    name = found[number].name if number < len(found) else None
+    return name or "element", _pick_words("Element words", spelled, start, f"words|{key}|{target}|{number}")
 
 
 def _pick_words(label: str, spelled: list[str], start: list[int], key: str) -> list[int]:

@@ -1,5 +1,7 @@
 """Search an indexed FrameNet release; index one; take what was found over to the other views."""
 
+from typing import Any
+
 import streamlit as st
 
 from core.jobs import running
@@ -37,7 +39,7 @@ def show_search() -> None:
 def _search(releases: list[str]) -> None:
     places = st.columns(5, vertical_alignment="bottom")
     release = places[0].selectbox("Release", releases, key="search_release")
-    asked = {
+    asked: dict[str, Any] = {
         name: place.text_input(label, key=f"search_{name}", placeholder=example)
         for place, (name, label, example) in zip(
             places[1:],

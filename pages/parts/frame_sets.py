@@ -1,7 +1,8 @@
 """A set of sentences: start the study, show which heads survive, compare two checkpoints, export."""
 
 import json
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
@@ -237,8 +238,9 @@ def _files(run: str, heads: pd.DataFrame, picture: Any) -> None:
     places = st.columns(3)
     places[0].download_button("Heads (CSV)", heads.to_csv(index=False), file_name="frame-heads.csv",
                               on_click="ignore", key=f"csv|{run}", icon=":material/download:")  # fmt: skip
-    for place, kind in zip(places[1:], ("svg", "png"), strict=True):
-        place.download_button(f"Picture ({kind.upper()})", lambda kind=kind: charts.exported(picture, kind),
+    kinds: tuple[Literal["svg", "png"], ...] = ("svg", "png")
+    for place, kind in zip(places[1:], kinds, strict=True):
+        place.download_button(f"Picture ({kind.upper()})", partial(charts.exported, picture, kind),
                               file_name=f"frame-heads.{kind}", on_click="ignore", key=f"{kind}|{run}",
                               icon=":material/image:")  # fmt: skip
 
