@@ -1,5 +1,7 @@
 """Tiny random checkpoints of every family, with real tokenizers made on the spot."""
 
+from functools import cache
+
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -17,8 +19,9 @@ TEXT = [
 ]
 
 
+@cache
 def wordpiece() -> PreTrainedTokenizerFast:
-    """A lower-cased WordPiece vocabulary with BERT's template."""
+    """A lower-cased WordPiece vocabulary with BERT's template; made once, because its trainer breaks ties by chance."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -40,6 +43,7 @@ def wordpiece() -> PreTrainedTokenizerFast:
     )
 
 
+@cache
 def byte_level() -> PreTrainedTokenizerFast:
     """A byte-level BPE vocabulary that adds no special token, like GPT-2's."""
     tokenizer = Tokenizer(models.BPE())
