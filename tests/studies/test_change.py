@@ -12,8 +12,9 @@ from core.tasks.glue import read_rows
 from tests.capture.conftest import tiny
 
 
-def saved(folder, family: str, *, moved: float = 0.0, seed: int = 0):
-    checkpoint = tiny(family, seed=seed)
+def saved(folder, family: str, tokenizer, *, moved: float = 0.0):
+    """Two tiny checkpoints of one family share their weights; vocabularies trained twice differ, so one is given."""
+    checkpoint = tiny(family)
     if moved:
         generator = torch.Generator().manual_seed(1)
         with torch.no_grad():
@@ -21,16 +22,17 @@ def saved(folder, family: str, *, moved: float = 0.0, seed: int = 0):
                 if "layer.2" in name or "h.2" in name:  # only the last layer's weights move
                     parameter.add_(torch.randn(parameter.shape, generator=generator) * moved)
     checkpoint.model.save_pretrained(folder)
-    checkpoint.tokenizer.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return str(folder)
 
 
 @pytest.fixture(scope="module", params=["bert", "gpt2"])
 def pair(request, tmp_path_factory):
     place = tmp_path_factory.mktemp(request.param)
-    after = saved(place / "after", request.param, moved=0.3)
+    tokenizer = tiny(request.param).tokenizer
+    after = saved(place / "after", request.param, tokenizer, moved=0.3)
     (place / "after" / "training.json").write_text(json.dumps({"kind": "fine-tuned", "task": "mrpc"}))
-    return saved(place / "before", request.param), after
+    return saved(place / "before", request.param, tokenizer), after
 
 
 def table(options):
@@ -86,7 +88,7 @@ def test_what_cannot_be_compared(pair, tmp_path):
         change.units(complete(change.STUDY, {"before": pair[0]}))
     with pytest.raises(InputError, match="choose a task"):
         change.units(complete(change.STUDY, {"before": pair[0], "after": [pair[0]]}))
-    other = saved(tmp_path / "other", "roberta")
+    other = saved(tmp_path / "other", "roberta", tiny("roberta").tokenizer)
     options = complete(change.STUDY, {"before": pair[0], "after": [other], "task": "sst2", "limit": 3})
     with pytest.raises(CheckpointError, match="one family and size"):
         change.run(options, change.units(options)[0])
