@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from core.errors import InputError
+
 PROJECT = Path(__file__).resolve().parent.parent
 DATA = PROJECT / "data"
 BUNDLED_MODELS = DATA / "models"
@@ -40,7 +42,20 @@ class Settings:
 
 def _path(name: str) -> Path | None:
     value = os.environ.get(name)
-    return Path(value).expanduser() if value else None
+    try:
+        return Path(value).expanduser() if value else None
+    except RuntimeError as error:
+        raise InputError(
+            f"{name} names a file or folder, but {value!r} has no home here; write its full path."
+        ) from error
+
+
+def _count(name: str, default: int) -> int:
+    value = os.environ.get(name)
+    try:
+        return max(1, int(value or default))
+    except ValueError as error:
+        raise InputError(f"{name} is a whole number from 1; {value!r} is not: correct it or leave it out.") from error
 
 
 def settings() -> Settings:
@@ -50,8 +65,8 @@ def settings() -> Settings:
         glue=_path("ATLAS_GLUE"),
         framenet=_path("ATLAS_FRAMENET"),
         device=os.environ.get("ATLAS_DEVICE", "auto"),
-        workers=int(os.environ.get("ATLAS_WORKERS") or max(1, (os.cpu_count() or 2) // 2)),
-        jobs_at_once=max(1, int(os.environ.get("ATLAS_JOBS_AT_ONCE") or 1)),
+        workers=_count("ATLAS_WORKERS", (os.cpu_count() or 2) // 2),
+        jobs_at_once=_count("ATLAS_JOBS_AT_ONCE", 1),
         cluster=os.environ.get("ATLAS_CLUSTER") or None,
         visitors=os.environ.get("ATLAS_VISITORS") or None,
         offline=os.environ.get("HF_HUB_OFFLINE", "0") not in {"", "0"},

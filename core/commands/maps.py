@@ -1,6 +1,7 @@
 """`python -m core maps CHECKPOINT --text A [--pair B] --out maps.npz`: the weights of every head, to a file."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -25,8 +26,10 @@ def maps(
     from core.capture.words import word_maps
     from core.models.opening import open_checkpoint
 
-    if not out.parent.is_dir():
-        raise InputError(f"The folder of --out must exist; {out.parent} does not: create it or name another file.")
+    if not out.parent.is_dir() or out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK):
+        raise InputError(
+            f"--out names a file that can be written, in a folder that exists; {out} is none: name another file."
+        )
     opened = open_checkpoint(checkpoint, revision=revision)
     encoding = opened.encode(text, pair)
     found = capture(opened, encoding)

@@ -1,0 +1,62 @@
+"""Every page with odd links: it opens, says one sentence where something is wrong, and changes nothing."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts import resources, shell
+from tests.robustness.doors import contents, one_sentence
+from tests.robustness.texts import NAMES, QUERIES, TEXTS
+
+PAGES = [page.name for page in shell.PAGES]
+SHOWN_TEXTS = {name: TEXTS[name] for name in ("NUL", "only combining marks", "300,000 characters", "a script", "SQL")}
+SHOWN_NAMES = {
+    name: NAMES[name] for name in ("5,000 letters", "NUL", "another person's home", "a script", "a folder that is none")
+}
+PATIENCE = 120  # s, on a machine that is busy
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield resources.database
+    resources.database.clear()
+
+
+def opened(page: str, query: dict[str, str]) -> AppTest:
+    app = AppTest.from_file(shell.__file__, default_timeout=PATIENCE)
+    for name, value in query.items():
+        app.query_params[name] = value
+    return app.run().switch_page(f"../{page}.py").run()
+
+
+def fine(app: AppTest) -> None:
+    """No traceback, no defect of ours; errors are sentences."""
+    assert not app.exception, app.exception[0].value
+    for error in app.error:
+        one_sentence(error.value.replace("\\", ""))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_odd_links(page, store):
+    before = None
+    for name, query in QUERIES.items():
+        app = opened(page, query)
+        assert app.title, name
+        fine(app)
+        before = before or contents(store())
+        assert contents(store()) == before, name
+
+
+@pytest.mark.parametrize("name", SHOWN_TEXTS)
+def test_odd_texts_on_the_maps_page(store, name):
+    app = opened("maps", {})
+    app.session_state["text"] = SHOWN_TEXTS[name]
+    fine(app.run())
+
+
+@pytest.mark.parametrize("name", SHOWN_NAMES)
+def test_odd_checkpoints_on_the_maps_page(store, name):
+    app = opened("maps", {"text": "Hello there.", "checkpoint": SHOWN_NAMES[name]})
+    fine(app)
+    assert app.error, "a checkpoint that cannot be opened says so"
