@@ -1,0 +1,187 @@
+"""Studies of what heads attend to: pieces merge to the whole, words meet pieces by characters, one pass feeds all."""
+
+import json
+
+import numpy as np
+import pytest
+
+from core.errors import InputError
+from core.studies import dependencies, effective, features, passes, relations, statistics
+from core.studies.study import Unit
+from core.tasks.conllu import GoldWord
+from core.tasks.language import TaggedSentence, TaggedWord, open_pipeline
+from tests.capture.conftest import tiny
+
+PAIRS = [
+    ["the old dog never stopped", "did the dog hear it ?"],
+    ["She saw the man; he didn't see her.", ""],
+    ["nobody in the village heard it stop , did they ?", "the old engine ran all night"],
+]
+ODD = ["ﬁne words", "a\u200bb c", "👍🏽 fine", "isn't", "שלום עולם", "x"]
+MEASURED = {"features": features, "relations": relations, "statistics": statistics, "effective": effective}
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    return open_pipeline()
+
+
+@pytest.fixture(scope="module", params=["bert", "gpt2"])
+def checkpoint(request):
+    return tiny(request.param)
+
+
+def _options(module, texts, **changes):
+    return module.STUDY.defaults | {"texts": texts, "tasks": []} | changes
+
+
+def _now(name, checkpoint, pipeline, texts, **changes):
+    return passes.measure_now(name, checkpoint, pipeline, _options(MEASURED[name], texts, **changes))
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_rows_fit_in_json_and_say_what_was_not_found(checkpoint, pipeline, name):
+    rows = _now(name, checkpoint, pipeline, PAIRS)
+    assert json.loads(json.dumps(rows)) == rows or any(value != value for row in rows for value in row.values())
+    heads = [row for row in rows if "layer" in row]
+    assert {(row["layer"], row["head"]) for row in heads} == set(np.ndindex(3, 4))
+    for row in rows:
+        assert "note" not in row or (row["n"] == 0 and "value" not in row)
+
+
+@pytest.mark.parametrize("name", ["features", "relations", "statistics"])
+def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline, name):
+    module = MEASURED[name]
+    monkeypatch.setattr(passes, "opened", lambda *_: checkpoint)
+    monkeypatch.setattr(passes, "language", lambda *_: pipeline)
+    options = _options(module, PAIRS, checkpoint="tiny")
+    found = {}
+    for cuts in ([(0, 3)], [(2, 3), (0, 2)]):
+        rows = []
+        for start, stop in cuts:
+            arguments = {"checkpoint": "tiny", "task": passes.PASTED, "start": start, "stop": stop}
+            rows += json.loads(json.dumps(module.run(options, Unit("", arguments))[:1]))
+        found[len(cuts)] = module.summarize(options, rows)
+    assert len(found[1]) == len(found[2]) > 0
+    for one, two in zip(found[1], found[2], strict=True):
+        for key in ("statistic", "layer", "head", "n", "value", "low"):
+            assert one.get(key) == pytest.approx(two.get(key), abs=1e-5, nan_ok=True)
+
+
+def test_texts_that_are_split_differently_keep_every_measure_defined(checkpoint, pipeline):
+    for text in ODD:
+        for name in MEASURED:
+            rows = _now(name, checkpoint, pipeline, [text])
+            assert rows, (text, name)
+
+
+def test_features_are_found_by_characters_and_not_by_spelling(pipeline):
+    """Both "her"s of another text would match by string; only the tagged one's pieces are marked."""
+    checkpoint = tiny("bert")
+    text = "her dog saw her"
+    encoding = checkpoint.encode(text)
+    words = [TaggedWord("her", 12, 15, "PRP", "PRON", "obj", 2)]
+    words += [TaggedWord("dog", 4, 7, "NN", "NOUN", "nsubj", 2), TaggedWord("saw", 8, 11, "VBD", "VERB", "root", 2)]
+    one = passes.Prepared(0, encoding, (TaggedSentence(text, tuple(words)),))
+    measure = features.FeatureMeasure(3, 4, ["pronoun", "start", "separator", "first"], causal=False, seed=0)
+    marks = measure._tokens(one)
+    assert set(np.flatnonzero(marks[0])) == set(encoding.pieces(12, 15))
+    assert list(np.flatnonzero(marks[1])) == [0]
+    assert list(np.flatnonzero(marks[2])) == [len(encoding) - 1]
+    assert list(np.flatnonzero(marks[3])) == [1]
+
+
+def test_a_piece_that_spans_two_words_joins_them_and_its_inner_links_are_left_out():
+    checkpoint = tiny("bert")
+    encoding = checkpoint.encode("did they ?")
+    whole = encoding.offsets[1]  # "did" may be one piece or several; words that cut into it are joined
+    spans = [[(0, 1), (1, 3), (4, 8)]]
+    found = relations.linked_words(encoding, spans, [[((0, 0), (0, 1)), ((0, 2), (0, 0))]])
+    pieces = [position for word in found.words for position in word]
+    assert sorted(pieces) == list(range(len(encoding)))
+    if whole == (0, 3):
+        assert [len(some) for some in found.links] == [1]
+    assert all(a != b for some in found.links for a, b in some)
+
+
+def test_differences_of_two_checkpoints_are_paired(pipeline):
+    one, other = (
+        features.make(tiny("bert", seed=seed), _options(features, PAIRS, features=["noun"])) for seed in (0, 1)
+    )
+    for seed, measure in enumerate((one, other)):
+        inputs = passes.sources(_options(features, PAIRS), passes.PASTED)
+        passes.observe(tiny("bert", seed=seed), pipeline, inputs, [measure])
+    rows = features.difference_rows(one, other, {})
+    left, right = (
+        {(r["layer"], r["head"], r["statistic"]): r["value"] for r in features.rows_of(m, {}) if "layer" in r}
+        for m in (one, other)
+    )
+    for row in rows:
+        key = (row["layer"], row["head"], row["statistic"])
+        assert row["value"] == pytest.approx(left[key] - right[key], abs=1e-9)
+        assert row["low"] <= row["high"]
+
+
+@pytest.mark.parametrize(
+    ("module", "changes", "says"),
+    [
+        (features, {"features": ["adverbs"]}, "is none of them"),
+        (features, {"features": []}, "At least one feature"),
+        (relations, {"relations": ["coreference"]}, "is none of them"),
+        (statistics, {"queries": 0}, "at least one row"),
+        (features, {"texts": [], "tasks": []}, "At least one task"),
+        (features, {"texts": [], "tasks": ["sst2"], "limit": 0}, "At least one row"),
+        (dependencies, {"treebank": None}, "Gold trees are read from a treebank"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_runs(module, changes, says):
+    base = module.STUDY.defaults | ({"texts": ["a b"]} if "texts" in module.STUDY.defaults else {})
+    with pytest.raises(InputError, match=says):
+        module.units(base | changes)
+
+
+def test_token_types_cover_every_position_once():
+    encoding = tiny("bert").encode("the old dog , it ran .", "did it ?")
+    types = effective.token_types(encoding)
+    assert sorted(k for keys in types.values() for k in keys) == list(range(len(encoding)))
+    assert types["start"] == (0,)
+    assert types["separator"] == encoding.separators
+    assert [encoding.tokens[k] for k in types["punctuation"]] == [",", "."]
+
+
+def test_links_of_gold_trees_leave_out_roots_and_punctuation():
+    words = [
+        GoldWord("dogs", 0, 4, "NNS", "NOUN", "nsubj:pass", 1),
+        GoldWord("bark", 5, 9, "VBP", "VERB", "root", 1),
+        GoldWord(".", 9, 10, ".", "PUNCT", "punct", 1),
+    ]
+    assert dependencies.tree_links(dependencies.ALL, words) == [(0, 1)]
+    assert dependencies.tree_links("nsubj", words) == [(0, 1)]
+    assert dependencies.tree_links("obj", words) == []
+
+
+CONLLU = """# text = old dogs bark
+1\told\told\tADJ\tJJ\t_\t2\tamod\t_\t_
+2\tdogs\tdog\tNOUN\tNNS\t_\t3\tnsubj\t_\t_
+3\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\t_
+"""
+
+
+def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
+    """Test differs from dev: its accuracy is of test's one link, whatever dev's was."""
+    checkpoint = tiny("bert")
+    monkeypatch.setattr(passes, "opened", lambda *_: checkpoint)
+    (tmp_path / "x-dev.conllu").write_text(CONLLU)
+    (tmp_path / "x-test.conllu").write_text(CONLLU.replace("old dogs bark", "big men ran").replace("old", "big")
+                                            .replace("dogs", "men").replace("bark", "ran"))  # fmt: skip
+    options = dependencies.STUDY.defaults | {"treebank": str(tmp_path), "checkpoint": "tiny"}
+    rows = [json.loads(json.dumps(dependencies.run(options, unit)[0])) for unit in dependencies.units(options)]
+    found = {(row["feature"], row["statistic"]): row for row in dependencies.summarize(options, rows)}
+    row = found["amod", "forward"]
+    assert row["n"] == 1
+    assert row["value"] in (0, 1)
+    assert row["dev"] in (0, 1)
+    assert (row["distance"], row["baseline"]) == (1, 1)
+    assert found["obj", "forward"]["n"] == 0
+    assert "note" in found["obj", "forward"]
+    assert found["all", "forward"]["n"] == 2
