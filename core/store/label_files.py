@@ -146,8 +146,11 @@ def _usable(found: Any, defaults: Row, batch: str, number: int, classes: Classes
     row = json.loads(found.decode("utf-8")) if isinstance(found, bytes) else found
     if not isinstance(row, dict):
         raise InputError("A row must be a JSON object; this one is not.")
+    unsaid = {"kind": "label", "batch": batch, "sequence": number}
+    if "event" not in row:  # what we exported says itself how it was labelled, or that nobody said
+        unsaid["way"] = "file"
     row = (
-        {"kind": "label", "batch": batch, "sequence": number, "way": "file"}
+        unsaid
         | defaults
         | {name: value for name, value in row.items() if value is not None}
     )
