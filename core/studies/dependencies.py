@@ -58,6 +58,7 @@ def sentences(options: Options, part: str) -> "list[GoldSentence]":
 
 
 def units(options: Options) -> list[Unit]:
+    """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""
     found = []
     for part in PARTS:
         known = sentences(options, part)
@@ -97,6 +98,7 @@ def tree_links(label: str, words: "Sequence[Any]") -> list[tuple[int, int]]:
 
 
 def run(options: Options, unit: Unit) -> list[Row]:
+    """The sums of one unit's inputs, which add up over units."""
     from core.capture.running import run as run_model
     from core.tasks.relations import Relation
 
@@ -114,6 +116,7 @@ def run(options: Options, unit: Unit) -> list[Row]:
 
 
 def summarize(options: Options, rows: list[Row]) -> list[Row]:
+    """Add the units up and turn them into rows: one a head and statistic, by checkpoint and task."""
     merged = passes.merged(rows, unpack)
     dev, test = (merged.get((part, "")) for part in PARTS)
     if dev is None or test is None:

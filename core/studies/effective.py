@@ -69,6 +69,7 @@ def units(options: Options) -> list[Unit]:
 
 
 def run(options: Options, unit: Unit) -> list[Row]:
+    """The sums of one unit's inputs, which add up over units."""
     wanted = unit.arguments
     checkpoint = passes.opened(wanted["checkpoint"], options["dtype"])
     inputs = passes.sources(options, wanted["task"])[wanted["start"] : wanted["stop"]]
@@ -142,6 +143,7 @@ def unpack(packed: Row) -> EffectiveMeasure:
 
 
 def summarize(options: Options, rows: list[Row]) -> list[Row]:
+    """Add the units up and turn them into rows: one a head and statistic, by checkpoint and task."""
     out = []
     for (checkpoint, task), measure in passes.merged(rows, unpack).items():
         out += rows_of(measure, {"checkpoint": checkpoint, "task": task})

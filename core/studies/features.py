@@ -116,10 +116,12 @@ def units(options: Options) -> list[Unit]:
 
 
 def run(options: Options, unit: Unit) -> list[Row]:
+    """The sums of one unit's inputs, which add up over units."""
     return passes.run_unit(options, unit, make)
 
 
 def summarize(options: Options, rows: list[Row]) -> list[Row]:
+    """Add the units up and turn them into rows: one a head and statistic, by checkpoint and task."""
     found = passes.merged(rows, unpack)
     out = []
     for (checkpoint, task), measure in found.items():

@@ -9,6 +9,7 @@ from core.tuning.files import write_whole
 
 
 def save_state(place: Path, state: dict[str, Any]) -> None:
+    """Write the state of a run whole or not at all: an interrupted write leaves the one before."""
     write_whole(place, lambda part: torch.save(state, part))
 
 

@@ -18,7 +18,6 @@ from core.store.database import Database
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 pytestmark = [
     pytest.mark.browser,
@@ -75,16 +74,6 @@ class App:
         self.process.send_signal(how)
         self.process.wait(timeout=30)
         return time.monotonic() - started
-
-
-@pytest.fixture
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield opened
-        opened.close()
 
 
 def queued(database: Path, folder: Path, count: int) -> str:
