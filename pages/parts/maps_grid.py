@@ -31,7 +31,7 @@ def show_grid(shown: Shown, *, name: str, caption: str, opened: dict[str, Any], 
 
 
 def opened_view() -> dict[str, Any]:
-    """The view that this session's link asked for; constant for the session."""
+    """The view that the link to the page asked for; it stays until the page is entered anew (shell.arrive)."""
     if "grid_opened" not in st.session_state:
         asked = {name: st.query_params[name] for name in VIEW if name in st.query_params}
         try:

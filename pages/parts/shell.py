@@ -89,6 +89,15 @@ def navigation() -> dict[str, list]:
     return sections
 
 
+def arrive(name: str) -> None:
+    """On the first run of a page, what its link says wins over what another page left under the same names."""
+    if st.session_state.get("page_shown") == name:
+        return
+    st.session_state["page_shown"] = name
+    for key in [*st.query_params, "grid_opened"]:
+        st.session_state.pop(key, None)
+
+
 def show() -> None:
     """Run the page that the URL names."""
     st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide", initial_sidebar_state=230)
@@ -104,6 +113,7 @@ def show() -> None:
     with st.sidebar:
         people.who_is_here()
         running_indicator()
+    arrive(chosen.url_path)
     with clear_errors():
         chosen.run()
 

@@ -116,6 +116,16 @@ def test_a_link_with_nonsense_opens_the_usual_view(app):
     assert not app.error
 
 
+def test_a_link_from_another_page_wins_over_what_the_session_had(app):
+    app = opened(text="A sentence.", head="L1H1")
+    assert app.session_state["grid_opened"]["head"] == "L1H1"
+    app.switch_page("../jobs.py").run()
+    app.query_params["text"], app.query_params["head"] = "Another one.", "L2H2"
+    app.switch_page("../maps.py").run()
+    assert app.text_input(key="text").value == "Another one."
+    assert app.session_state["grid_opened"]["head"] == "L2H2"
+
+
 def test_the_view_that_is_as_usual_stays_out_of_the_link(monkeypatch):
     kept = {"head": "L1H1", "text": "x"}
     monkeypatch.setattr(maps_grid.st, "query_params", kept)
