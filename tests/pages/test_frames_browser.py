@@ -29,7 +29,7 @@ def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_t
     assert pictures.count() == 3, "two directions and the strip"
     assert page.get_by_text("element → target", exact=False).count()
     assert "sentence=The+old+teacher" in page.url
-    page.get_by_test_id("stPills").nth(1).get_by_role("button", name="noise").click()
+    page.get_by_label("Element words").get_by_text("noise", exact=True).click()
     settled(page)
     assert page.get_by_test_id("stException").count() == 0
 
