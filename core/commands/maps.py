@@ -28,7 +28,7 @@ def maps(
 
     if not out.parent.is_dir() or out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK):
         raise InputError(
-            f"--out names a file that can be written, in a folder that exists; {out} is none: name another file."
+            f"--out names a file that can be written in a folder that exists; {out} is none: name another."
         )
     opened = open_checkpoint(checkpoint, revision=revision)
     encoding = opened.encode(text, pair)
