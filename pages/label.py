@@ -23,9 +23,16 @@ def filters(facts, classes) -> dict:
     """What to label: checkpoint, task, layer, nearly uniform maps, or a class to look through again."""
     first, second, third, fourth = st.columns(4)
     layers = sorted(facts["layer"].unique().tolist())
+    checkpoints = sorted(facts["checkpoint"].unique())
+    fitting = sorted(facts.loc[facts["causal"] == (classes.name == "gpt2"), "checkpoint"].unique())
     return {
         "checkpoint": first.selectbox(
-            "Checkpoint", [None, *sorted(facts["checkpoint"].unique())], format_func=lambda one: one or "all"
+            "Checkpoint",
+            [None, *checkpoints],
+            index=1 + checkpoints.index(fitting[0]) if fitting and len(checkpoints) > 1 else 0,
+            format_func=lambda one: one or "all",
+            key=f"of_{classes.name}",
+            help="GPT-2's classes describe decoders, BERT's encoders.",
         ),
         "task": second.selectbox("Task", [None, *sorted(facts["task"].unique())], format_func=lambda one: one or "all"),
         "layer": third.selectbox(

@@ -5,6 +5,7 @@ from datetime import date
 import streamlit as st
 
 from core.jobs import running
+from core.patterns.agreement import consensus, inputs_of
 from core.store import classifiers, runs
 from core.store.jobs import jobs, one_job
 from core.studies.kept_classifiers import bundled_classifier, bundled_labels, keep_classifier, training_options
@@ -15,6 +16,7 @@ from pages.parts.label_tools import set_names
 from pages.parts.shell import clear_errors, plain
 
 KINDS = {
+    "both": "the paper's network and the statistics together",
     "paper": "the paper's eight convolutions",
     "replication": "the replication's strided network",
     "baseline": "logistic regression on hand-made statistics",
@@ -91,12 +93,13 @@ if found.empty:
         icon=":material/stylus:",
     )
 else:
+    labelled = consensus(found)
     st.caption(
         plain(
-            f"{found['map_id'].nunique()} labelled maps of {found['row_id'].nunique()} inputs by "
-            f"{found['annotator'].nunique()} people: "
+            f"{len(labelled)} labelled maps of {inputs_of(labelled).nunique()} inputs, "
+            f"annotators: {', '.join(found['annotator'].unique())}; "
         )
-        + ", ".join(f"{plain(name)} {n}" for name, n in found["class"].value_counts().items())
+        + ", ".join(f"{plain(name)} {n}" for name, n in labelled["class"].value_counts().items())
     )
     start(db, class_set)
 if st.button("Add the bundled annotations and their classifier", icon=":material/inventory_2:"):

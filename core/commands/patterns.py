@@ -54,7 +54,7 @@ def train(
     labels: Annotated[
         Path | None, typer.Option(help="label file with weights; default: the stored and bundled ones")
     ] = None,
-    kind: Annotated[str, typer.Option(help="paper (8 convolutions), replication (strided), or baseline")] = "paper",
+    kind: Annotated[str, typer.Option(help="paper, replication, baseline, or both (paper and baseline)")] = "both",
     epochs: Annotated[int, typer.Option(min=1, help="passes over the labelled maps")] = 200,
     folds: Annotated[int, typer.Option(min=2, help="parts of the cross-validation by input")] = 5,
     class_weights: Annotated[bool, typer.Option("--class-weights", help="weigh rare classes up")] = False,

@@ -21,7 +21,8 @@ Numbers = Int[np.ndarray, " map"]
 class Scores:
     """Held-out quality. macro_f1: unweighted mean of the classes' F1 (absent classes left out), with its interval.
 
-    per_class: one row a class with precision, recall, f1 (0 to 1) and support. confusion: [true, predicted] counts.
+    per_class: one row a class with precision, recall, f1 (0 to 1) and support; none without maps.
+    confusion: [true, predicted] counts.
     """
 
     macro_f1: float
@@ -42,6 +43,8 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
     )
     rows = [
         {"class": name, "precision": float(p), "recall": float(r), "f1": float(f), "support": int(n)}
+        if n
+        else {"class": name, "precision": None, "recall": None, "f1": None, "support": 0}
         for name, p, r, f, n in zip(names, precision, recall, f1, support, strict=True)
     ]
     confusion = confusion_matrix(truth, predicted, labels=everything)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Float32
 from core.errors import InputError
 from core.patterns.baseline import features
 from core.patterns.raster import rasterize
-from core.patterns.training import Classifier
+from core.patterns.training import BASELINE, Classifier
 
 BATCH = 256  # maps of 64 x 64; larger ones go in smaller batches so that memory stays the same
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -47,7 +47,10 @@ def probabilities(
         with torch.inference_mode():
             found.append(network(inputs).float().softmax(1).numpy())
         cropped += too_long
-    return np.concatenate(found), cropped
+    together = np.concatenate(found)
+    if classifier.recipe.kind == "both":
+        together = (together + _of_baseline(classifier, maps)) / 2
+    return together, cropped
 
 
 def _batches(maps: Sequence[Map], size: int) -> Iterator[Sequence[Map]]:
@@ -57,7 +60,7 @@ def _batches(maps: Sequence[Map], size: int) -> Iterator[Sequence[Map]]:
 
 
 def _of_baseline(classifier: Classifier, maps: Sequence[Map]) -> np.ndarray:
-    part = {name: value.numpy() for name, value in classifier.tensors.items()}
+    part = {name: classifier.tensors[BASELINE + name].numpy() for name in ("mean", "scale", "weight", "bias")}
     raised = (features(maps) - part["mean"]) / part["scale"] @ part["weight"].T + part["bias"]
     return torch.from_numpy(raised).softmax(1).float().numpy()
 

@@ -1,4 +1,4 @@
-"""Fit a pattern classifier to labelled maps: the paper's network, the replication's, or the baseline.
+"""Fit a pattern classifier to labelled maps: the paper's network, the replication's, a baseline, or two together.
 
 Kovaleva et al. section 4.1: Adam at 1e-3, batches of 64, 200 epochs, cross-entropy. Two things differ, and both
 are options: the learning rate falls to zero over the last part of the epochs (so the last weights are the ones
@@ -28,7 +28,8 @@ from core.patterns.baseline import features
 from core.patterns.network import NETWORKS, build
 from core.patterns.raster import rasterize, training_size
 
-KINDS = (*NETWORKS, "baseline")
+KINDS = (*NETWORKS, "baseline", "both")
+BASELINE = "baseline."  # how the baseline's tensors are named
 FEWEST_A_CLASS = 2
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
 OnEpoch = Callable[["Epoch"], bool]  # told after every epoch; False stops the fit
@@ -36,8 +37,10 @@ OnEpoch = Callable[["Epoch"], bool]  # told after every epoch; False stops the f
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a classifier is fitted. kind: "paper", "replication" or "baseline". size: raster rows; None: longest map.
+    """How a classifier is fitted. size: raster rows; None: longest map.
 
+    kind: "paper", "replication", "baseline", or "both": the mean of the paper's network's and the baseline's
+    probabilities, which see different things and are wrong on different maps.
     falling: last share of the epochs over which the rate falls to zero; 0 is the paper's constant rate.
     """
 
@@ -92,8 +95,8 @@ class Classifier:
     def network(self, dtype: torch.dtype = torch.float32) -> nn.Module:
         """The network with its weights, in eval mode, made once for each dtype (not for the baseline)."""
         if dtype not in self._networks:
-            network = build(self.recipe.kind, len(self.classes), self.size)
-            network.load_state_dict(self.tensors)
+            network = build(network_of(self.recipe.kind), len(self.classes), self.size)
+            network.load_state_dict({k: v for k, v in self.tensors.items() if not k.startswith(BASELINE)})
             self._networks[dtype] = network.to(dtype).to(memory_format=torch.channels_last).eval()
         return self._networks[dtype]
 
@@ -164,13 +167,19 @@ def fit(
     numbers = torch.tensor([list(classes).index(one) for one in labels])
     size = recipe.size or training_size([len(one) for one in maps])
     recipe = replace(recipe, size=size)
+    baseline = _fit_baseline(maps, numbers.numpy(), len(classes), recipe) if recipe.kind in ("baseline", "both") else {}
     if recipe.kind == "baseline":
-        return _fit_baseline(maps, numbers.numpy(), tuple(classes), recipe, size)
+        return Classifier(tuple(classes), recipe, size, baseline)
     pictures, cropped = rasterize(maps, size)
     inputs = torch.from_numpy(pictures)[:, None].to(memory_format=torch.channels_last)
     weights = _class_weights(numbers, len(classes)) if recipe.class_weights else None
     network = _train(inputs, numbers, weights, len(classes), recipe, on_epoch, state)
-    return Classifier(tuple(classes), recipe, size, dict(network.state_dict()), cropped)
+    return Classifier(tuple(classes), recipe, size, dict(network.state_dict()) | baseline, cropped)
+
+
+def network_of(kind: str) -> str:
+    """The network of a kind of classifier."""
+    return "paper" if kind == "both" else kind
 
 
 def _class_weights(numbers: torch.Tensor, classes: int) -> torch.Tensor:
@@ -190,7 +199,9 @@ def _train(
 ) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        network = build(recipe.kind, classes, inputs.shape[-1]).to(memory_format=torch.channels_last).train()
+        network = (
+            build(network_of(recipe.kind), classes, inputs.shape[-1]).to(memory_format=torch.channels_last).train()
+        )
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.rate)
     for epoch in range(_resume(network, optimizer, state), recipe.epochs):
         for group in optimizer.param_groups:
@@ -264,16 +275,17 @@ def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path | 
 
 
 def _fit_baseline(
-    maps: Sequence[Map], numbers: Int[np.ndarray, " map"], classes: tuple[str, ...], recipe: Recipe, size: int
-) -> Classifier:
+    maps: Sequence[Map], numbers: Int[np.ndarray, " map"], classes: int, recipe: Recipe
+) -> dict[str, torch.Tensor]:
+    """Standardised statistics into a multinomial logistic regression; its numbers as tensors."""
     scaler = StandardScaler().fit(features(maps))
     model = LogisticRegression(max_iter=2000, class_weight="balanced" if recipe.class_weights else None)
     model.fit(scaler.transform(features(maps)), numbers)
-    weight = np.zeros((len(classes), len(scaler.mean_)))
-    bias = np.full(len(classes), -np.inf)
+    weight = np.zeros((classes, len(scaler.mean_)))
+    bias = np.full(classes, -np.inf)
     if len(model.classes_) == 2:  # scikit-learn keeps one row for two classes
         weight[model.classes_[1]], bias[model.classes_] = model.coef_[0], [0.0, model.intercept_[0]]
     else:
         weight[model.classes_], bias[model.classes_] = model.coef_, model.intercept_
     arrays = {"weight": weight, "bias": bias, "mean": scaler.mean_, "scale": scaler.scale_}
-    return Classifier(classes, recipe, size, {name: torch.from_numpy(value) for name, value in arrays.items()})
+    return {BASELINE + name: torch.from_numpy(value) for name, value in arrays.items()}

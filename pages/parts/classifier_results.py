@@ -30,7 +30,7 @@ def show_results(db: Database, classifier: Row, classes: ClassSet) -> None:
             delta_color="off",
             delta_arrow="off",
         )
-    per_class, matrix = st.columns([2, 3])
+    per_class, matrix = st.columns([1, 1])
     with per_class:
         table = pd.DataFrame(parts.get("class", []))
         if len(table):

@@ -25,7 +25,7 @@ def picture(weights: np.ndarray, *, full: float = 1.0, side: int = 160) -> np.nd
     stops = np.linspace(0, 1, len(INK))
     pixels = np.stack([np.interp(level, stops, INK[:, k]) for k in range(3)], -1).astype(np.uint8)
     places = np.arange(side) * len(weights) // side
-    return pixels[places][:, places]
+    return np.pad(pixels[places][:, places], ((0, 0), (0, 8), (0, 0)), constant_values=255)
 
 
 def pictures(db: Database, names: list[str], captions: list[str] | None = None) -> None:

@@ -80,3 +80,9 @@ def test_a_class_nobody_labelled_is_not_corrected():
     held_out = np.zeros((2, 3, 3), dtype=int)
     held_out[:, [0, 1], [0, 1]] = 4
     assert evaluation.corrected_shares(counts, held_out, NAMES)[2].share == pytest.approx(0.5)
+
+
+def test_a_class_nobody_labelled_has_no_score():
+    truth = np.array([0, 0, 1, 1])
+    (_, _, absent) = evaluation.scores(truth, truth, list("wxyz"), NAMES).per_class
+    assert (absent["f1"], absent["support"]) == (None, 0)

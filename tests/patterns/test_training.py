@@ -141,3 +141,12 @@ def test_unknown_kinds_and_lengths_are_refused():
     classifier = fit(maps, labels, BERT.names, Recipe(kind="baseline"))
     with pytest.raises(InputError, match="bfloat16"):
         probabilities(classifier, maps, dtype="int8")
+
+
+def test_both_is_the_mean_of_the_network_and_the_baseline(small):
+    maps, labels, _ = small
+    one, two, both = (
+        probabilities(fit(maps, labels, BERT.names, Recipe(kind=kind, epochs=1, batch=16)), maps)[0]
+        for kind in ("paper", "baseline", "both")
+    )
+    np.testing.assert_allclose(both, (one + two) / 2, atol=1e-6)
