@@ -5,7 +5,7 @@ import sys
 import typer
 
 from core.commands.check import check
-from core.commands.disabling import disable, importance, prune
+from core.commands.disabling import disable, held, importance, prune
 from core.commands.export import export, import_export
 from core.commands.features import dependencies, effective, features, relations, statistics
 from core.commands.finetune import change, finetune
@@ -42,7 +42,7 @@ study.command("change")(change)
 for measured in (features, relations, statistics, effective, dependencies):
     study.command(measured.__name__)(measured)
 study.command("index-frames")(index_frames)
-for judged in (disable, importance, prune):
+for judged in (disable, importance, prune, held):
     study.command(judged.__name__)(judged)
 
 

@@ -78,12 +78,12 @@ def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Pat
         raise CheckpointError(
             "Checkpoints with a pooling of their own cannot be pruned yet: use [CLS] or the last token."
         )
-    kept = _zeroed(checkpoint, gone)
+    kept, before = _zeroed(checkpoint, gone), getattr(checkpoint.model.config, KEY, [])
     setattr(checkpoint.model.config, KEY, [str(head) for head in gone])
     try:
         checkpoint.model.save_pretrained(target, state_dict=kept, safe_serialization=True)
     finally:
-        delattr(checkpoint.model.config, KEY)
+        setattr(checkpoint.model.config, KEY, before)
     checkpoint.tokenizer.save_pretrained(target)
     facts = {"kind": "pruned", "base": checkpoint.name, "base_hash": checkpoint.weights_hash}
     (target / "pruned.json").write_text(json.dumps(facts | {"heads": [str(head) for head in gone]}, indent=1))

@@ -150,6 +150,32 @@ def prune(
         typer.echo(save_from(rows, checkpoint, save, share), err=True)
 
 
+def held(
+    checkpoint: Annotated[str, typer.Argument(help="bundled name, local folder or hub id")],
+    task: Annotated[list[str], typer.Option(help="several times for several tasks")],
+    seeds: Annotated[int, typer.Option(min=1, help="how many, from 0")] = 1,
+    data: Data = None,
+    heads: Annotated[str, typer.Option(help="held at --operator; default: all but one a layer, patterns in turn")] = "",
+    operator: Annotated[str, typer.Option(help="disable, zero, previous, current, next or first")] = "previous",
+    preset: Annotated[str, typer.Option(help="paper, replication or small")] = "paper",
+    setting: Annotated[list[str] | None, typer.Option("--set", help="one of the recipe's, like epochs=1")] = None,
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
+    cluster: Cluster = None,
+    workers: Workers = None,
+) -> None:
+    """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
+    from core.commands.finetune import settings_of
+
+    options = {
+        "checkpoint": checkpoint, "tasks": task, "seeds": list(range(seeds)), "data": data, "heads": heads,
+        "operator": operator, "preset": preset, "settings": settings_of(setting or []),
+    }  # fmt: skip
+    form = form_of(as_json, csv, latex)
+    run_study("held", options, form=form, title="Fixed patterns", cluster=cluster, workers=workers)
+
+
 def save_from(rows: list[dict[str, Any]], checkpoint: str, folder: str, share: float) -> str:
     """Save the checkpoint without that share of its heads, in the first order of the rows; says what was done."""
     from core.attention import parse_heads

@@ -69,7 +69,10 @@ def summarize(options: Options, rows: Sequence[Row]) -> list[Row]:
 
     if not rows:
         return []
-    parts = [Gradients(torch.tensor(r["example"]), torch.tensor(r["token"]), r["inputs"], r["tokens"]) for r in rows]
+    parts = [
+        Gradients(torch.tensor(r["example"]).double(), torch.tensor(r["token"]).double(), r["inputs"], r["tokens"])
+        for r in sorted(rows, key=lambda row: row["rows"])  # sums in floating point depend on the order
+    ]
     total = parts[0]
     for part in parts[1:]:
         total = total + part

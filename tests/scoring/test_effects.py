@@ -40,6 +40,7 @@ def test_flips_by_a_loop():
     assert flips(before, after).tolist() == [0, 3]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 5))
 def test_mcnemar_is_the_exact_binomial_test(lost, won, both):
     before = np.array([True] * lost + [False] * won + [True] * both)

@@ -23,8 +23,8 @@ def planted() -> BertForSequenceClassification:
     )  # fmt: skip
     model = BertForSequenceClassification(config).eval().requires_grad_(False)
     bert, width = model.bert, 8
-    bert.embeddings.word_embeddings.weight[:, [SEEN, TOLD]] = 0
-    bert.embeddings.position_embeddings.weight.mul_(0.1)
+    for part in ("word", "position", "token_type"):
+        getattr(bert.embeddings, f"{part}_embeddings").weight[:, [SEEN, TOLD]] = 0
     bert.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids(";"), SEEN] = 1.0
     head = bert.encoder.layer[CARRIER.layer].attention
     mine = CARRIER.head * width
@@ -36,12 +36,12 @@ def planted() -> BertForSequenceClassification:
     head.self.key.weight[mine, SEEN] = 3.0
     head.self.value.weight[mine, SEEN] = 1.0
     head.output.dense.weight[:, rows] = 0
-    head.output.dense.weight[TOLD, mine] = 3.0
+    head.output.dense.weight[TOLD, mine] = 1.0
     model.bert.pooler.dense.weight.zero_()
-    model.bert.pooler.dense.weight[0, TOLD] = 1.0
+    model.bert.pooler.dense.weight[0, TOLD] = 0.5
     model.classifier.weight.zero_()
     model.classifier.weight[1, 0] = 4.0
-    model.classifier.bias.copy_(torch.tensor([0.0, -2.0]))
+    model.classifier.bias.copy_(torch.tensor([0.0, -2.8]))
     return model
 
 
