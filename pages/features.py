@@ -8,7 +8,7 @@ from core.tasks.features import FEATURES
 from pages.parts import attending, charts
 from pages.parts.shell import plain
 
-VALUES = {"value": "attention", "effect": "attention less random tokens"}
+VALUES = {"value": "attention", "effect": "excess over random tokens"}
 
 
 def pick_features() -> list[str]:
@@ -33,7 +33,7 @@ def by_layer(rows: pd.DataFrame, feature: str) -> None:
         for row in own.itertuples()
     ]
     for kind, means in PAPER_LAYERS[feature].items():
-        name = f"paper: bert-base-uncased · QQP, {kind}"
+        name = f"paper, {kind}"
         lines += [{"layer": k + 1, "mean": mean, "of": name} for k, mean in enumerate(means) if mean is not None]
     chart = charts.line_with_band(
         pd.DataFrame(lines), x="layer", y="mean", colour="of", title=f"{FEATURES[feature].label}: mean over heads"
@@ -82,7 +82,7 @@ rows, caption = attending.notes(found[0]), found[1]
 if rows.empty:
     st.info("No input has any of these features: choose others, or give more text.")
     st.stop()
-places = st.columns(3)
+places = st.columns([2, 3, 3])
 names = list(dict.fromkeys(rows["feature"]))
 label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
 feature = places[0].selectbox("Feature", names, format_func=label_of.__getitem__, key="feature")
@@ -99,7 +99,8 @@ sure = chosen[chosen["effect"].notna()]
 count = len(attending.above_null(sure))
 st.caption(
     f"{caption} · n = {int(chosen['n'].max()) if len(chosen) else 0} inputs with {plain(label_of[feature])} · "
-    f"outlined: above random tokens of the same number and place, q < {attending.SURE} over all heads"
+    f"outlined: above random tokens of the same number and place, q < {attending.SURE} over all heads "
+    "(from 8 inputs on)"
 )
 st.subheader(f"Heads above the null: {count}")
 attending.table(sure, ["value", "low", "high", "n", "baseline", "effect", "p", "q"], by="effect")

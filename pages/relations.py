@@ -9,7 +9,7 @@ from core.tasks.relations import RELATIONS
 from pages.parts import attending, job_progress, pickers, resources
 from pages.parts.shell import clear_errors, plain
 
-VALUES = {"value": "weight", "effect": "weight less the same distance elsewhere", "accuracy": "accuracy"}
+VALUES = {"value": "weight", "effect": "excess", "accuracy": "accuracy"}
 WAYS = {"forward": "from the first end to the second", "backward": "from the second end to the first"}
 
 
@@ -94,8 +94,8 @@ if found is not None:
         drawn = attending.pictures(chosen, value, VALUES[value], diverging=value == "effect")
         say_baselines(chosen)
         st.caption(
-            f"{caption} · n = {int(chosen['n'].max())} links · {said[way]} · outlined: above the same distance "
-            f"elsewhere, q < {attending.SURE} over all heads"
+            f"{caption} · n = {int(chosen['n'].max())} links · {said[way]} · excess and outlined heads: above the "
+            f"same distance elsewhere, q < {attending.SURE} over all heads (from 8 inputs on)"
         )
         st.subheader(f"Heads above their baseline: {len(attending.above_null(chosen))}")
         columns = ["value", "low", "high", "n", "baseline", "effect", "p", "q", "accuracy"]

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from scipy.stats import norm
 
 RESAMPLES = 200
+FEWEST = 8  # inputs below which a bootstrap says too little for a p
 LEVEL = 0.95
 
 
@@ -29,7 +30,8 @@ def draws(seed: int, number: int, resamples: int) -> Float[np.ndarray, " resampl
 class Estimate:
     """Means [layer, head, statistic] with the ends of their 95% intervals, standard errors, and n [statistic].
 
-    NaN where nothing was seen. n: what the mean divides by (inputs, or links of all inputs).
+    NaN where nothing was seen. n: what the mean divides by (inputs, or links of all inputs); inputs: how many of them
+    have the statistic.
     """
 
     value: Float[np.ndarray, "layer head statistic"]
@@ -37,21 +39,24 @@ class Estimate:
     high: Float[np.ndarray, "layer head statistic"]
     error: Float[np.ndarray, "layer head statistic"]
     n: Float[np.ndarray, " statistic"]
+    inputs: Float[np.ndarray, " statistic"]
 
     def part(self, place: int) -> "Estimate":
         """One statistic alone; arrays are [layer, head, 1]."""
-        names = ("value", "low", "high", "error", "n")
+        names = ("value", "low", "high", "error", "n", "inputs")
         return Estimate(*(getattr(self, name)[..., place : place + 1] for name in names))
 
     def p_above(self, null: float = 0.0) -> Float[np.ndarray, "layer head statistic"]:
         """One-sided p that the mean is not above `null`, by the normal law with the bootstrap's standard error.
 
-        Where every input has the same value the error is 0: p is 0 above the null and 1 elsewhere.
+        Where every input has the same value the error is 0: p is 0 above the null and 1 elsewhere. NaN with fewer than
+        FEWEST inputs.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             z = (self.value - null) / self.error
         exact = np.where(self.value > null, 0.0, 1.0)
-        return np.where(np.isnan(self.value), np.nan, np.where(self.error > 0, norm.sf(z), exact))
+        unknown = np.isnan(self.value) | (self.inputs < FEWEST)
+        return np.where(unknown, np.nan, np.where(self.error > 0, norm.sf(z), exact))
 
 
 class Means:
@@ -64,6 +69,7 @@ class Means:
         self.seed, self.resamples = seed, resamples
         self.sums = np.zeros((layers, heads, statistics))
         self.counts = np.zeros((layers, statistics))
+        self.inputs = np.zeros((layers, statistics))
         self.drawn_sums = np.zeros((resamples, layers, heads, statistics), dtype=np.float32)
         self.drawn_counts = np.zeros((resamples, layers, statistics), dtype=np.float32)
 
@@ -81,6 +87,7 @@ class Means:
         kept = np.where(counts[:, None, :] > 0, sums, 0.0)
         self.sums[layer] += kept.sum(0)
         self.counts[layer] += counts.sum(0)
+        self.inputs[layer] += (counts > 0).sum(0)
         if self.resamples:
             weights = np.stack([draws(self.seed, number, self.resamples) for number in numbers])
             flat = kept.reshape(len(kept), -1).astype(np.float32)
@@ -103,7 +110,8 @@ class Means:
             its_value, its_drawn = minus._ratios()
             value, drawn = value - its_value, drawn - its_drawn
         ends, error = _spread(drawn)
-        return Estimate(value, ends[0], ends[1], error, self.counts.max(0, initial=0))
+        n, inputs = (one.max(0, initial=0) for one in (self.counts, self.inputs))
+        return Estimate(value, ends[0], ends[1], error, n, inputs)
 
     def _ratios(self) -> tuple[np.ndarray, np.ndarray]:
         """Means [layer, head, statistic] and those of each resample; NaN where nothing was seen or drawn."""
@@ -129,7 +137,7 @@ class Means:
         return found
 
 
-_ARRAYS = ("sums", "counts", "drawn_sums", "drawn_counts")
+_ARRAYS = ("sums", "counts", "inputs", "drawn_sums", "drawn_counts")
 
 
 def _spread(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

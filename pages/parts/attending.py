@@ -158,9 +158,9 @@ def table(rows: pd.DataFrame, columns: Sequence[str], *, by: str) -> None:
     shown = rows.sort_values(by, ascending=False)
     shown = shown.assign(name=[str(Head(int(a), int(b))) for a, b in zip(shown["layer"], shown["head"], strict=True)])
     kept = ["checkpoint", "task", "name", *(name for name in columns if name in shown)]
-    st.dataframe(
-        shown[kept].rename(columns={"name": "head", "low": "95% from", "high": "95% to"}), hide_index=True, height=280
-    )
+    shown = shown[kept].rename(columns={"name": "head", "low": "95% from", "high": "95% to"})
+    short = {name: st.column_config.NumberColumn(format="%.3g") for name in shown.select_dtypes("float").columns}
+    st.dataframe(shown, hide_index=True, height=280, column_config=short)
 
 
 def files(rows: pd.DataFrame, found: Sequence[Any], name: str) -> None:

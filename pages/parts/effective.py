@@ -36,7 +36,8 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
         }
         for layer, head in np.ndindex(*weights.shape[:2])
     )
-    st.altair_chart(charts.head_picture(rows, value="r", title="Pearson r of raw and effective", domain=(0, 1)))
+    picture = charts.head_picture(rows, value="r", title="Pearson r of raw and effective", domain=(0, 1))
+    st.altair_chart(picture, width="content")
     lost = np.abs(left @ np.ones(left.shape[-1]) - 1).mean()
     st.caption(
         f"{plain(name)} · {len(raw.maps)} pieces · rows of effective attention need not sum to 1 (here they are "

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.scoring.intervals import Means, draws
+from core.scoring.intervals import FEWEST, Means, draws
 
 
 def _filled(values, counts, batches, *, resamples=50):
@@ -80,6 +80,16 @@ def test_p_is_small_above_the_null_large_below_and_exact_without_spread():
     assert p[0] < 1e-6
     assert p[1] > 0.999
     assert p[2] == 1
+
+
+def test_few_inputs_give_an_interval_but_no_p():
+    means = Means(1, 1, 1)
+    means.update(0, np.full((FEWEST - 1, 1, 1), 2.0), np.ones((FEWEST - 1, 1)), list(range(FEWEST - 1)))
+    found = means.result()
+    assert found.value == 2
+    assert np.isnan(found.p_above()).all()
+    means.update(0, np.full((1, 1, 1), 2.0), np.ones((1, 1)), [99])
+    assert means.result().p_above() == 0
 
 
 def test_differences_are_paired(data):

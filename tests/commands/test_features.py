@@ -1,0 +1,54 @@
+"""`python -m core study features ...`: rows as JSON and as a table of what stands out; bad input in a sentence."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from core.__main__ import app
+from core.commands.features import BEST, outstanding
+from core.errors import AtlasError
+
+TEXT = ["--text", "The old dog never bit the small child.", "--text", "She said he saw it."]
+
+
+@pytest.fixture(autouse=True)
+def own_database(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    monkeypatch.setenv("ATLAS_WORKERS", "1")
+
+
+def test_features_as_json():
+    found = CliRunner().invoke(app, ["study", "features", "atlas-encoder", *TEXT, "--feature", "noun", "--json"])
+    assert found.exit_code == 0, found.output
+    printed = json.loads(found.stdout)
+    assert printed["study"] == "features"
+    assert printed["provenance"]["checkpoint"] == "atlas-encoder"
+    assert printed["provenance"]["weights_hash"]
+    heads = [row for row in printed["rows"] if row["statistic"] == "max"]
+    assert len(heads) == 36
+    assert all(row["feature"] == "noun" and 0 <= row["value"] <= 1 for row in heads)
+
+
+def test_a_wrong_feature_is_one_sentence():
+    found = CliRunner().invoke(app, ["study", "features", "atlas-encoder", *TEXT, "--feature", "adverbs"])
+    assert isinstance(found.exception, AtlasError)
+    assert "is none of them" in str(found.exception)
+
+
+def test_a_treebank_must_be_one():
+    found = CliRunner().invoke(app, ["study", "dependencies", "atlas-encoder", "--treebank", "nowhere"])
+    assert isinstance(found.exception, AtlasError)
+    assert "give a Universal Dependencies folder" in str(found.exception)
+
+
+def test_a_table_keeps_the_rows_that_stand_out():
+    rows = [
+        {"checkpoint": "c", "task": "t", "statistic": "max", "feature": feature, "layer": 0, "head": k,
+         "effect": k / 10, "value": 0.5, "q": 0.01}
+        for feature in ("noun", "verb") for k in range(6)
+    ]  # fmt: skip
+    rows.append({"checkpoint": "c", "task": "t", "statistic": "max", "feature": "pronoun", "n": 0, "note": "none"})
+    found = outstanding(rows, "effect")
+    assert len(found) == 2 * BEST
+    assert [row["head"] for row in found[:BEST]] == ["L1H6", "L1H5", "L1H4"]
