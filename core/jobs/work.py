@@ -72,10 +72,14 @@ def divide(name: str, options: Options) -> Outcome:
 
 
 def run_unit(name: str, options: Options, unit: Row) -> Outcome:
-    """One unit's rows: {"rows", "provenance"}. A row {"provenance": {...}} is taken out of the rows."""
+    """One unit's rows: {"rows", "provenance"}. A row {"provenance": {...}} is taken out of the rows.
+
+    The code's version goes with each unit, so a job that was resumed after an update names every version it ran on.
+    """
     found = find_study(name).run(options, Unit(unit["key"], unit["arguments"], unit["size"]))
     rows = [plain(row) for row in found if set(row) != {"provenance"}]
-    return {"rows": rows, "provenance": merged([row["provenance"] for row in found if set(row) == {"provenance"}])}
+    said = [row["provenance"] for row in found if set(row) == {"provenance"}]
+    return {"rows": rows, "provenance": merged([*said, {"code_version": code_version()}])}
 
 
 def summarize(name: str, options: Options, rows: list[Row]) -> Outcome:
@@ -109,13 +113,16 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
 
 def merged(parts: list[Row]) -> Row:
     """One provenance out of many: equal values stay, row ids are joined in order, differing ones are listed."""
+    ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
     for part in parts:
         for name, value in part.items():
-            kept = values.setdefault(name, [])
-            new = value if name == "row_ids" and isinstance(value, list) else [value]
-            kept += [item for item in new if item not in kept]
-    return {name: kept if name == "row_ids" else _one_of(kept) for name, kept in values.items()}
+            if name == "row_ids":
+                ids.update(dict.fromkeys(value or ()))
+            elif value not in values.setdefault(name, []):
+                values[name].append(value)
+    whole = {name: _one_of(kept) for name, kept in values.items()}
+    return whole | {"row_ids": list(ids)} if ids else whole
 
 
 def _one_of(kept: list[Any]) -> Any:

@@ -1,0 +1,72 @@
+"""What a worker does, called here: names, options, units, provenance, errors."""
+
+import pytest
+
+from core.config import code_version
+from core.errors import JobError
+from core.jobs import work
+from core.studies.study import Study, Unit
+
+TINY = "tests.jobs.tiny"
+
+
+def test_names_lead_to_modules_and_to_nothing_else():
+    assert work.module_of("draw-maps") == "core.studies.draw_maps"
+    assert work.module_of(TINY) == TINY
+    for name in ("", "a b", "../x", "os;x", "-a", "a..b", "a.", "a\nb", "a/b"):
+        with pytest.raises(JobError, match="named by letters"):
+            work.module_of(name)
+
+
+def test_a_missing_study_and_a_module_without_one_are_named():
+    with pytest.raises(JobError, match="'no-such' is not"):
+        work.find_study("no-such")
+    with pytest.raises(JobError, match=r"core\.errors does not"):
+        work.find_study("core.errors")
+
+
+def test_a_study_whose_own_import_is_missing_is_not_called_missing(monkeypatch, tmp_path):
+    (tmp_path / "needy_study.py").write_text("import nothing_of_this_name\n")
+    (tmp_path / "needy").mkdir()
+    (tmp_path / "needy" / "__init__.py").write_text("")
+    (tmp_path / "needy" / "study.py").write_text("import nothing_of_this_name\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
+        work.find_study("needy.study")
+
+
+def test_dividing_completes_the_options_and_keeps_the_order():
+    divided = work.divide(TINY, {"count": 3})
+    assert divided["options"]["seed"] == 3
+    assert [unit["key"] for unit in divided["units"]] == ["square-0", "square-1", "square-2"]
+    assert divided["units"][1] == {"key": "square-1", "size": 10, "arguments": {"k": 1}}
+
+
+def test_every_unit_says_which_code_it_ran_on():
+    options = work.divide(TINY, {})["options"]
+    done = work.perform("unit", None, TINY, options, {"key": "square-2", "size": 10, "arguments": {"k": 2}})
+    assert done["rows"] == [{"k": 2, "square": 4, "third": 2 / 3}]
+    assert done["provenance"] == {"weights_hash": "w7", "row_ids": ["r2"], "code_version": code_version()}
+    assert done["seconds"] >= 0
+    assert ":" in done["worker"]
+
+
+def test_an_exception_becomes_one_line(monkeypatch):
+    broken = Study("broken", {}, lambda options: [Unit("a")], lambda options, unit: 1 / 0, lambda options, rows: rows)
+    monkeypatch.setattr(work, "find_study", lambda name: broken)
+    done = work.perform("unit", None, "broken", {}, {"key": "a", "size": 1, "arguments": {}})
+    assert done["error"] == "ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize(
+    ("parts", "whole"),
+    [
+        ([], {}),
+        ([{"device": "cpu"}, {"device": "cpu"}], {"device": "cpu"}),
+        ([{"device": "cpu"}, {"device": "cuda"}], {"device": "cpu, cuda"}),
+        ([{"row_ids": [1, 2]}, {"row_ids": [2, 3]}], {"row_ids": [1, 2, 3]}),
+        ([{"seed": 1}, {"seed": 2}], {"seed": None}),
+    ],
+)
+def test_provenance_of_many_units_becomes_one(parts, whole):
+    assert work.merged(parts) == whole
