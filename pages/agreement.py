@@ -30,7 +30,8 @@ def pair(db, found, raters: list[str], names: list[str]) -> None:
         st.altair_chart(
             charts.matrix(
                 counts, x="second", y="first", value="n", order=names, title=f"{first} (down) and {second} (across)"
-            )
+            ),
+            width="content",
         )
 
 

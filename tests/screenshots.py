@@ -19,6 +19,12 @@ LINKS = {  # page: name of the picture to the rest of its address
         "sorted": "?text=When Mary met her sister, she smiled at her.&score=previous&show=highest&unit=words",
         "long": "?text=" + "It was the best of times, it was the worst of times. " * 12 + "&head=L4H1&scale=own",
     },
+    "frames": {"sentence": "?sentence=He was becoming agitated about the long delay.&beside=atlas-decoder"},
+    "disable": {"sentence": "?text=The old [MASK] sat in the garden.&head=L2H2,L1H6"},
+    "statistics": {
+        "sentence": "?effective_text="
+        + "The old man sat in the garden and looked at the quiet sea for a long time. " * 4
+    },
 }
 
 
@@ -45,7 +51,7 @@ def take(browser, address: str, file: Path, *, theme: str, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     window = context.new_page()
     visit(window, address)
-    if "text=" in address:
+    if "/maps?" in address:
         painted(window)
     window.wait_for_load_state("networkidle")  # charts fetch their script once
     height = window.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")

@@ -24,13 +24,15 @@ def pictures(rows: pd.DataFrame, statistic: str) -> None:
     title, domain = STATISTICS[statistic]
     heads = rows[(rows["kind"] == "head") & (rows["statistic"] == statistic)]
     groups = list(heads.groupby("after", sort=False))
-    for place, (after, mine) in zip(st.columns(min(3, len(groups))) * len(groups), groups, strict=False):
+    beside = st.container(horizontal=True)
+    for after, mine in groups:
         task = TASKS[mine["task"].iloc[0]].name
-        with place:
+        with beside.container(width="content"):
             st.altair_chart(
                 charts.head_picture(
                     mine, value="value", label=title, title=task, domain=domain, tooltip=("low", "high", "n")
-                )
+                ),
+                width="content",
             )
             st.caption(plain(f"{after} · n = {int(mine['n'].iloc[0])} rows"))
     layers = rows[(rows["kind"] == "layer") & (rows["statistic"] == statistic)].astype({"layer": int})

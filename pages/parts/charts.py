@@ -4,6 +4,7 @@ Scales name the theme's ranges ("ramp", "diverging", "category"), which .streaml
 follows the theme; `exported` puts the light colours in, for files. Layers run down, heads across, counted from 1.
 """
 
+import textwrap
 import tomllib
 from collections.abc import Collection, Sequence
 from functools import lru_cache
@@ -64,7 +65,11 @@ def head_picture(
         cells = cells.add_params(alt.selection_point(name="cell", fields=["layer", "head"], on="click", toggle=False))
     marked = drawn[[Head(int(a), int(b)) in set(highlight) for a, b in zip(drawn["layer"], drawn["head"], strict=True)]]
     outline = alt.Chart(marked).mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2.5).encode(x=x, y=y)
-    return alt.layer(cells, outline).properties(width=alt.Step(cell), height=alt.Step(cell), title=title)
+    columns = int(drawn["head"].max()) + 1 if len(drawn) else 1
+    lines = (
+        textwrap.wrap(title, max(24, (cell * columns + 60) // 7)) or ""
+    )  # a title must not be wider than its picture
+    return alt.layer(cells, outline).properties(width=alt.Step(cell), height=alt.Step(cell), title=lines)
 
 
 def stacked_bars(

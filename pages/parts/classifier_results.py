@@ -59,7 +59,7 @@ def _confusion(db: Database, found: pd.DataFrame, scores: Row, names: list[str])
         order=names,
         select=True,
     )
-    picked = st.altair_chart(chart, on_select="rerun", selection_mode="cell", key="confusion_cell")
+    picked = st.altair_chart(chart, width="content", on_select="rerun", selection_mode="cell", key="confusion_cell")
     cells = picked.selection.get("cell", [])
     if not cells:
         st.caption("Click a cell to see its maps.")

@@ -90,7 +90,7 @@ def _picture(moved: Any, heads: list[Head]) -> None:
         select=True,
     )
     key = f"live_cells_{st.session_state.get('live_clicks', 0)}"  # a new key forgets the click that was answered
-    st.altair_chart(chart, on_select=lambda: _toggle(key), selection_mode="cell", key=key)
+    st.altair_chart(chart, width="content", on_select=lambda: _toggle(key), selection_mode="cell", key=key)
 
 
 def _toggle(key: str) -> None:

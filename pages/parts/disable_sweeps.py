@@ -158,7 +158,8 @@ def _heads(variants: pd.DataFrame, baseline: pd.Series, metric: str) -> None:
                 diverging=True,
                 highlight=[*marked, *asked],
                 tooltip=("flipped", "p", metric),
-            )
+            ),
+            width="content",
         )
     with right:
         values = (100 * drawn[metric].astype(float)).round(1).value_counts().sort_index()

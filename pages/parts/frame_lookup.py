@@ -203,8 +203,9 @@ def _pictures(name: str, found: dict[str, Any]) -> Head | None:
     """The two layer x head pictures; returns the head that was clicked."""
     most = max((float(np.nanmax(one.score)) for one in found.values() if one.visible), default=1.0)
     chosen = None
-    for place, (direction, one) in zip(st.columns(2), found.items(), strict=True):
-        with place:
+    beside = st.container(horizontal=True)  # wraps where there is no room for both
+    for direction, one in found.items():
+        with beside.container(width="content" if one.visible else 220):
             if not one.visible:
                 st.caption(PROSE[direction])
                 st.markdown(
@@ -219,7 +220,7 @@ def _pictures(name: str, found: dict[str, Any]) -> Head | None:
                 highlight=[Head(int(a), int(b)) for a, b in zip(best["layer"], best["head"], strict=True)],
                 tooltip=("rank", "same_distance"), select=True,
             )  # fmt: skip
-            event = st.altair_chart(drawn, on_select="rerun", key=f"picture|{name}|{direction}")
+            event = st.altair_chart(drawn, width="content", on_select="rerun", key=f"picture|{name}|{direction}")
             cell = event["selection"].get("cell") if event else None
             chosen = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else chosen
     return chosen

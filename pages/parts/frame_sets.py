@@ -154,7 +154,7 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
     picture = charts.head_picture(heads, value="value", title="Mean weight along the links", highlight=survivors,
                                   domain=(0, most), label="weight", select=True, cell=22,
                                   tooltip=("low", "high", "baseline", "exchanged", "q"))  # fmt: skip
-    event = st.altair_chart(picture, on_select="rerun", key=f"set|{run}")
+    event = st.altair_chart(picture, width="content", on_select="rerun", key=f"set|{run}")
     st.caption("Outlined: heads that survive. Click a head for its sentences.")
     bars = charts.bars_with_intervals(
         heads.head(SHOWN_BARS), x="name", y="value", low="low", high="high", sort=None, rule=summary["line_99"],

@@ -28,7 +28,8 @@ def show_importance() -> None:
         charts.head_picture(
             heads, value="value", label="importance", tooltip=("rank", "gradient"), highlight=asked,
             title="Importance of each head, l2 within its layer",
-        )
+        ),
+        width="content",
     )  # fmt: skip
     right.dataframe(heads[["name", "value", "gradient"]].head(20), hide_index=True)
     compared = rows[rows["kind"] == "correlation"] if "kind" in rows else rows

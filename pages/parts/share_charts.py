@@ -56,20 +56,20 @@ def heads(rows: pd.DataFrame, names: list[str]) -> None:
     """Each head's majority class, checkpoints side by side."""
     task = st.selectbox("Task of the head picture", sorted(rows["task"].unique()))
     found = rows[(rows["part"] == "head") & (rows["task"] == task)]
-    for place, (name, mine) in zip(
-        st.columns(max(1, found["checkpoint"].nunique())), found.groupby("checkpoint", sort=False), strict=False
-    ):
+    beside = st.container(horizontal=True)  # wraps where there is no room for both
+    for name, mine in found.groupby("checkpoint", sort=False):
         mine = mine.assign(
             counts=[json.dumps(one) for one in mine["counts"]],
             layer=mine["layer"].astype(int),
             head=mine["head"].astype(int),
         )
-        place.altair_chart(
+        beside.altair_chart(
             charts.head_picture(
                 mine,
                 value="class",
                 title=f"{name}: class of most inputs",
                 categories=names,
                 tooltip=["share", "counts"],
-            )
+            ),
+            width="content",
         )
