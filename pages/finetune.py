@@ -5,7 +5,7 @@ import streamlit as st
 
 from core.jobs import running
 from core.store.jobs import jobs, one_job, unit_outcomes
-from core.store.runs import runs, study_rows
+from core.store.runs import run_rows, runs
 from core.studies import finetune
 from core.tasks.glue import TASKS
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS
@@ -89,7 +89,7 @@ def results() -> None:
         key="run",
         bind="query-params",
     )
-    rows = table_one.clean(study_rows(db, run))
+    rows = run_rows(db, run)
     means = table_one.bars(rows)
     st.subheader("Table 1")
     st.dataframe(table_one.table_one(rows), hide_index=True)

@@ -80,9 +80,3 @@ def bars(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(found)
-
-
-def clean(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a stored run without the keys that a row does not have."""
-    records = frame.astype(object).to_dict("records")
-    return [{k: v for k, v in row.items() if isinstance(v, list | dict) or not pd.isna(v)} for row in records]
