@@ -8,7 +8,8 @@ from core.store.database import Database
 STEPS = migrations.known()
 FILLED = {  # a row of a table that each step adds
     1: "INSERT INTO study_row VALUES ('r', 0, '{}')",
-    2: "INSERT INTO class_event (class_set, kind, class, annotator, stored) VALUES ('bert', 'add', 'x', 'a', now()::TIMESTAMP)",
+    2: "INSERT INTO class_event (class_set, kind, class, annotator, stored) "
+    "VALUES ('b', 'add', 'x', 'a', DATE '2026-01-31')",
     3: "INSERT INTO classifier_choice (class_set, annotator, stored) VALUES ('bert', 'a', now()::TIMESTAMP)",
 }
 
