@@ -101,7 +101,8 @@ def release_lexicon(release: Release) -> Lexicon:
     units = defaultdict(set)
     for unit in release.lexical_units:
         units[unit.name].add(unit.frame)
-    known = {name: one for name, one in bundled_lexicon().roles.items() if name in set(release.frame_names)}
+    names = set(release.frame_names)
+    known = {name: one for name, one in bundled_lexicon().roles.items() if name in names}
     return Lexicon(
         f"{release.name}, {len(units):,} lexical units",
         {name: tuple(sorted(one)) for name, one in units.items()},

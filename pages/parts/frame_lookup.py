@@ -59,6 +59,7 @@ def show_lookup() -> None:
         marked = mark(text)
         if marked is None:
             return
+        _offer_annotation(marked)
         chosen = [name for name in (first, second) if name]
         if not chosen:
             st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
@@ -71,6 +72,15 @@ def _offer_examples() -> None:
     st.info("Type a sentence above and press Enter, or start with one of these.", icon=":material/edit:")
     for place, example in zip(st.columns(len(EXAMPLES)), EXAMPLES, strict=True):
         place.button(example, on_click=_take, args=(example,), width="stretch")
+
+
+def _offer_annotation(marked: Marked) -> None:
+    """What is marked as a line of our own form; several lines make a set for the next view."""
+    from core.frames.rows import write_rows
+
+    sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
+    st.download_button("Annotation (JSONL)", write_rows([sentence]), file_name="frames.jsonl", on_click="ignore",
+                       icon=":material/download:", help="A line of the form that the set view reads.")  # fmt: skip
 
 
 def _take(text: str) -> None:
@@ -261,5 +271,9 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
         key=f"strip|{name}",
     )
     st.caption("Rows: weights of a query over all keys, pieces of a word averaged; position 0 is marked as the sink.")
-    st.page_link(PAGES_FOLDER / "maps.py", label=f"Open {head} on this sentence", icon=":material/grid_on:",
-                 query_params={"checkpoint": name, "text": marked.text, "head": str(head)})  # fmt: skip
+    left, right = st.columns(2)
+    asked = {"checkpoint": name, "head": str(head)}
+    left.page_link(PAGES_FOLDER / "maps.py", label=f"Open {head} on this sentence", icon=":material/grid_on:",
+                   query_params=asked | {"text": marked.text})  # fmt: skip
+    right.page_link(PAGES_FOLDER / "disable.py", label=f"What happens without {head}", icon=":material/block:",
+                    query_params=asked | {"view": "A task's rows"})  # fmt: skip

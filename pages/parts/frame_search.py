@@ -58,9 +58,11 @@ def _search(releases: list[str]) -> None:
     event = st.dataframe(found[["text", "frame", "unit", "elements"]], hide_index=True, on_select="rerun", height=320,
                          selection_mode="single-row", key="search_rows")  # fmt: skip
     chosen = event["selection"]["rows"]
-    left, right = st.columns(2)
+    left, middle, right = st.columns(3)
     left.button(f"Use as a set ({len(found)} sentences)", on_click=_use_as_set, args=("\n".join(found["body"]),),
                 icon=":material/playlist_add:", help="They go through the selection of the set view.")  # fmt: skip
+    middle.download_button("Sentences (JSONL)", "\n".join(found["body"]) + "\n", file_name="frames.jsonl",
+                           on_click="ignore", icon=":material/download:")  # fmt: skip
     right.button("Look the chosen one up", on_click=_look_up, disabled=not chosen, icon=":material/search:",
                  args=(found["text"].iloc[chosen[0]].strip() if chosen else "",))  # fmt: skip
     st.caption(f"{len(found)} shown, the shortest first, at most {frames.MOST}. {CITATION}")

@@ -230,8 +230,11 @@ def _sentences_of(run: str, rows: list[dict[str, Any]], summary: dict[str, Any],
                              column_config={"weight": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
         number = event["selection"]["rows"][0] if event["selection"]["rows"] else 0
         text = listed["sentence"].iloc[number]
+        asked = {"checkpoint": summary["checkpoint"], "head": str(head)}
         st.page_link(PAGES_FOLDER / "maps.py", label=f"Open {head} on “{plain(text)}”", icon=":material/grid_on:",
-                     query_params={"checkpoint": summary["checkpoint"], "text": text, "head": str(head)})  # fmt: skip
+                     query_params=asked | {"text": text})  # fmt: skip
+    st.page_link(PAGES_FOLDER / "disable.py", label=f"What happens without {head}", icon=":material/block:",
+                 query_params=asked | {"view": "A task's rows"})  # fmt: skip
 
 
 def _files(run: str, heads: pd.DataFrame, picture: Any) -> None:
