@@ -8,7 +8,7 @@ from core.store import classifiers, labels
 from core.studies.kept_classifiers import bundled_labels
 from core.studies.label_queue import Wish, queue
 from pages.parts import label_tools, people, resources
-from pages.parts.label_sheet import hints_of, payload, show_sheet
+from pages.parts.label_sheet import hints_of, payload, send_maps, show_sheet
 from pages.parts.shell import plain
 
 ORDERS = {
@@ -118,10 +118,11 @@ hinted = fourth.toggle(
     else "Choose a classifier that suggests on the Pattern classifier page.",
 )
 wish = Wish(class_set, annotator, passing, order, seed, leave_out_uniform=leave_out, **chosen)
-names, data = made_queue(db, wish, classes, known if hinted or order == "uncertain" else None, hinted)
+names, (queue_name, data) = made_queue(db, wish, classes, known if hinted or order == "uncertain" else None, hinted)
 if not names:
     st.success("Every map of this choice is done: draw more, or change the filters.", icon=":material/done_all:")
-show_sheet(db, data, wish)
+send_maps(data)
+show_sheet(db, queue_name, wish)
 st.caption(
     plain(
         f"{len(facts)} maps of {facts['checkpoint'].nunique()} checkpoints are stored, {len(names)} were in this queue "

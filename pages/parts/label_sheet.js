@@ -15,16 +15,23 @@ export default function ({ data, parentElement, setStateValue }) {
   }
   sheet.send = (value) => setStateValue("events", value);
   sheet.ask = (value) => setStateValue("more", value);
-  const theme = themeOf(root), look = JSON.stringify([theme.paper, theme.text, theme.sequential]);
-  const { header, weights } = readPayload(data instanceof Uint8Array ? data : new Uint8Array(data));
-  if (header.id === sheet.header?.id && look === sheet.look) return sheet.stop;
+  sheet.wanted = data.queue;
+  open(sheet);
+  return sheet.stop;
+}
+
+// The maps come through a component of their own (label_sheet.py), so that a label's rerun need not look at them.
+function open(sheet) {
+  if (!window.atlasLabels) return;
+  const bytes = window.atlasLabels, theme = themeOf(sheet.root), look = JSON.stringify([theme.paper, theme.text, theme.sequential]);
+  const { header, weights } = readPayload(bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes));
+  if (header.id !== sheet.wanted || (header.id === sheet.header?.id && look === sheet.look)) return;
   const fresh = header.id !== sheet.header?.id;
   Object.assign(sheet, { header, weights, theme, look });
   if (fresh) openQueue(sheet);
   fillBar(sheet);
   paintAll(sheet);
   if (fresh) flush(sheet);
-  return sheet.stop;
 }
 
 // ------------------------------------------------------------ state: a stack of events; a map's state is its last one
@@ -347,6 +354,7 @@ function askNote(sheet) {
 }
 
 function showStatus(sheet) {
+  if (!sheet.header) return; // the maps are still on their way
   const { header, parts } = sheet, map = header.maps[sheet.cursor];
   const waiting = sheet.outbox.length + sheet.left.reduce((sum, box) => sum + box.events.length, 0);
   const decided = header.maps.filter((one) => stateOf(sheet, one.id)).length;
@@ -362,7 +370,7 @@ function showStatus(sheet) {
 // ------------------------------------------------------------ keys and pointer
 
 function onKey(sheet, press) {
-  if (press.altKey || press.metaKey) return;
+  if (press.altKey || press.metaKey || !sheet.header) return;
   const one = sheet.header.classes.find((cls) => cls.key === press.key || `Digit${cls.key}` === press.code);
   const columns = sheet.layout.columns;
   const moves = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
@@ -395,6 +403,7 @@ function tileAt(sheet, x, y) {
 }
 
 function onPointer(sheet, press) {
+  if (!sheet.header) return;
   const area = sheet.parts.canvas.getBoundingClientRect();
   const place = tileAt(sheet, press.clientX - area.left, press.clientY - area.top);
   if (place === null) return;
@@ -420,10 +429,13 @@ function startSheet(root) {
   const told = (message) => acknowledged(sheet, message.detail);
   const resized = () => { if (sheet.header) paintAll(sheet); };
   window.addEventListener("pointerup", lift);
+  const came = () => open(sheet);
   window.addEventListener("atlas-saved", told);
+  window.addEventListener("atlas-labels", came);
   window.addEventListener("resize", resized);
   sheet.stop = () => {
     window.removeEventListener("pointerup", lift); window.removeEventListener("atlas-saved", told);
+    window.removeEventListener("atlas-labels", came);
     window.removeEventListener("resize", resized); SHEETS.delete(root);
   };
   return sheet;

@@ -25,6 +25,12 @@ PER_SHEET = 48
 MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer
 UNDO_STEPS = 500
 _sheet = drawing_component("label_sheet")
+_maps = st.components.v2.component(
+    "atlas_label_maps",
+    js="export default function ({ data }) {\n"
+    "  window.atlasLabels = data;\n  window.dispatchEvent(new Event('atlas-labels'));\n}\n",
+    html="<span></span>\n",
+)
 _saved = st.components.v2.component(
     "atlas_label_saved",
     js="export default function ({ data }) {\n"
@@ -35,8 +41,8 @@ _saved = st.components.v2.component(
 
 def payload(
     db: Database, wish: Wish, names: Sequence[str], classes: ClassSet, *, hints: dict[str, Hint], classifier: str | None
-) -> bytes:
-    """The first maps of a queue with all the browser needs to label them; constant until the queue is made again."""
+) -> tuple[str, bytes]:
+    """The queue's name and its first maps with all the browser needs to label them; constant until it is made again."""
     maps, size = [], 0
     for row in labels.maps_of(db, names[:MOST_MAPS]):
         size += 2 * row["length"] ** 2
@@ -79,7 +85,7 @@ def payload(
     }
     header["id"] = hashlib.blake2b(json.dumps(header).encode(), digest_size=8).hexdigest()
     weights = (as_bytes(from_float16(row["weights"], row["length"])) for row in maps)
-    return packed(header, weights)
+    return header["id"], packed(header, weights)
 
 
 def counts(db: Database, wish: Wish, classes: ClassSet) -> dict[str, int]:
@@ -105,11 +111,18 @@ def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, 
     return {row["map_id"]: (one.name, one.probability, one.margin) for row, one in zip(rows, found, strict=True)}
 
 
+def send_maps(data: bytes) -> None:
+    """Hand the browser the maps of the queue; in the page itself, so that the fragment of the sheet is light."""
+    _maps(key="label_maps", data=data)
+
+
 @st.fragment
-def show_sheet(db: Database, data: bytes, wish: Wish) -> None:
+def show_sheet(db: Database, queue: str, wish: Wish) -> None:
     """Mount the sheet, store what it sends, and acknowledge it; reruns alone at every label."""
     with clear_errors():
-        result = _sheet(key="label_sheet", data=data, on_events_change=lambda: None, on_more_change=lambda: None)
+        result = _sheet(
+            key="label_sheet", data={"queue": queue}, on_events_change=lambda: None, on_more_change=lambda: None
+        )
         refused = apply(db, result.events, wish)
         _saved(key="label_saved", data=dict(st.session_state.get("acknowledged", {})))
         if refused:

@@ -26,6 +26,7 @@ def fill(folder, count=MAPS):
 
 
 def open_sheet(page, address, name="ada"):
+    page.set_viewport_size({"width": 1280, "height": 1600})  # the whole sheet is on screen
     visit(page, f"{address}/label")
     box = page.get_by_label("Your name")
     box.fill(name)
@@ -66,12 +67,11 @@ def test_keys_and_clicks_label_undo_takes_back_and_saved_means_stored(page, tmp_
         assert root.get_attribute("data-done") == "4"
         page.keyboard.press("Shift+Digit3")
         tiles = root.locator("canvas").bounding_box()
-        columns = 8
-        side = tiles["width"] / columns
-        page.mouse.move(tiles["x"] + 0.5 * side, tiles["y"] + 2.5 * side)
+        across, down = tiles["x"] + 60, tiles["y"] + 200  # in the second row, whose tiles are 110 to 130 pixels
+        page.mouse.move(across, down)
         page.mouse.down()
         for k in range(1, 4):
-            page.mouse.move(tiles["x"] + (k + 0.5) * side, tiles["y"] + 2.5 * side, steps=4)
+            page.mouse.move(across + 125 * k, down, steps=4)
         page.mouse.up()
         done = int(root.get_attribute("data-done"))
         assert done >= 7
