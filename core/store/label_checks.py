@@ -1,6 +1,7 @@
 """What a label event and a map must be before they are stored: they come from browsers and from files."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -94,6 +95,18 @@ def checked_map(found: Mapping[str, Any]) -> Row:
     return row | _lists(found, length, place)
 
 
+def check_class(class_set: str, name: str, **shown: str | None) -> None:
+    """InputError unless names, title, line, colour and key of a class are bounded texts; colours are #rrggbb."""
+    for what, value in {"class set": class_set, "name": name, **shown}.items():
+        _fitting(pa.field(what, pa.string()), value, f"the class {name[:40]!r}", least=0)
+    colour, key = shown.get("colour"), shown.get("key")
+    if (colour and not re.fullmatch(r"#[0-9a-fA-F]{6}", colour)) or (key and not re.fullmatch("[0-9]", key)):
+        raise InputError(
+            f"A class has a colour like #0072B2 and a digit as its key; {name[:40]!r} has {str(colour)[:20]!r} and "
+            f"{str(key)[:20]!r}: change them."
+        )
+
+
 def _lists(found: Mapping[str, Any], length: int, place: str) -> Row:
     tokens, separators = found.get("tokens"), found.get("separators")
     if not _list_of(tokens, str) or len(tokens) != length:  # type: ignore[arg-type]
@@ -114,7 +127,7 @@ def _fitting(column: pa.Field, value: Any, place: str, *, least: int) -> Any:
         return None
     kind = column.type
     if kind == pa.string():
-        most = LONGEST_NOTE if column.name in ("note", "tokens") else LONGEST_NAME
+        most = LONGEST_NOTE if column.name in ("note", "eye") else LONGEST_NAME
         good = isinstance(value, str) and len(value) <= most and not any("\ud800" <= x <= "\udfff" for x in value)
         wanted = f"text of at most {most} characters"
     elif kind in (pa.int32(), pa.int64()):

@@ -13,7 +13,7 @@ import pandas as pd
 
 from core.errors import InputError
 from core.store.database import Database
-from core.store.label_checks import EVENT, MAP, checked_event, checked_map, now
+from core.store.label_checks import EVENT, MAP, check_class, checked_event, checked_map, now
 from core.store.rows import Row, insert, to_json
 
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
@@ -257,6 +257,7 @@ def change_class(
     taken: the set's present class names. Raises InputError for a class that is there already, or is not there.
     """
     db.person.must("admin", "change classes")
+    check_class(class_set, name, into=into, title=title, eye=eye, colour=colour, key=key)
     if kind == "add" and (name in taken or not name.strip() or not (eye or "").strip()):
         raise InputError(
             "A new class needs a name that is not taken and a line saying what the eye sees; "

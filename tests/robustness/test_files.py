@@ -176,3 +176,30 @@ def test_exports(tmp_path, name):
     with unchanged(db):
         refused(lambda: exchange.import_all(db, tmp_path / "out"))
     db.close()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"name": ""},
+        {"name": "x" * 500},
+        {"name": "\udcff"},
+        {"eye": ""},
+        {"eye": "x" * 5000},
+        {"title": "\udcff"},
+        {"colour": "red; background: url(http://127.0.0.1:9)"},
+        {"key": "Enter"},
+        {"kind": "rename", "name": "none"},
+        {"kind": "merge", "name": "vertical", "into": "none"},
+        {"kind": "merge", "name": "vertical", "into": "vertical"},
+    ],
+    ids=str,
+)
+def test_changes_of_classes(db, changed):
+    given = {"kind": "add", "name": "wave", "eye": "A wave.", "colour": "#000000", "key": "6"} | changed
+    with unchanged(db):
+        refused(
+            lambda: labels.change_class(
+                db, "bert", given.pop("kind"), given.pop("name"), annotator="ada", taken=("vertical", "block"), **given
+            )
+        )
