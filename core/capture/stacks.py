@@ -200,7 +200,7 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
         weights = {name: part.weight for name, part in parts.items()}
         biases = {name: part.bias for name, part in parts.items()}
         norms = (attention.output.LayerNorm, layer.output.LayerNorm)
-        options = {"heads": checkpoint.heads, "norm_first": False, "dtype": dtype}
+        options: dict[str, Any] = {"heads": checkpoint.heads, "norm_first": False, "dtype": dtype}
         return _block(weights, biases, norms, activation=_ACTIVATIONS[config.hidden_act], **options)
 
     def embedded(inputs: dict[str, Tensor]) -> Tensor:
@@ -230,7 +230,7 @@ def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
         biases = dict(zip(("query", "key", "value"), joint_bias, strict=True))
         for name, part in (("out", layer.attn.c_proj), ("wide", layer.mlp.c_fc), ("narrow", layer.mlp.c_proj)):
             weights[name], biases[name] = part.weight.t(), part.bias
-        options = {"heads": checkpoint.heads, "norm_first": True, "dtype": dtype}
+        options: dict[str, Any] = {"heads": checkpoint.heads, "norm_first": True, "dtype": dtype}
         activation = _ACTIVATIONS[config.activation_function]
         return _block(weights, biases, (layer.ln_1, layer.ln_2), activation=activation, **options)
 

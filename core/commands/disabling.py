@@ -69,7 +69,7 @@ def _about(known: dict[str, Any]) -> dict[str, Any]:
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
     metrics = [name for name in ("accuracy", "f1", "pearson") if name in row]
-    found = {"name": row["name"], **{name: row[name] for name in metrics}}
+    found = {"name": row["name"], **{name: row[name] for name in metrics}}  # type: ignore[misc]
     for name in (f"{metrics[0]}_{end}" for end in ("change", "low", "high")):
         found[name] = row.get(name)
     return found | {"flipped": row.get("flipped"), "mcnemar": row.get("mcnemar"), "p corrected": row.get("p")}

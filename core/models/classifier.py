@@ -52,7 +52,7 @@ class PooledForSequenceClassification(nn.Module):
         self.base, self.separator = base, separator
         rate = getattr(base.config, "hidden_dropout_prob", getattr(base.config, "resid_pdrop", 0.0))
         self.dropout = nn.Dropout(rate or 0.0)
-        self.head = nn.Linear(base.config.hidden_size, outputs)
+        self.head = nn.Linear(base.config.hidden_size, outputs)  # type: ignore[arg-type]
         nn.init.normal_(self.head.weight, std=getattr(base.config, "initializer_range", 0.02))
         nn.init.zeros_(self.head.bias)
 
@@ -114,7 +114,7 @@ def fresh_classifier(
         torch.manual_seed(seed)
         model = _built(config, native, len(labels), separator)
     if not random_weights:
-        _copy_weights(base.model, model.base_model)
+        _copy_weights(base.model, model.base_model)  # type: ignore[arg-type]
     return model.float()
 
 

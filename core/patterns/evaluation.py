@@ -81,7 +81,7 @@ def by_group(
     """The confusion [true, predicted] of each input, inputs in order of first appearance."""
     order = {name: number for number, name in enumerate(dict.fromkeys(groups))}
     counts = np.zeros((len(order), classes, classes), dtype=np.int64)
-    np.add.at(counts, ([order[name] for name in groups], truth, predicted), 1)
+    np.add.at(counts, ([order[name] for name in groups], truth, predicted), 1)  # type: ignore[arg-type]
     return counts
 
 

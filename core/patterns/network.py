@@ -47,7 +47,7 @@ class PaperNetwork(nn.Module):
         for part in self.layers:
             if isinstance(part, nn.Conv2d):
                 nn.init.xavier_normal_(part.weight)
-                nn.init.zeros_(part.bias)
+                nn.init.zeros_(part.bias)  # type: ignore[arg-type]
 
     def forward(self, maps: Float[torch.Tensor, "map 1 size size"]) -> Float[torch.Tensor, "map classes"]:
         return self.layers(maps)

@@ -149,11 +149,7 @@ def _usable(found: Any, defaults: Row, batch: str, number: int, classes: Classes
     unsaid = {"kind": "label", "batch": batch, "sequence": number}
     if "event" not in row:  # what we exported says itself how it was labelled, or that nobody said
         unsaid["way"] = "file"
-    row = (
-        unsaid
-        | defaults
-        | {name: value for name, value in row.items() if value is not None}
-    )
+    row = unsaid | defaults | {name: value for name, value in row.items() if value is not None}
     for name in ("map_id", "class_set", "annotator"):
         if not isinstance(row.get(name), str) or not row[name]:
             raise InputError(f'A label needs "{name}" as text; this row has {row.get(name)!r}.')

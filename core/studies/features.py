@@ -98,7 +98,8 @@ def unpack(packed: Row) -> FeatureMeasure:
     """What `FeatureMeasure.packed` gave."""
     from core.scoring.intervals import Means
 
-    found = FeatureMeasure(*packed["shape"], packed["features"], causal=packed["causal"], seed=packed["seed"])
+    layers, heads = packed["shape"]
+    found = FeatureMeasure(layers, heads, packed["features"], causal=packed["causal"], seed=packed["seed"])
     found.attention.means = Means.unpacked(packed["means"])
     return found
 

@@ -104,7 +104,7 @@ def _by_importance(options: Options, checkpoint: "Checkpoint", every: Sequence[H
     task, rows = task_of(options["task"]), disabling.rows_of(options, "train", options["order_rows"])
     encodings = disabling.encoded(checkpoint, rows)
     labels = disabling.outputs_of(task, label_order(task, checkpoint.labels), rows)
-    kept, gone = torch.ones(checkpoint.layers, checkpoint.heads), []
+    kept, gone = torch.ones(checkpoint.layers, checkpoint.heads), []  # type: ignore[var-annotated]
     for step in range(times):
         sums = gradients(checkpoint, encodings, labels, zeroed=kept)
         scores = importance(sums, reading=options["reading"], normalize=options["normalize"])

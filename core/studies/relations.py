@@ -116,7 +116,8 @@ def unpack(packed: Row) -> RelationMeasure:
     from core.tasks.relations import relation_of
 
     relations = [relation_of(name) for name in packed["relations"]]
-    found = RelationMeasure(*packed["shape"], relations, causal=packed["causal"], seed=packed["seed"])
+    layers, heads = packed["shape"]
+    found = RelationMeasure(layers, heads, relations, causal=packed["causal"], seed=packed["seed"])
     found.attention.means = Means.unpacked(packed["means"])
     found.attention.distances = [Counter({int(d): n for d, n in one.items()}) for one in packed["distances"]]
     return found

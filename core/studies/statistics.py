@@ -130,7 +130,9 @@ def _places(measure: StatisticsMeasure, whole: Any, facts: Row, seed: int) -> li
     others = distances.sum(1) / (len(distances) - 1)
     rows = []
     for number, (layer, head) in enumerate(np.ndindex(*measure.shape)):
-        values = {name: float(whole.value[layer, head, k]) for k, name in enumerate(STATISTICS)}
+        values: dict[str, float | None] = {
+            name: float(whole.value[layer, head, k]) for k, name in enumerate(STATISTICS)
+        }
         rows.append(
             facts
             | {"statistic": "place", "layer": layer, "head": head, "value": float(others[number])}

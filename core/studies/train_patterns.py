@@ -140,7 +140,8 @@ def _split(kept: Snapshot, options: Options, arguments: Options) -> tuple[list[i
         if arguments["split"] == "group"
         else [f"{row['layer']}/{row['head']}" for row in kept.facts]
     )
-    train, test = folds(kept.column("class"), groups, count=options["folds"], seed=options["seed"])[arguments["fold"]]
+    every_fold = folds(kept.column("class"), groups, count=options["folds"], seed=options["seed"])
+    train, test = every_fold[arguments["fold"]]  # type: ignore[assignment]
     if "share" in arguments:
         train = _fewer([int(k) for k in train], groups, arguments["share"], options["seed"])
     return [int(k) for k in train], [int(k) for k in test]

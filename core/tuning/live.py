@@ -21,7 +21,7 @@ class Live:
             return
         self.written = time.monotonic()
         with contextlib.suppress(CheckpointError):  # only a picture of the run; the run itself goes on
-            write_whole(self.place, lambda part: part.write_text(json.dumps(content)) and None)
+            write_whole(self.place, lambda part: _write(part, json.dumps(content)))
 
 
 def read_live(place: Path) -> dict[str, Any] | None:
@@ -30,3 +30,7 @@ def read_live(place: Path) -> dict[str, Any] | None:
         return json.loads(place.read_text())
     except (OSError, ValueError):
         return None
+
+
+def _write(part: Path, text: str) -> None:
+    part.write_text(text)

@@ -56,10 +56,7 @@ def sentences(paragraph: str) -> list[str]:
     line = " ".join(paragraph.replace("_", "").split())
     if not line or ROMAN_OR_NUMBER.match(line) or len(line) < 20:
         return []
-    if line == line.lower():
-        found = re.split(r"(?<= [.!?])\s+", line)
-    else:
-        found = SENTENCE_END.split(line)
+    found = re.split(r"(?<= [.!?])\s+", line) if line == line.lower() else SENTENCE_END.split(line)
     return [joined_punctuation(one).strip() for one in found if sum(c.isalpha() for c in one) > 0.6 * len(one)]
 
 

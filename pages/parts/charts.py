@@ -16,6 +16,7 @@ import pandas as pd
 from core.attention import Head
 from core.config import PROJECT
 
+Layers = alt.LayerChart | alt.FacetChart  # what altair says that layering gives
 CELL = 26  # pixels of one head in a layer x head picture
 
 
@@ -32,7 +33,7 @@ def head_picture(
     cell: int = CELL,
     select: bool = False,
     categories: Sequence[str] | None = None,
-) -> alt.LayerChart:
+) -> Layers:
     """A layer x head picture of one number (or one class) per head.
 
     frame: one row a head with columns `layer`, `head` (zero-based) and `value`. diverging: blue below 0, orange
@@ -55,10 +56,8 @@ def head_picture(
         scale=_scale(drawn[value], diverging, domain, categories),
         legend=_legend(categories),
     )
-    tips = [
-        alt.Tooltip("Name:N", title="head"),
-        alt.Tooltip(_field(value, kind), title=label or value, **({} if categories else {"format": ".4~g"})),
-    ]
+    written: dict[str, Any] = {} if categories else {"format": ".4~g"}
+    tips = [alt.Tooltip("Name:N", title="head"), alt.Tooltip(_field(value, kind), title=label or value, **written)]
     tips += [alt.Tooltip(_field(name, _kind(drawn[name])), title=name) for name in tooltip]
     cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(color=colour, tooltip=tips)
     if select:
@@ -98,7 +97,7 @@ def stacked_bars(
                 _field(colour, "N"),
                 title=colour,
                 sort=order,
-                scale=alt.Scale(range="category", **({"domain": list(order)} if order else {})),
+                scale=alt.Scale(range="category", domain=list(order) if order else alt.Undefined),
             ),
             tooltip=tips,
         )
@@ -119,7 +118,7 @@ def line_with_band(
     y_title: str | None = None,
     domain: tuple[float, float] | None = None,
     rule: float | None = None,
-) -> alt.LayerChart:
+) -> Layers:
     """A line, its interval as a band, one colour a series; `rule` draws a baseline."""
     shared: dict[str, Any] = {"x": alt.X(_field(x, "Q"), title=x_title or x)}
     if colour:
@@ -154,7 +153,7 @@ def bars_with_intervals(
     rule: float | None = None,
     sort: Any = None,
     tooltip: Sequence[str] = (),
-) -> alt.LayerChart:
+) -> Layers:
     """Bars with their intervals as lines; side by side by `colour`; `rule` draws a baseline."""
     shared: dict[str, Any] = {"x": alt.X(_field(x, "N"), title=x_title or x, sort=sort, axis=alt.Axis(labelAngle=0))}
     if colour:
@@ -189,7 +188,7 @@ def points(
     x_title: str | None = None,
     y_title: str | None = None,
     square: bool = False,
-) -> alt.LayerChart:
+) -> Layers:
     """A scatter of points, optionally with their names beside them; `continuous` colours by a number."""
     shared: dict[str, Any] = {
         "x": alt.X(_field(x, "Q"), title=x_title or x, scale=alt.Scale(zero=False)),
@@ -234,7 +233,7 @@ def matrix(
     select: bool = False,
     domain: tuple[float, float] | None = None,
     cell: int = 64,
-) -> alt.LayerChart:
+) -> Layers:
     """A square picture over two class axes (confusion, correlation), its numbers written in the cells."""
     axes: dict[str, Any] = {
         "x": alt.X(_field(x, "N"), sort=list(order), title=x, axis=alt.Axis(orient="top", labelAngle=0)),
@@ -257,7 +256,7 @@ def matrix(
     return alt.layer(cells, halo, written).properties(title=title, width=alt.Step(cell), height=alt.Step(cell))
 
 
-def token_strips(frame: pd.DataFrame, *, title: str, cell: int = 40) -> alt.LayerChart:
+def token_strips(frame: pd.DataFrame, *, title: str, cell: int = 40) -> Layers:
     """Distributions over the tokens of an input, one line each (Kovaleva et al., Fig 3's zoom).
 
     frame: columns `line`, `position`, `token`, `weight`, `mark` (said under the token: "target", "sink", ...).

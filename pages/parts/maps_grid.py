@@ -33,7 +33,7 @@ def show_grid(shown: Shown, *, name: str, caption: str, opened: dict[str, Any], 
 def opened_view() -> dict[str, Any]:
     """The view that the link to the page asked for; it stays until the page is entered anew (shell.arrive)."""
     if "grid_opened" not in st.session_state:
-        asked = {name: st.query_params[name] for name in VIEW if name in st.query_params}
+        asked: dict[str, Any] = {name: st.query_params[name] for name in VIEW if name in st.query_params}
         try:
             asked["least"] = min(1.0, max(0.0, float(asked.get("least", 0))))
         except ValueError:

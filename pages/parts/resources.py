@@ -110,7 +110,11 @@ def _download_first(name: str, revision: str | None) -> None:
         from core.models.opening import locate
 
         place = st.empty()
-        locate(name, revision=revision, on_progress=lambda share, doing: place.progress(min(max(share, 0), 1), doing))
+
+        def show(share: float, doing: str) -> None:
+            place.progress(min(max(share, 0), 1), plain(doing))
+
+        locate(name, revision=revision, on_progress=show)
         place.empty()
     _downloaded().add((name, revision))
 
@@ -144,7 +148,7 @@ def _captured(name: str, text: str, pair: str | None, words: bool, most: int, st
     model = checkpoint(name)
     encoding = model.encode(text, pair, max_length=most)
     found = capture(model, encoding)
-    places = [(k,) for k in range(len(encoding))]
+    places: list[tuple[int, ...]] = [(k,) for k in range(len(encoding))]
     if words:
         grouped = words_of(encoding)
         places = [word.positions for word in grouped]

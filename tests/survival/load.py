@@ -31,7 +31,7 @@ def memory_of(address: str) -> float:
 def start_job(browser, address: str) -> None:
     """Start the statistics of the bundled checkpoint on its page, as a user does; a job runs when this returns."""
     page = browser.new_page()
-    visit(page, f"{address}/statistics")
+    visit(page, f"{address}/statistics?inputs=task+rows")
     page.get_by_role("button", name="Run", exact=True).first.click()
     page.get_by_text(" running").first.wait_for()
 

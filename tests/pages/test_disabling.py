@@ -1,0 +1,109 @@
+"""Disable and Prune as a visitor uses them: one sentence live, and results of sweeps, weights and curves."""
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import pages.parts.shell as shell
+from core.jobs import running
+from core.jobs.pools import Place
+from core.store.runs import Provenance, record_run, store_rows
+from core.studies import disable, importance, prune
+from pages.parts import resources
+from tests.studies.planted import CARRIER, save_planted, write_rows
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("planted")
+    return {"checkpoint": str(save_planted(folder / "checkpoint")), "data": str(write_rows(folder / "data", rows=24))}
+
+
+@pytest.fixture
+def db(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources._database.clear()
+    database = resources.database()
+    keeper = running.runner(database, Place(workers=1))
+    yield database
+    keeper.close()
+    resources._database.clear()
+    database.close()
+
+
+def stored(db, study, options):
+    """What a job of these options leaves in the store."""
+    full = study.STUDY.defaults | options
+    rows = [row for unit in study.STUDY.units(full) for row in study.STUDY.run(full, unit) if "provenance" not in row]
+    about = Provenance(checkpoint=full["checkpoint"], task="sst2", split=full["split"], dtype="float32")
+    store_rows(db, record_run(db, study.STUDY.name, full, about), study.STUDY.summarize(full, rows))
+
+
+def opened(name, **query):
+    page = AppTest.from_file(shell.__file__, default_timeout=180)
+    page.run()
+    for key, value in query.items():
+        page.query_params[key] = value
+    return page.switch_page(f"../{name}.py").run()
+
+
+def fine(page):
+    assert not page.exception
+    assert not page.error, [one.value for one in page.error]
+    return page
+
+
+def said(page):
+    return "\n".join(one.value for kind in (page.markdown, page.caption, page.info) for one in kind)
+
+
+def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted):
+    page = fine(opened("disable"))
+    assert "Type a sentence" in said(page)
+    page.selectbox(key="checkpoint").set_value(planted["checkpoint"])
+    page.text_input(key="text").set_value("the old engine ; ran all night")
+    fine(page.run())
+    assert "No head is changed yet" in said(page)
+    page.text_input(key="head").set_value(str(CARRIER))
+    fine(page.run())
+    assert "changes to" in said(page)
+    table = page.dataframe[0].value
+    assert table["before"].sum() == pytest.approx(1)
+    assert abs(table["before"] - table["after"]).max() > 0.1
+    page.text_input(key="head").set_value("L9H9")
+    assert "there is no L9H9" in page.run().error[0].value
+
+
+def test_a_language_model_says_its_words(db):
+    page = opened("disable")
+    page.selectbox(key="checkpoint").set_value("atlas-decoder")
+    page.text_input(key="text").set_value("The old cook saw her")
+    page.text_input(key="head").set_value("L1H1,L2H3")
+    fine(page.run())
+    assert "Word predicted after the last piece" in said(page)
+    assert len(page.dataframe[0].value) == 10
+
+
+def test_results_of_a_sweep(db, planted):
+    stored(db, disable, planted | {"limit": None})
+    stored(db, disable, planted | {"limit": None, "operator": "zero"})
+    page = opened("disable")
+    page.segmented_control(key="view").set_value("A task's rows")
+    fine(page.run())
+    assert "n = 24 rows" in said(page)
+    assert "on the other half" in said(page)
+    shown = {one.label: one.value for one in page.metric}
+    assert shown["accuracy, untouched"] == "100.0"
+    assert shown["change beyond luck"] == "1 of 12"
+
+
+def test_importance_and_curves(db, planted):
+    stored(db, importance, planted | {"limit": None, "normalize": False})
+    stored(
+        db, prune, planted | {"limit": None, "order_rows": None, "orders": ["importance", "random"], "random_orders": 1}
+    )
+    page = fine(opened("prune"))
+    assert "Spearman with" in said(page)
+    assert page.dataframe[0].value["name"].iloc[0] == str(CARRIER)
+    assert "order from train rows" in said(page)
