@@ -18,3 +18,24 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the folder of real corpora (../shared/data) is not beside this checkout")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One chromium for the whole session: a second one in the same thread cannot be started."""
+    from tests.pages import browsing
+
+    with browsing.browsing() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser):
+    """A new browser window, 1280 x 900; fails the test if the page's scripts threw."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light", accept_downloads=True)
+    window = context.new_page()
+    errors: list[str] = []
+    window.on("pageerror", lambda error: errors.append(str(error)))
+    yield window
+    context.close()
+    assert not errors

@@ -108,7 +108,11 @@ class Flight:
         return sum(unit is not None for unit, _ in self._flying.values())
 
     def _submit(self, unit: Row | None, task: str, *arguments: Any) -> Future:
-        future = self._pool.submit(task, *arguments)
+        try:
+            future = self._pool.submit(task, *arguments)
+        except BrokenExecutor as error:  # a worker died since the last answer: seen like a death at this step
+            future = Future()
+            future.set_exception(error)
         self._flying[future] = (unit, arguments)
         future.add_done_callback(self._finished.put)
         return future

@@ -17,6 +17,7 @@ from core.errors import AtlasError
 PAGES_FOLDER = Path(__file__).resolve().parent.parent
 ICON = str(Path(__file__).resolve().parent / "icon.png")  # a file: named icons are fetched from the network
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$:&-])")
+_NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")  # a parameter that some page may read; Streamlit keeps embed for itself
 log = logging.getLogger("atlas")
 
 
@@ -80,7 +81,8 @@ def navigation() -> dict[str, list]:
     first = next(iter(sections.values()))[0]
 
     def start() -> None:
-        st.switch_page(first, query_params=st.query_params.to_dict())
+        named = {name: value for name, value in st.query_params.to_dict().items() if _NAME.fullmatch(name)}
+        st.switch_page(first, query_params=named)
 
     # Streamlit gives the default page the URL "/" and no other; this one hands over, so every page has its own URL.
     sections[PAGES[0].section].append(
@@ -94,7 +96,7 @@ def arrive(name: str) -> None:
     if st.session_state.get("page_shown") == name:
         return
     st.session_state["page_shown"] = name
-    for key in [*st.query_params, "grid_opened"]:
+    for key in [*filter(_NAME.fullmatch, st.query_params), "grid_opened"]:
         st.session_state.pop(key, None)
 
 

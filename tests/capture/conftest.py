@@ -21,13 +21,16 @@ TEXT = [
 
 @cache
 def wordpiece() -> PreTrainedTokenizerFast:
-    """A lower-cased WordPiece vocabulary with BERT's template; made once, because its trainer breaks ties by chance."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    """A lower-cased WordPiece vocabulary with BERT's template; written down, as the trainer breaks ties by chance."""
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = sorted({word for text in TEXT for word in text.lower().replace(".", " ").replace("'", " ").split()})
+    letters = sorted({letter for text in TEXT for letter in text.lower() if not letter.isspace()})
+    pieces = [*specials, *letters, *(f"##{letter}" for letter in letters), *words[::2], "can"]  # the others are split
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer.train_from_iterator(TEXT, trainers.WordPieceTrainer(vocab_size=120, special_tokens=specials))
     pairs = [(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=pairs

@@ -38,7 +38,7 @@ def test_maps_writes_weights_and_tokens(tmp_path, checkpoint, first):
     ("arguments", "sentence"),
     [
         (["maps", "atlas-encoder", "--text", " ", "--out", "x.npz"], "type a text"),
-        (["maps", "atlas-encoder", "--text", "a", "--out", "/no/such/folder/x.npz"], "must exist"),
+        (["maps", "atlas-encoder", "--text", "a", "--out", "/no/such/folder/x.npz"], "in a folder that exists"),
         (["check", "no/such"], "bundled checkpoint"),
     ],
 )

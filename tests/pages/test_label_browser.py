@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.store import labels
+from core.store import classifiers, labels
 from core.store.database import Database
 from tests.pages.browsing import PATIENCE, free_port, serving, settled, visit
 from tests.store.labelling import a_map
