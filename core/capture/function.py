@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
@@ -136,12 +136,8 @@ def _gated(output: Float[Tensor, "batch query head dim"], layer: int, run: Run, 
         output = output * (gates[None, None, :, None] if gates.dim() == 1 else gates.transpose(1, 2).unsqueeze(-1))
     for touch in touches:
         if touch.operator == "zero":
-            output = output.masked_fill(_rows(touch.heads, output)[:, None, :, None], 0.0)
+            output = output.masked_fill(touch.heads.to(output.device)[:, None, :, None], 0.0)
     return output
-
-
-def _rows(heads: Bool[Tensor, "rows head"], output: Tensor) -> Bool[Tensor, "rows head"]:
-    return heads.to(output.device)
 
 
 AttentionInterface.register(NAME, attention)

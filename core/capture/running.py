@@ -16,7 +16,7 @@ from torch import Tensor
 from core.attention import AttentionMaps
 from core.capture.function import NAME, Run, running
 from core.capture.interventions import Intervention, touches_of
-from core.errors import InputError, InterventionError
+from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
@@ -156,8 +156,6 @@ def predict(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Intervention] = ()
 ) -> Float[Tensor, "input label"]:
     """Logits of a classifier in the order of the inputs, float32. Raises CheckpointError without a classifier."""
-    from core.errors import CheckpointError
-
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Predictions need a classifier; {checkpoint.name} has no classification head: open a "
