@@ -15,7 +15,7 @@ types:
 	mypy
 
 tests:
-	python -m pytest -n 2 --dist loadfile
+	python -m pytest -n 2 --dist loadfile -m "slow or not slow"
 
 screenshots:
 	python -m tests.screenshots --out build/screenshots

@@ -9,10 +9,13 @@ import sys
 import streamlit as st
 
 import pages.parts.charts
+import pages.parts.people
 import pages.parts.resources
 import pages.parts.shell
-from core.config import take_arguments
+from core.config import keep_to_folders, take_arguments
 
 take_arguments(sys.argv)  # streamlit run app.py -- --db PATH
+if pages.parts.people.shared():
+    keep_to_folders()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
 app = st.App(pages.parts.shell.__file__)

@@ -17,6 +17,7 @@ from core.commands.labels import app as labels_app
 from core.commands.maps import maps
 from core.commands.patterns import app as patterns_app
 from core.commands.patterns import shares
+from core.commands.reproduce import reproduce
 from core.errors import AtlasError
 
 app = typer.Typer(
@@ -44,6 +45,7 @@ for measured in (features, relations, statistics, effective, dependencies):
 study.command("index-frames")(index_frames)
 for judged in (disable, importance, prune, held):
     study.command(judged.__name__)(judged)
+app.command("reproduce")(reproduce)
 
 
 def main() -> None:

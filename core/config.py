@@ -26,7 +26,8 @@ class Settings:
     release folder, or None. device: "auto", "cpu", "cuda" or "mps". workers: processes of local jobs.
     jobs_at_once: how many jobs may run side by side. cluster: address of a Dask scheduler, or None.
     visitors: role of those who visit an app without sign-in, or None: admin on this machine's own address, viewer
-    on any other (docs/security.md). offline: never ask the hub.
+    on any other (docs/security.md). folders: where people may name folders and files, besides those above and
+    data/; None: anywhere. offline: never ask the hub.
     """
 
     database: Path
@@ -37,7 +38,13 @@ class Settings:
     jobs_at_once: int
     cluster: str | None
     visitors: str | None
+    folders: tuple[Path, ...] | None
     offline: bool
+
+    @property
+    def runs(self) -> Path:
+        """The folder beside the database where jobs leave checkpoints."""
+        return self.database.expanduser().resolve().parent / "runs"
 
 
 def _path(name: str) -> Path | None:
@@ -48,6 +55,10 @@ def _path(name: str) -> Path | None:
         raise InputError(
             f"{name} names a file or folder, but {value!r} has no home here; write its full path."
         ) from error
+
+
+def _folders(value: str | None) -> tuple[Path, ...] | None:
+    return None if value is None else tuple(Path(one).expanduser() for one in value.split(os.pathsep) if one)
 
 
 def _count(name: str, default: int) -> int:
@@ -69,7 +80,39 @@ def settings() -> Settings:
         jobs_at_once=_count("ATLAS_JOBS_AT_ONCE", 1),
         cluster=os.environ.get("ATLAS_CLUSTER") or None,
         visitors=os.environ.get("ATLAS_VISITORS") or None,
+        folders=_folders(os.environ.get("ATLAS_FOLDERS")),
         offline=os.environ.get("HF_HUB_OFFLINE", "0") not in {"", "0"},
+    )
+
+
+def keep_to_folders() -> None:
+    """Let people name files in our own folders only, unless ATLAS_FOLDERS says more: for an app that others use."""
+    os.environ.setdefault("ATLAS_FOLDERS", "")
+
+
+def within(path: str | Path) -> bool:
+    """Whether people may name `path`: inside ATLAS_FOLDERS or our own folders; anywhere where it is not set.
+
+    Links are followed first. Errors: OSError, ValueError or RuntimeError for what is no path.
+    """
+    chosen = settings()
+    if chosen.folders is None:
+        return True
+    whole = Path(path).expanduser().resolve()
+    own = (DATA, chosen.runs, chosen.glue, chosen.framenet, *chosen.folders)
+    return any(whole.is_relative_to(folder.expanduser().resolve()) for folder in own if folder)
+
+
+def inside(path: str | Path) -> Path:
+    """`path`, its ~ written out. Errors: InputError where people may not name it, whether it exists or not."""
+    try:
+        if within(path):
+            return Path(path).expanduser()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, or the home of somebody unknown
+        raise InputError(f"A file or folder has a path; {str(path)[:120]!r} is none ({error}): correct it.") from error
+    raise InputError(
+        f"Files are read from the folders that this app was given; {str(path)[:120]} is in none of them: name one that "
+        "is, or let whoever runs the app add its folder to ATLAS_FOLDERS."
     )
 
 

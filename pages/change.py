@@ -11,11 +11,12 @@ from core.tuning.shelf import tuned_checkpoints
 from pages.parts import job_progress, pickers, resources
 from pages.parts.change_pictures import STATISTICS, pictures, strongest
 from pages.parts.shell import clear_errors, plain
+from pages.parts.tuning_settings import pick_data
 
 
 def start() -> None:
     """Pick the checkpoint before and those after; start the job."""
-    known = [shown_folder(one.folder) for one in tuned_checkpoints(config.DATA / "runs" / "finetuned")]
+    known = [shown_folder(one.folder) for one in tuned_checkpoints(config.settings().runs / "finetuned")]
     asked = st.query_params.get("after")
     left, middle, right, last = st.columns([3, 4, 1, 1], vertical_alignment="bottom")
     with left:
@@ -28,10 +29,11 @@ def start() -> None:
         placeholder="fine-tuned checkpoints, or a folder",
     )
     limit = right.number_input("Rows", 2, 100_000, 300, help="Dev rows of each task; the paper draws 1,000.")
+    with st.expander("Where the rows come from"):
+        data = pick_data()
     if last.button("Compare", type="primary", width="stretch", disabled=not (before and after)):
         with clear_errors():
-            glue = config.settings().glue
-            options = {"before": before, "after": after, "limit": limit, "data": str(glue) if glue else None}
+            options = {"before": before, "after": after, "limit": limit, "data": data}
             running.start(resources.database(), "change", options, f"Change of {before}")
             st.rerun()
     if not known:
@@ -68,15 +70,18 @@ def results() -> None:
         format_func=lambda name: STATISTICS[name][0],
         key="statistic",
     )
-    pictures(rows, statistic)
+    known_run = one_run(db, run)
+    pictures(rows, statistic, run)
+    source = known_run["options"]["data"] or "the bundled samples"
     st.caption(
         plain(
-            f"{about.loc[run, 'checkpoint']} · {about.loc[run, 'created']:%d %B %Y} · maps are cropped to real tokens; "
-            "the paper's notebook compared padded ones. In the paper the last two layers change most, except on QQP."
+            f"before: {known_run['options']['before']} · dev rows of {source} · {about.loc[run, 'created']:%d %B %Y} · "
+            "95% intervals over rows, on hovering · maps are cropped to real tokens; the paper's notebook compared "
+            "padded ones. In the paper the last two layers change most, except on QQP."
         )
     )
     st.subheader("Where did a head change most?")
-    strongest(rows, one_run(db, run))
+    strongest(rows, known_run)
 
 
 st.title("Change")

@@ -1,11 +1,23 @@
-"""Disable heads: what a checkpoint says without some of its heads, on one sentence and on a task's rows."""
+"""Disable heads: what a checkpoint says without some of its heads: one sentence, a task's rows, learning without."""
 
 import streamlit as st
 
 from pages.parts.disable_live import show_live
-from pages.parts.disable_sweeps import show_sweeps
+from pages.parts.disable_results import show_results
+from pages.parts.disable_sweeps import active_jobs, start_sweep
+from pages.parts.disable_training import show_training
+from pages.parts.shell import clear_errors
 
-VIEWS = {"One sentence": show_live, "A task's rows": show_sweeps}
+
+def show_sweeps() -> None:
+    """Start a sweep; see what is running; look at results."""
+    start_sweep()
+    active_jobs("disable")
+    with clear_errors():
+        show_results()
+
+
+VIEWS = {"One sentence": show_live, "A task's rows": show_sweeps, "Training without": show_training}
 
 st.title("Disable heads")
 st.caption(

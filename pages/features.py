@@ -26,15 +26,14 @@ def pick_features() -> list[str]:
 
 def by_layer(rows: pd.DataFrame, feature: str) -> None:
     """Layer means over heads beside the paper's, where it has them (bert-base on QQP)."""
-    own = rows[(rows["feature"] == feature) & (rows["statistic"] == "max")]
+    own = rows[(rows["feature"] == feature) & (rows["statistic"] == "max") & (rows["checkpoint"] != "difference")]
     own = own.groupby(["checkpoint", "task", "layer"], sort=False)["value"].mean().reset_index()
     lines = [
         {"layer": int(row.layer) + 1, "mean": row.value, "of": f"{row.checkpoint} · {row.task}"}
         for row in own.itertuples()
     ]
     for kind, means in PAPER_LAYERS[feature].items():
-        name = f"paper, {kind}"
-        lines += [{"layer": k + 1, "mean": mean, "of": name} for k, mean in enumerate(means) if mean is not None]
+        lines += [{"layer": k, "mean": mean, "of": f"paper, {kind}"} for k, mean in enumerate(means, 1)]
     chart = charts.line_with_band(
         pd.DataFrame(lines), x="layer", y="mean", colour="of", title=f"{FEATURES[feature].label}: mean over heads"
     )
@@ -43,19 +42,18 @@ def by_layer(rows: pd.DataFrame, feature: str) -> None:
 
 def say_drift(rows: pd.DataFrame) -> None:
     """Whether [CLS] is attended to early and separators late, as the paper found."""
-    values = rows[rows["statistic"] == "max"]
-    for checkpoint, some in values[values["checkpoint"] != "difference"].groupby("checkpoint"):
-        depth = {
-            feature: drift(some[some["feature"] == feature].groupby("layer")["value"].mean().tolist())
-            for feature in PAPER_LAYERS
-        }
-        if not any(pd.isna(one) for one in depth.values()):
-            early = depth["start"] < depth["separator"]
+    values = rows[(rows["statistic"] == "max") & (rows["checkpoint"] != "difference")]
+    for (checkpoint, task), some in values.groupby(["checkpoint", "task"], sort=False):
+        start, separator = (
+            drift(some[some["feature"] == feature].groupby("layer")["value"].mean().tolist())
+            for feature in ("start", "separator")
+        )
+        if not pd.isna(start) and not pd.isna(separator):
             st.caption(
                 plain(
-                    f"{checkpoint}: attention to [CLS] / start has mean depth {depth['start']:.2f}, to separators "
-                    f"{depth['separator']:.2f} (0 first layer, 1 last): the paper's drift from [CLS] to [SEP] "
-                    f"{'appears' if early else 'does not appear'}."
+                    f"{checkpoint} · {task}: attention to [CLS] / start has mean depth {start:.2f}, to separators "
+                    f"{separator:.2f} (0 first layer, 1 last): the paper's drift from [CLS] to [SEP] "
+                    f"{'appears' if start < separator else 'does not appear'}."
                 )
             )
 
@@ -78,7 +76,7 @@ features = pick_features()
 found = attending.rows_of("features", task="sst2", options={"features": features})
 if found is None:
     st.stop()
-rows, caption = attending.notes(found[0]), found[1]
+rows = found.rows
 if rows.empty:
     st.info("No input has any of these features: choose others, or give more text.")
     st.stop()
@@ -92,18 +90,22 @@ value = places[2].segmented_control(
     "Shown", list(VALUES), default="value", required=True, format_func=VALUES.__getitem__, key="shown"
 )
 chosen = rows[(rows["feature"] == feature) & (rows["statistic"] == definition)]
-if value == "effect":
-    chosen = chosen[chosen["effect"].notna()]
-drawn = attending.pictures(chosen, value, VALUES[value], diverging=value == "effect")
-sure = chosen[chosen["effect"].notna()]
-count = len(attending.above_null(sure))
+sure = chosen[chosen["checkpoint"] != "difference"]
+shown = sure if value == "effect" else chosen
+drawn = attending.pictures(shown, value, VALUES[value], diverging=value == "effect")
 st.caption(
-    f"{caption} · n = {int(chosen['n'].max()) if len(chosen) else 0} inputs with {plain(label_of[feature])} · "
+    f"{found.caption} · n = {int(chosen['n'].max()) if len(chosen) else 0} inputs with {plain(label_of[feature])} · "
     f"outlined: above random tokens of the same number and place, q < {attending.SURE} over all heads "
     "(from 8 inputs on)"
 )
-st.subheader(f"Heads above the null: {count}")
-attending.table(sure, ["value", "low", "high", "n", "baseline", "effect", "p", "q"], by="effect")
+st.subheader(f"Heads above the null: {len(attending.above_null(sure))}")
+columns = ["value", "low", "high", "n", "baseline", "effect", "p", "q"]
+attending.table(found, sure, columns, by="effect", key="heads")
+changes = chosen[chosen["checkpoint"] == "difference"]
+if len(changes):
+    st.subheader(f"Heads that differ between the checkpoints: {len(attending.above_null(changes))}")
+    attending.table(found, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences")
+    st.caption("First checkpoint less the second, paired by input; p is two-sided, q corrects it for all heads.")
 attending.files(rows, drawn, "features")
 st.subheader("The classifying token, last layer")
 classifying(rows)
@@ -114,5 +116,6 @@ for special in PAPER_LAYERS:
         by_layer(rows, special)
 say_drift(rows)
 st.caption(
-    "The paper's lines are bert-base-uncased on QQP; open that checkpoint on QQP rows to compare like with like."
+    "The paper's lines are bert-base-uncased on QQP, read off its Fig 6; open that checkpoint on QQP rows to compare "
+    "like with like."
 )

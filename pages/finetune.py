@@ -5,9 +5,8 @@ import streamlit as st
 
 from core.jobs import running
 from core.store.jobs import jobs, one_job, unit_outcomes
-from core.store.runs import run_rows, runs
+from core.store.runs import one_run, run_rows, runs
 from core.studies import finetune
-from core.tasks.glue import TASKS
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS
 from pages.parts import charts, job_progress, pickers, resources, table_one
 from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
@@ -19,13 +18,15 @@ def start() -> None:
     left, middle, right = st.columns([3, 3, 3])
     with left:
         checkpoint = pickers.pick_checkpoint()
-    tasks = middle.multiselect("Tasks", list(TASKS), default=["sst2"], format_func=lambda key: TASKS[key].name)
+    with middle:
+        tasks = pickers.pick_tasks("sst2")
     chosen = right.multiselect(
         "Initialisations", list(INITIALISATIONS), default=["pretrained"], format_func=INITIALISATIONS.get
     )
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
-    preset = left.selectbox("Recipe", list(PRESETS), format_func=lambda name: f"{name}: {PRESET_NOTES[name]}")
+    preset = left.selectbox("Recipe", list(PRESETS), help="The paper's by default; every setting is below.")
     seeds = middle.number_input("Seeds", 1, 20, 3, help="Runs of each task and initialisation; 3 give a spread.")
+    st.caption(f"{preset}: {PRESET_NOTES[preset]}")
     with st.expander("Data and settings"):
         data, changed = pick_data(), pick_settings(preset)
     if right.button("Fine-tune", type="primary", width="stretch", disabled=not (checkpoint and tasks and chosen)):
@@ -41,8 +42,8 @@ def start() -> None:
                 "preset": preset,
                 "settings": changed,
             }
-            names = ", ".join(TASKS[key].name for key in tasks)
-            running.start(resources.database(), "finetune", options, f"Fine-tune {name} on {names}")
+            title = f"Fine-tune {name} on {pickers.named(tasks)}"
+            running.start(resources.database(), "finetune", options, title)
             st.rerun()
 
 
@@ -94,11 +95,11 @@ def results() -> None:
     st.subheader("Table 1")
     st.dataframe(table_one.table_one(rows), hide_index=True)
     mine = [row for row in rows if row["kind"] == "run"]
+    source = one_run(db, run)["options"]["data"] or "bundled samples, whose figures compare with nothing published"
     st.caption(
         plain(
-            f"x 100; mean ± standard deviation over seeds · {about.loc[run, 'checkpoint']} · "
-            f"n = {mine[0]['train_rows']} train and {mine[0]['dev_rows']} dev rows of {TASKS[mine[0]['task']].name} · "
-            f"{about.loc[run, 'created']:%d %B %Y} · † predictions were constant in at least one run · "
+            f"x 100; mean ± standard deviation over n seeds; rows: train / dev · {about.loc[run, 'checkpoint']} · "
+            f"{source} · {about.loc[run, 'created']:%d %B %Y} · † predictions were constant in at least one run · "
             "‡ the printed cell equals a constant predictor"
         )
     )

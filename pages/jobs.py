@@ -7,6 +7,7 @@ import streamlit as st
 from core.jobs import running
 from core.store import exchange
 from core.store.jobs import jobs
+from core.store.runs import one_run, run_rows
 from pages.parts import job_progress, resources
 from pages.parts.shell import clear_errors, plain
 
@@ -24,9 +25,15 @@ def remove(job: str) -> None:
 
 
 def take_in(file: str) -> None:
-    """Store the run that a terminal left in `file`."""
+    """Store the run that a terminal left in `file`; a trained classifier is kept, as its command would have done."""
+    db = resources.database()
     with clear_errors():
-        exchange.import_run(resources.database(), Path(file))
+        run = exchange.import_run(db, Path(file))
+        known = one_run(db, run)
+        if known["study"] == "train-patterns":
+            from core.studies.kept_classifiers import keep_classifier
+
+            keep_classifier(db, run_rows(db, run), known["options"], name=run[:12])
         st.toast("Imported.", icon=":material/check:")
 
 
@@ -45,7 +52,8 @@ def show_waiting() -> None:
 
 def table(found):
     """All jobs, one a row; returns the id of the one that is chosen, or None."""
-    shown = found.assign(units=found["done"].astype(str) + " of " + found["units"].astype(str))
+    units = found["done"].astype(str) + " of " + found["units"].astype(str)
+    shown = found.assign(units=units, error=found["error"].fillna(""))
     chosen = st.dataframe(
         shown[["title", "study", "state", "units", "failed", "created", "finished", "error"]],
         hide_index=True,
@@ -53,8 +61,8 @@ def table(found):
         selection_mode="single-row",
         key="jobs_table",
         column_config={
-            "created": st.column_config.DatetimeColumn("created (UTC)"),
-            "finished": st.column_config.DatetimeColumn("finished (UTC)"),
+            "created": st.column_config.DatetimeColumn("created (UTC)", format="D MMM HH:mm"),
+            "finished": st.column_config.DatetimeColumn("finished (UTC)", format="D MMM HH:mm"),
         },
     )
     rows = chosen["selection"]["rows"]

@@ -7,6 +7,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts import maps_grid, pickers, resources
+from pages.parts.head_links import show_links
 from pages.parts.shell import clear_errors, plain
 
 EXAMPLES = {
@@ -48,6 +49,8 @@ def show_checkpoint(name: str, text: str, pair: str | None, words: bool, key: st
     view = maps_grid.show_grid(shown, name=name, caption=said[:200], opened=maps_grid.opened_view(), key=f"grid_{key}")
     if view:
         maps_grid.keep_view(view)
+    if head := (view or maps_grid.opened_view()).get("head"):
+        show_links(name, head, here="maps", text=text, pair=pair or "")
     kind = "decoder, a query sees only keys up to itself" if maps.causal else "encoder, a query sees every key"
     st.caption(
         f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(maps)} {'words' if words else 'pieces'}"
@@ -82,6 +85,16 @@ with st.container(horizontal=True):
         bind="query-params",
         label_visibility="collapsed",
     )
+    kind = st.segmented_control(
+        "Weights",
+        ["raw", "raw and effective"],
+        default="raw",
+        required=True,
+        key="weights",
+        bind="query-params",
+        label_visibility="collapsed",
+        help="Effective attention: what is left of a map when the part that cannot reach the output is taken away",
+    )
     pickers.pick_task_row()
 
 if not text.strip():
@@ -96,6 +109,14 @@ if not text.strip():
 chosen = [name for name in (first, second) if name]
 if not chosen:
     st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
+second_text = pair if pair.strip() else None
+if kind == "raw and effective":
+    from pages.parts import effective  # it needs more than this page does as it opens
+
+    for name in chosen:
+        with clear_errors():
+            effective.show_effective(name, text, second_text)
+    st.stop()
 for number, (place, name) in enumerate(zip(st.columns(max(1, len(chosen))), chosen, strict=False)):
     with place, clear_errors():
-        show_checkpoint(name, text, pair if pair.strip() else None, unit == "words", key=str(number))
+        show_checkpoint(name, text, second_text, unit == "words", key=str(number))

@@ -3,8 +3,7 @@
 import streamlit as st
 
 from core.jobs import running
-from core.tasks.glue import TASKS
-from pages.parts import resources
+from pages.parts import pickers, resources
 from pages.parts.disable_sweeps import active_jobs, shared_options
 from pages.parts.prune_pictures import show_curves, show_importance
 from pages.parts.shell import clear_errors
@@ -30,7 +29,7 @@ def start() -> None:
     if not shared or not (weigh or prune):
         return
     with clear_errors():
-        task = TASKS[shared["task"]].name
+        task = pickers.named([shared["task"]])
         if weigh:
             running.start(resources.database(), "importance", shared, f"Importance of heads, {task}")
         else:

@@ -27,16 +27,25 @@ def pick_relations() -> list[str]:
 
 
 def say_baselines(rows: pd.DataFrame) -> None:
-    """Accuracies of fixed distances, beside which the accuracy of a head stands."""
-    if "best_distance_accuracy" not in rows or rows["best_distance_accuracy"].isna().all():
-        st.caption("Across sentences the baseline is the mean weight on the other words of the other sentence.")
-        return
-    row = rows.iloc[0]
-    st.caption(
-        f"Always guessing the word at distance {int(row['best_distance']):+d} is right for "
-        f"{row['best_distance_accuracy']:.3f} of the links; the previous word {row['previous_accuracy']:.3f}, the next "
-        f"word {row['next_accuracy']:.3f}."
-    )
+    """Accuracies of fixed distances, beside which the accuracy of a head stands; one line a checkpoint and task."""
+    for (checkpoint, task), some in rows.groupby(["checkpoint", "task"], sort=False):
+        row = some.iloc[0]
+        if pd.isna(row.get("best_distance_accuracy")):
+            st.caption("Across sentences the baseline is the mean weight on the other words of the other sentence.")
+            return
+        st.caption(
+            f"{plain(checkpoint)} · {plain(task)} · always guessing the word at distance "
+            f"{int(row['best_distance']):+d} is right for {row['best_distance_accuracy']:.3f} of the links; the "
+            f"previous word {row['previous_accuracy']:.3f}, the next word {row['next_accuracy']:.3f}."
+        )
+
+
+def say_shared(rows: pd.DataFrame) -> None:
+    """Heads that stand out in every task (the paper: STS-B and RTE share a pair that finds words of both sentences)."""
+    for checkpoint, some in rows.groupby("checkpoint", sort=False):
+        if some["task"].nunique() > 1:
+            shared = ", ".join(map(str, attending.shared_heads(some))) or "none"
+            st.caption(f"{plain(checkpoint)} · heads above their baseline in all these tasks: {shared}.")
 
 
 def dependencies() -> None:
@@ -59,12 +68,16 @@ def dependencies() -> None:
         return
     facts, rows = store.one_run(db, run), attending.notes(store.study_rows(db, run))
     rows = rows.assign(task=rows["feature"], over=rows["value"] - rows["baseline"])
+    best = rows[rows["chosen"]] if "chosen" in rows else rows
     columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over"]
-    attending.table(rows, columns, by="over")
+    about = attending.Found(best, "", facts["options"]["checkpoint"], "", "")
+    attending.table(about, best, columns, by="over", key="trees")
+    attending.files(rows, [], "dependencies")
     st.caption(
-        f"{plain(facts['checkpoint'])} · {facts['created']:%d %B %Y} · head and fixed distance chosen on dev, reported "
-        "on test; baseline: the fixed distance; forward: the dependent looks at its governor, backward: the governor "
-        "at its dependent."
+        f"{plain(facts['checkpoint'])} · {facts['created']:%d %B %Y} · head, direction and fixed distance chosen on "
+        "dev, reported on test (the file has both directions); value: accuracy with its 95% interval over sentences; "
+        "baseline: the fixed distance; forward: the dependent looks at its governor, backward: the governor at its "
+        "dependent."
     )
 
 
@@ -72,7 +85,7 @@ st.title("Token to token")
 relations = pick_relations()
 found = attending.rows_of("relations", task="mrpc", options={"relations": relations})
 if found is not None:
-    rows, caption = attending.notes(found[0]), found[1]
+    rows = found.rows
     if rows.empty:
         st.info("No input has any of these links: choose other relations, or give more text.")
     else:
@@ -92,14 +105,15 @@ if found is not None:
         )
         chosen = rows[(rows["feature"] == relation) & (rows["statistic"] == way)]
         drawn = attending.pictures(chosen, value, VALUES[value], diverging=value == "effect")
-        say_baselines(chosen)
         st.caption(
-            f"{caption} · n = {int(chosen['n'].max())} links · {said[way]} · excess and outlined heads: above the "
-            f"same distance elsewhere, q < {attending.SURE} over all heads (from 8 inputs on)"
+            f"{found.caption} · n = {int(chosen['n'].max())} links · {said[way]} · excess and outlined heads: above "
+            f"the same distance elsewhere, q < {attending.SURE} over all heads (from 8 inputs on)"
         )
+        say_baselines(chosen)
+        say_shared(chosen)
         st.subheader(f"Heads above their baseline: {len(attending.above_null(chosen))}")
         columns = ["value", "low", "high", "n", "baseline", "effect", "p", "q", "accuracy"]
-        attending.table(chosen, columns, by="effect")
+        attending.table(found, chosen, columns, by="effect", key="heads")
         attending.files(rows, drawn, "relations")
 st.subheader("Dependencies on gold trees")
 with clear_errors():

@@ -10,7 +10,6 @@ from core.store import classifiers
 from core.store.jobs import jobs
 from core.studies.kept_classifiers import best_known, classifying_options
 from core.studies.label_snapshot import known_class_set
-from core.tasks.glue import TASKS
 from pages.parts import job_progress, pickers, resources
 from pages.parts.label_tools import set_names
 from pages.parts.share_charts import bars, heads, stored_rows
@@ -28,7 +27,8 @@ def start(db, class_set: str, name: str) -> None:
     with second:
         other = pickers.pick_checkpoint("Beside it (pre-trained beside fine-tuned)", key="beside", none="none")
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
-    tasks = left.multiselect("Tasks", list(TASKS), default=["mrpc"], format_func=lambda key: TASKS[key].name)
+    with left:
+        tasks = pickers.pick_tasks("mrpc")
     limit = middle.number_input("Rows a task", 1, 100_000, PAPER_ROWS.get(class_set, 1000))
     if right.button("Classify", type="primary", width="stretch", disabled=not (one and tasks)):
         with clear_errors():
@@ -42,7 +42,7 @@ def start(db, class_set: str, name: str) -> None:
                     limit=limit,
                     folder=None if glue is None else str(glue),
                 )
-                running.start(db, STUDY, options, f"Class shares, {TASKS[task].name}")
+                running.start(db, STUDY, options, f"Class shares, {pickers.named([task])}")
             st.rerun()
 
 

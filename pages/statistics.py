@@ -1,21 +1,45 @@
 """Head statistics: entropy, where the mass goes, how far heads look, how alike they are, and what has an effect."""
 
+import json
+
 import pandas as pd
 import streamlit as st
 
 from core.scoring.definitions import KINDS, STATISTICS
-from pages.parts import attending, charts, effective, pickers
-from pages.parts.shell import clear_errors, plain
+from core.store import runs as store
+from pages.parts import attending, charts, effective, pickers, resources
+from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+
+COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
+
+
+def pattern_classes(checkpoint: str) -> pd.DataFrame | None:
+    """Each head's majority pattern class (layer, head, class) in the newest stored shares of a checkpoint."""
+    db = resources.database()
+    for run in store.runs(db, "classify-maps").itertuples():
+        if checkpoint in json.loads(run.options)["checkpoints"]:
+            rows = store.study_rows(db, run.run)
+            return rows.loc[(rows["part"] == "head") & (rows["checkpoint"] == checkpoint), ["layer", "head", "class"]]
+    return None
 
 
 def picture_of_heads(rows: pd.DataFrame) -> list:
-    """Heads placed by how alike they are, coloured by what they mostly do or by layer (Clark et al., Fig 6)."""
-    colour = st.segmented_control("Colour", ["kind", "layer"], default="kind", required=True, key="colour")
+    """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
+    colour = st.segmented_control(
+        "Colour", list(COLOURS), default="kind", required=True, format_func=COLOURS.__getitem__, key="colour"
+    )
     found = []
     for (checkpoint, task), some in rows.groupby(["checkpoint", "task"], sort=False):
+        if colour == "class":
+            classes = pattern_classes(checkpoint)
+            if classes is None:
+                st.info(f"No pattern classes of {plain(checkpoint)} are stored: compute its class shares first.")
+                st.page_link(PAGES_FOLDER / "shares.py", label="Class shares", icon=":material/stacked_bar_chart:")
+                continue
+            some = some.merge(classes, on=["layer", "head"])
         some = some.assign(
             name="L" + (some["layer"].astype(int) + 1).astype(str) + "H" + (some["head"].astype(int) + 1).astype(str),
-            layer=some["layer"] + 1,
+            layer=some["layer"].astype(int) + 1,
             kind=pd.Categorical(some["kind"], KINDS).astype(str),
         )
         chart = charts.points(
@@ -37,15 +61,15 @@ def picture_of_heads(rows: pd.DataFrame) -> list:
 st.title("Head statistics")
 found = attending.rows_of("statistics", task="sst2", options={})
 if found is not None:
-    rows, caption = attending.notes(found[0]), found[1]
+    rows = found.rows
     names = [name for name in STATISTICS if name in set(rows["statistic"])]
     statistic = st.selectbox(
         "Statistic", names, format_func=lambda name: f"{name}: {STATISTICS[name]}", key="statistic", bind="query-params"
     )
     chosen = rows[rows["statistic"] == statistic]
     drawn = attending.pictures(chosen, "value", statistic)
-    st.caption(f"{caption} · n = {int(chosen['n'].max())} inputs · {plain(STATISTICS[statistic])}")
-    attending.table(chosen, ["value", "low", "high", "n"], by="value")
+    st.caption(f"{found.caption} · n = {int(chosen['n'].max())} inputs · {plain(STATISTICS[statistic])}")
+    attending.table(found, chosen, ["value", "low", "high", "n"], by="value", key="heads")
     st.subheader("Which heads are alike")
     placed = rows[rows["statistic"] == "place"]
     if placed.empty:

@@ -32,8 +32,11 @@ def browser():
 @pytest.fixture
 def page(browser):
     """A new browser window, 1280 x 900; fails the test if the page's scripts threw."""
+    from tests.pages import browsing
+
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light", accept_downloads=True)
     window = context.new_page()
+    window.set_default_timeout(browsing.PATIENCE)
     errors: list[str] = []
     window.on("pageerror", lambda error: errors.append(str(error)))
     yield window

@@ -24,3 +24,10 @@ def test_without_a_choice_the_file_is_in_the_data_folder(monkeypatch):
 def test_the_code_version_is_stable_text():
     assert config.code_version() == config.code_version()
     assert config.code_version().startswith("0.")
+
+
+def test_checkpoints_lie_beside_the_database(monkeypatch, tmp_path):
+    monkeypatch.delenv("ATLAS_DB", raising=False)
+    assert config.settings().runs == config.DATA / "runs"
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "a.duckdb"))
+    assert config.settings().runs == tmp_path / "runs"

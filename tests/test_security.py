@@ -118,7 +118,7 @@ def test_pages_take_the_database_only_from_the_one_place_that_knows_who_asks():
         if file.name != "resources.py":
             for call in calls(ast.parse(file.read_text())):
                 assert ast.unparse(call.func) != "Database", f"{file}:{call.lineno}"
-                assert not ast.unparse(call.func).endswith("shared"), f"{file}:{call.lineno}"
+                assert not ast.unparse(call.func).endswith(".shared"), f"{file}:{call.lineno}"
 
 
 def test_browser_sources_make_no_html_of_data():

@@ -121,8 +121,8 @@ def attention_weights(
         scores = scores + options["position_bias"]
     if attention_mask is not None:
         scores = scores + attention_mask[..., : scores.shape[-1]]
-    # float16 and bfloat16 scores are summed in float32: rows must still add up to 1
-    return torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
+    # of float16 and bfloat16 scores too: rounded to either, rows would no longer add up to 1
+    return torch.softmax(scores, dim=-1, dtype=torch.float32)
 
 
 def _per_query_head(query: Tensor, states: Tensor) -> Tensor:

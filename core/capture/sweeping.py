@@ -15,6 +15,7 @@ from torch import Tensor
 
 from core.attention import Head
 from core.capture.interventions import Intervention, Operator, operator_of
+from core.capture.linear import arithmetic
 from core.capture.running import batches, predict
 from core.capture.stacks import Stack, changed_mixture, contributions, fixed_rows, single_position, stack_of
 from core.errors import InputError
@@ -23,16 +24,19 @@ from core.models.encoding import Encoding
 
 Variant = frozenset[Head]
 BATCH_TOKENS = 2048  # tokens x variants run together: enough for full speed, small enough for the cache
+DTYPES = ("float32", "bfloat16", "float16")
 AGREEMENT = {torch.float32: 1e-4, torch.bfloat16: 0.5, torch.float16: 0.1}  # a stack off by more is not used
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """plain: logits of the untouched model. changed: of every variant. fast: whether prefixes were shared."""
+    """plain: logits of the untouched model. changed: of every variant. fast: whether prefixes were shared.
+    dtype: what the layers computed in."""
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]
     fast: bool
+    dtype: str = "float32"
 
 
 def every_head(layers: int, heads: int) -> list[Variant]:
@@ -63,20 +67,28 @@ def sweep(
 ) -> Sweep:
     """Logits of every input under every variant, in the order given.
 
-    dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own. Families without a stack
-    run the whole model once per variant: the same numbers, later. on_progress: share done, 0 to 1. Raises
-    InterventionError for an unknown or undefined operator, InputError for no inputs or heads that do not exist.
+    dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own; float32 where the CPU has
+    no instructions for it. Families without a stack run the whole model once per variant, in the checkpoint's dtype:
+    the same numbers, later. on_progress: share done, 0 to 1. Raises
+    InterventionError for an unknown or undefined operator, InputError for no inputs, an unknown dtype, or heads that
+    do not exist.
     """
     chosen = operator_of(operator, causal=checkpoint.causal)
     wanted = [_checked(variant, checkpoint) for variant in variants]
     if not encodings:
         raise InputError("A sweep needs at least one row; there is none: choose a task with rows.")
     plain = predict(checkpoint, encodings[:1])[0]  # also says when there is no classifier
-    stack = stack_of(checkpoint, getattr(torch, dtype) if dtype else None)
+    stack = stack_of(checkpoint, arithmetic(checkpoint.device, _dtype(dtype or checkpoint.dtype)))
     with torch.no_grad():
         if stack is None or not _agrees(stack, encodings[0], plain):
             return _by_full_passes(checkpoint, encodings, wanted, chosen, on_progress)
         return _by_stack(stack, encodings, wanted, chosen, batch_tokens, on_progress)
+
+
+def _dtype(name: str) -> torch.dtype:
+    if name not in DTYPES:
+        raise InputError(f'A sweep computes in {", ".join(DTYPES)}; "{name}" is none of them: choose one.')
+    return getattr(torch, name)
 
 
 def _checked(variant: Iterable[Head], checkpoint: Checkpoint) -> Variant:
@@ -105,7 +117,8 @@ def _by_full_passes(
         if on_progress:
             on_progress((number + 1) / len(variants))
     shape = (len(variants), *plain.shape)
-    return Sweep(plain, torch.stack(changed) if changed else torch.zeros(shape), fast=False)
+    found = torch.stack(changed) if changed else torch.zeros(shape)
+    return Sweep(plain, found, fast=False, dtype=checkpoint.dtype)
 
 
 def _by_stack(
@@ -137,7 +150,7 @@ def _by_stack(
         if on_progress:
             on_progress(done / total)
     assert plain is not None  # noqa: S101  there is at least one input
-    return Sweep(plain.cpu(), changed.cpu(), fast=True)
+    return Sweep(plain.cpu(), changed.cpu(), fast=True, dtype=str(stack.dtype).removeprefix("torch."))
 
 
 def _masks(stack: Stack, variants: Sequence[Variant]) -> Bool[Tensor, "variant layer head"]:

@@ -3,6 +3,7 @@
 So rows still sum to 1 (Clark et al. section 4.1). A piece that spans two words joins them.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,26 +31,32 @@ def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) 
     that share a piece (do|n't) become one.
     """
     sources = (encoding.text, encoding.pair or "")
-    borders = [list(one) for one in spans] if spans else [spaced_words(source) for source in sources]
+    return tuple(_word(encoding, group, sources) for group in groups_of(encoding, spans))
+
+
+def groups_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> list[list[int]]:
+    """The positions of each word of `words_of`, in order."""
+    borders = spans or [spaced_words(source) for source in (encoding.text, encoding.pair or "")]
+    edges = [([span[0] for span in one], [span[1] for span in one]) for one in borders]
     groups: list[list[int]] = []
     open_in: int | None = None  # the sentence of the open group, and the characters that its words reach
-    open_to = (0, 0)
+    open_to = 0
     for position, own in enumerate(encoding.offsets):
         sentence = encoding.sentence[position]
-        reach = None if own is None or sentence is None else _reach(borders[sentence], own)
-        if reach is not None and sentence == open_in and reach[0] < open_to[1]:
+        reach = None if own is None or sentence is None else _reach(*edges[sentence], own)
+        if reach is not None and sentence == open_in and reach[0] < open_to:
             groups[-1].append(position)
-            open_to = (open_to[0], max(open_to[1], reach[1]))
+            open_to = max(open_to, reach[1])
         else:
             groups.append([position])
-            open_in, open_to = (None, (0, 0)) if reach is None else (sentence, reach)
-    return tuple(_word(encoding, group, sources) for group in groups)
+            open_in, open_to = (None, 0) if reach is None else (sentence, reach[1])
+    return groups
 
 
-def _reach(borders: list[Span], own: Span) -> Span:
-    """Characters of all words that a piece touches; its own characters when it touches none."""
-    touched = [span for span in borders if span[0] < own[1] and own[0] < span[1]]
-    return (min(span[0] for span in touched), max(span[1] for span in touched)) if touched else own
+def _reach(starts: list[int], ends: list[int], own: Span) -> Span:
+    """Characters of all words that a piece touches (words in order); its own characters when it touches none."""
+    first, last = bisect_right(ends, own[0]), bisect_left(starts, own[1])
+    return (starts[first], max(ends[first:last])) if first < last else own
 
 
 def _word(encoding: Encoding, group: list[int], sources: tuple[str, str]) -> Word:

@@ -1,28 +1,31 @@
 """`python -m core check CHECKPOINT`: run the self-check and print what was seen."""
 
-import json
 from typing import Annotated
 
 import typer
 
+from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
 from core.errors import CheckpointError
 
 
 def check(
-    checkpoint: Annotated[str, typer.Argument(help="bundled name, local folder or hub id")],
+    checkpoint: Checkpoint,
     revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
 ) -> None:
     """Open a checkpoint and check shapes, rows, equality with eager, causality and that disabling bites."""
     from core.capture.selfcheck import self_check
     from core.models.opening import open_checkpoint
 
+    form = form_of(as_json, csv, latex)
     opened = open_checkpoint(checkpoint, revision=revision)
     findings = self_check(opened)
-    if as_json:
+    if form != "table":
         rows = [{"check": one.name, "passed": one.passed, "seen": one.seen} for one in findings]
         provenance = {"checkpoint": opened.name, "weights_hash": opened.weights_hash, "dtype": opened.dtype}
-        typer.echo(json.dumps({"study": "check", "provenance": provenance, "rows": rows}))
+        show_rows("check", provenance, rows, form)
     else:
         for one in findings:
             typer.echo(f"{'passed' if one.passed else 'FAILED'}  {one.name}: {one.seen}")

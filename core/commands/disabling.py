@@ -1,18 +1,31 @@
 """`python -m core study disable|importance|prune CHECKPOINT --task T`: does a head matter?"""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from core.commands.output import Cluster, Csv, Json, Latex, Workers, form_of, run_study, show_rows
-from core.commands.patterns import database, job_rows
+from core.commands.output import (
+    Checkpoint,
+    Cluster,
+    Csv,
+    Data,
+    Json,
+    Latex,
+    Limit,
+    Seed,
+    Split,
+    Workers,
+    form_of,
+    run_study,
+)
+from core.commands.patterns import database
+from core.errors import InputError
+from core.store import runs
+from core.store.rows import Row
 
-Name = Annotated[str, typer.Argument(help="a fine-tuned classifier: local folder or hub id")]
-TaskName = Annotated[str, typer.Option(help="mrpc, stsb, sst2, qqp, rte, qnli or mnli")]
-Data = Annotated[str | None, typer.Option(help="folder in GLUE's TSV form; default: the bundled samples")]
-Limit = Annotated[int | None, typer.Option(min=0, help="rows; 0 for all")]
+Classifier = Annotated[str, typer.Argument(help="a fine-tuned classifier: local folder or hub id")]
+TaskName = Annotated[str, typer.Option(help="mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV of your own")]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16")]
-Seed = Annotated[int, typer.Option(help="of drawn rows, intervals and permutations")]
 DTYPES = {"bf16": "bfloat16", "fp32": "float32", "fp16": "float16"}
 
 
@@ -29,13 +42,15 @@ def options_of(checkpoint: str, task: str, data: str | None, limit: int | None, 
 
 
 def disable(
-    checkpoint: Name,
+    checkpoint: Classifier,
     task: TaskName = "sst2",
     data: Data = None,
-    what: Annotated[str, typer.Option(help="heads, layers, or all-but-one")] = "heads",
+    what: Annotated[str, typer.Option(help="heads, layers, all-but-one, or duplicates")] = "heads",
     heads: Annotated[str, typer.Option(help='groups disabled together, like "L1H2,L7H6; L4H1"')] = "",
+    within: Annotated[float, typer.Option(help="duplicates: nearer than this share of the mean distance")] = 0.5,
     operator: Annotated[str, typer.Option(help="disable, zero, previous, current, next or first")] = "disable",
-    split: Annotated[str, typer.Option(help="dev or train")] = "dev",
+    beside: Annotated[str | None, typer.Option(help="an earlier sweep's run, for the correlation of the two")] = None,
+    split: Split = "dev",
     limit: Limit = 500,
     dtype: Dtype = "float32",
     seed: Seed = 0,
@@ -50,32 +65,61 @@ def disable(
     options = options_of(checkpoint, task, data, limit, dtype, seed) | {
         "what": "groups" if heads else what,
         "heads": heads,
+        "within": within,
         "operator": operator,
         "split": split,
     }
-    if form == "json":
-        run_study("disable", options, form=form, title=f"Disable {options['what']}", cluster=cluster, workers=workers)
-        return
-    with database(beside=True) as db:
-        known, rows = job_rows(db, "disable", options, f"Disable {options['what']} of {checkpoint}", cluster, workers)
-    show_rows("disable", _about(known), [_short(row) for row in rows if row["kind"] != "split half"], form)
+    other = earlier_sweep(beside) if beside else None
+
+    def shown(rows: list[Row]) -> list[Row]:
+        every = rows if other is None else [*rows, correlation(rows, other)]
+        return every if form in ("json", "csv") else [_short(row) for row in rows if row["kind"] != "split half"]
+
+    title = f"Disable {options['what']} of {checkpoint}"
+    rows = run_study("disable", options, form=form, title=title, cluster=cluster, workers=workers, shown=shown)
     if form == "table":
         typer.echo(said_of(rows))
+        if other is not None:
+            typer.echo(
+                "Beside the other sweep: Spearman {spearman}, n = {n} ({name}).".format(**correlation(rows, other))
+            )
 
 
-def _about(known: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in known.items() if name not in ("study", "row_ids")}
+def earlier_sweep(run: str) -> list[Row]:
+    """The rows of a stored sweep. Raises InputError where it is none, naming those there are."""
+    with database(beside=False) as db:
+        known = runs.runs(db, "disable")
+        if run in set(known["run"]):
+            return runs.run_rows(db, run)
+    there = "; ".join(f"{row.run} ({row.title})" for row in known.head(5).itertuples()) or "none"
+    raise InputError(f"--beside takes the run of an earlier sweep; {run!r} is none. Stored: {there}.")
 
 
-def _short(row: dict[str, Any]) -> dict[str, Any]:
+def correlation(rows: list[Row], other: list[Row]) -> Row:
+    """One row: how the ranks of two sweeps' changes agree."""
+    from core.studies.disable import shared
+
+    pairs, agreement = shared(rows, other)
+    both = sorted(pairs, key=lambda row: max(row["this"] or 0.0, row["other"] or 0.0))[:3]
+    name = "most harm in both: " + ", ".join(row["name"] for row in both)
+    fields = {one: getattr(agreement, one) for one in ("spearman", "kendall", "p", "n")}
+    return {"kind": "correlation", "name": name, **fields}
+
+
+def _short(row: Row) -> Row:
     metrics = [name for name in ("accuracy", "f1", "pearson") if name in row]
-    found = {"name": row["name"], **{name: row[name] for name in metrics}}  # type: ignore[misc]
+    found: Row = {"name": row["name"], **{name: row[name] for name in metrics}}
     for name in (f"{metrics[0]}_{end}" for end in ("change", "low", "high")):
         found[name] = row.get(name)
-    return found | {"flipped": row.get("flipped"), "mcnemar": row.get("mcnemar"), "p corrected": row.get("p")}
+    found |= {"flipped": row.get("flipped"), "mcnemar": row.get("mcnemar"), "p corrected": row.get("p")}
+    if row["what"] == "duplicates":
+        ends = ("apart", "control", "beyond_apart", "beyond_apart_low", "beyond_apart_high")
+        found |= {"heads": row.get("heads"), "distance": row.get("distance")}
+        found |= {f"{metrics[0]}_{end}": row.get(f"{metrics[0]}_{end}") for end in ends}
+    return found
 
 
-def said_of(rows: list[dict[str, Any]]) -> str:
+def said_of(rows: list[Row]) -> str:
     """What holds after the correction, and what the best one does on rows that did not choose it."""
     variants = [row for row in rows if row["kind"] == "variant"]
     kept = [row["name"] for row in variants if row["p"] < 0.05]
@@ -93,13 +137,13 @@ def said_of(rows: list[dict[str, Any]]) -> str:
 
 
 def importance(
-    checkpoint: Name,
+    checkpoint: Classifier,
     task: TaskName = "sst2",
     data: Data = None,
     reading: Annotated[str, typer.Option(help="per example (the paper's formula) or per token (its code)")] = "example",
     normalize: Annotated[bool, typer.Option("--normalize/--raw", help="l2 within each layer")] = True,
     sweep: Annotated[bool, typer.Option("--sweep/--no-sweep", help="compare with zeroing every head")] = True,
-    split: Annotated[str, typer.Option(help="train or dev")] = "train",
+    split: Split = "train",
     limit: Limit = 500,
     dtype: Dtype = "float32",
     seed: Seed = 0,
@@ -121,7 +165,7 @@ def importance(
 
 
 def prune(
-    checkpoint: Name,
+    checkpoint: Classifier,
     task: TaskName = "sst2",
     data: Data = None,
     order: Annotated[
@@ -151,7 +195,7 @@ def prune(
 
 
 def held(
-    checkpoint: Annotated[str, typer.Argument(help="bundled name, local folder or hub id")],
+    checkpoint: Checkpoint,
     task: Annotated[list[str], typer.Option(help="several times for several tasks")],
     seeds: Annotated[int, typer.Option(min=1, help="how many, from 0")] = 1,
     data: Data = None,
@@ -176,7 +220,7 @@ def held(
     run_study("held", options, form=form, title="Fixed patterns", cluster=cluster, workers=workers)
 
 
-def save_from(rows: list[dict[str, Any]], checkpoint: str, folder: str, share: float) -> str:
+def save_from(rows: list[Row], checkpoint: str, folder: str, share: float) -> str:
     """Save the checkpoint without that share of its heads, in the first order of the rows; says what was done."""
     from core.attention import parse_heads
     from core.capture.pruning import save_pruned

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Cluster, Csv, Json, Latex, Workers, form_of, run_study
+from core.commands.output import Checkpoint, Cluster, Csv, Data, Json, Latex, Workers, form_of, run_study
 from core.errors import InputError
 
-Data = Annotated[str | None, typer.Option(help="folder in GLUE's TSV form, or hub; default: the bundled samples")]
 _NUMBERS = {"batch", "epochs", "max_length", "train_last", "reset_last", "train_limit", "dev_limit", "pad_to"}
 _WORDS = {"decay", "pooling", "keep"}
+_SWITCHES = {"true": True, "false": False}
 
 
 def settings_of(given: list[str]) -> dict[str, int | float | str | bool]:
@@ -21,25 +21,25 @@ def settings_of(given: list[str]) -> dict[str, int | float | str | bool]:
             if not equals:
                 raise ValueError
             found[name] = (
-                value if name in _WORDS else value == "true" if name == "bucketed" else
+                value if name in _WORDS else _SWITCHES[value] if name == "bucketed" else
                 int(value) if name in _NUMBERS else float(value)
             )  # fmt: skip
-        except ValueError as error:
+        except (ValueError, KeyError) as error:
             raise InputError(f"A setting is written like epochs=1 or learning_rate=0.0005; {one!r} is not.") from error
     return found
 
 
 def finetune(
-    checkpoint: Annotated[str, typer.Argument(help="bundled name, local folder or hub id")],
+    checkpoint: Checkpoint,
     task: Annotated[list[str], typer.Option(help="mrpc stsb sst2 qqp rte qnli mnli; may be given several times")],
     init: Annotated[
         list[str] | None, typer.Option(help="pretrained, random, frozen or untrained; several times")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="how many, from 0")] = 1,
     data: Data = None,
-    preset: Annotated[str, typer.Option(help="paper, replication or small")] = "paper",
+    preset: Annotated[str, typer.Option(help="paper, replication, small or long")] = "paper",
     setting: Annotated[list[str] | None, typer.Option("--set", help="one of the recipe's, like epochs=1")] = None,
-    folder: Annotated[str | None, typer.Option(help="where checkpoints go; default data/runs/finetuned")] = None,
+    folder: Annotated[str | None, typer.Option(help="where checkpoints go; default: beside the database")] = None,
     revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
     as_json: Json = False,
     csv: Csv = False,

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Cluster, Csv, Json, Latex, Workers, form_of, show_rows
-from core.commands.patterns import database, job_rows
+from core.commands.output import Cluster, Csv, Json, Latex, Workers, form_of, ran, show_rows
 
 SHOWN = ("name", "value", "low", "high", "n", "baseline", "exchanged", "p_distance", "p_exchange", "q", "survives")
 
@@ -43,8 +42,7 @@ def frame_heads(
         "nearest": nearest, "distance": distance, "filter": filtered, "without_first": without_first, "draws": draws,
         "seed": seed,
     }  # fmt: skip
-    with database(beside=True) as db:
-        known, rows = job_rows(db, "frame-heads", options, f"Frame heads of {checkpoint}", cluster, workers)
+    known, rows = ran("frame-heads", options, title=f"Frame heads of {checkpoint}", cluster=cluster, workers=workers)
     about = {name: value for name, value in known.items() if name not in ("study", "row_ids")}
     if form == "json":
         show_rows("frame-heads", about, rows, form)

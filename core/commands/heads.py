@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
+from core.commands.output import Checkpoint, Csv, Form, Json, Latex, form_of, show_rows
 from core.errors import InputError
 
 
 def heads(
-    checkpoint: Annotated[str, typer.Argument(help="bundled name, local folder or hub id")],
+    checkpoint: Checkpoint,
     sentence: Annotated[str, typer.Option(help="the sentence")],
     target: Annotated[str, typer.Option(help='the frame-evoking word; "walk#2" is its second occurrence')],
     element: Annotated[list[str], typer.Option(help="words of a frame element; give it again for another element")],
@@ -18,8 +19,10 @@ def heads(
     pairing: Annotated[str, typer.Option(help="product of pieces, or the paper's zip")] = "product",
     without_first: Annotated[bool, typer.Option("--without-first", help="leave out the first position")] = False,
     revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
-    top: Annotated[int, typer.Option(help="heads to print without --json")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+    top: Annotated[int, typer.Option(help="heads of a table; the other forms have every head")] = 10,
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
 ) -> None:
     """Rank the heads by how much they attend between a target and a frame element of one sentence (Fig 3)."""
     from core.capture.running import capture
@@ -28,6 +31,7 @@ def heads(
     from core.models.opening import open_checkpoint
     from core.studies.frame_lookup import links_for, picture
 
+    form = form_of(as_json, csv, latex)
     spans = tuple(Element(f"element {k}", (place(sentence, one, "element"),)) for k, one in enumerate(element, 1))
     marked = AnnotatedSentence("typed", sentence, (place(sentence, target, "target"),), elements=spans)
     opened = open_checkpoint(checkpoint, revision=revision)
@@ -53,16 +57,12 @@ def heads(
         "n": 1,
         "places": found.places,
     }
-    _print(found.rows(), provenance, top, as_json)
+    _print(found.rows(), provenance, top, form)
 
 
-def _print(rows: list[dict[str, object]], provenance: dict[str, object], top: int, as_json: bool) -> None:
-    if as_json:
-        import json
-        import math
-
-        clean = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in rows]
-        typer.echo(json.dumps({"study": "heads", "provenance": provenance, "rows": clean}))
+def _print(rows: list[dict[str, object]], provenance: dict[str, object], top: int, form: Form) -> None:
+    if form != "table":
+        show_rows("heads", provenance, rows, form)
         return
     from rich.console import Console
     from rich.table import Table

@@ -4,25 +4,28 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Cluster, Json, Workers, show_rows
+from core.commands.output import Cluster, Csv, Json, Latex, Workers, form_of, show_rows
 from core.commands.patterns import database, job_rows
 
 
 def index_frames(
     folder: Annotated[str | None, typer.Argument(help="unpacked fndata-1.x; default: ATLAS_FRAMENET")] = None,
     as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
     cluster: Cluster = None,
     workers: Workers = None,
 ) -> None:
     """Read all annotation sets of a FrameNet release once and store them, searchable by frame, unit and element."""
     from core.studies.index_frames import keep
 
+    form = form_of(as_json, csv, latex)
     with database(beside=False) as db:
         known, rows = job_rows(db, "index-frames", {"folder": folder}, "Index of FrameNet", cluster, workers)
         counted = keep(db, str(known["run"]))
     skipped = [one for row in rows for one in row["skipped"]]
     shown = [{"release": name, "annotations": count, "skipped": len(skipped)} for name, count in counted.items()]
     about = {name: value for name, value in known.items() if name != "study"} | {"skipped": skipped}
-    show_rows("index-frames", about, shown, "json" if as_json else "table")
-    for one in [] if as_json else skipped[:20]:
+    show_rows("index-frames", about, shown, form)
+    for one in skipped[:20] if form == "table" else []:
         typer.echo(f"skipped {one['where']}: {one['why']}", err=True)

@@ -1,12 +1,11 @@
 """`python -m core labels export|import FILE`: labels of attention maps as JSONL or Parquet."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from core.commands.output import Json
+from core.commands.output import Csv, Json, Latex, form_of, show_rows
 from core.commands.patterns import database
 from core.errors import InputError
 from core.store import label_files
@@ -20,18 +19,19 @@ def export_command(
     class_set: Annotated[str | None, typer.Option(help="only this one")] = None,
     weights: Annotated[bool, typer.Option(help="with the maps' weights")] = True,
     as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
 ) -> None:
     """Write every label event, with its map, to a file that `import` reads back without loss."""
+    form = form_of(as_json, csv, latex)
     if not file.parent.is_dir():
         raise InputError(f"The folder of the file must exist; {file.parent} does not: create it or name another file.")
     with database(beside=False) as db:
         count = label_files.export_labels(db, file, class_set, weights=weights)
-    said = {"file": str(file), "events": count}
-    typer.echo(
-        json.dumps({"study": "labels-export", "provenance": {}, "rows": [said]})
-        if as_json
-        else f"{count} events in {file}"
-    )
+    if form != "table":
+        show_rows("labels-export", {"class_set": class_set}, [{"file": str(file), "events": count}], form)
+    else:
+        typer.echo(f"{count} events in {file}")
 
 
 @app.command("import")
@@ -39,16 +39,19 @@ def import_command(
     file: Annotated[Path, typer.Argument(help="a file of `export`, or JSONL with map_id, class, class_set, annotator")],
     all_or_nothing: Annotated[bool, typer.Option("--all-or-nothing", help="keep nothing if one row is bad")] = False,
     as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
 ) -> None:
     """Add labels to the store; rows that cannot be used are named with their number and the reason."""
     from core.studies.label_snapshot import known_classes
 
+    form = form_of(as_json, csv, latex)
     with database(beside=False) as db:
         report = label_files.import_labels(db, file, known_classes(db), keep_rest=not all_or_nothing)
-    if as_json:
+    if form != "table":
         rows = [{"row": number, "reason": reason} for number, reason in report.refused]
         said = {"rows": report.rows, "new": report.new, "already": report.already, "maps": report.maps}
-        typer.echo(json.dumps({"study": "labels-import", "provenance": said | {"file": str(file)}, "rows": rows}))
+        show_rows("labels-import", said | {"file": str(file)}, rows, form)
     else:
         for number, reason in report.refused:
             typer.echo(f"row {number}: {reason}", err=True)

@@ -1,23 +1,27 @@
 """`python -m core maps CHECKPOINT --text A [--pair B] --out maps.npz`: the weights of every head, to a file."""
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
 from core.errors import InputError
 
 
 def maps(
-    checkpoint: Annotated[str, typer.Argument(help="bundled name, local folder or hub id")],
-    text: Annotated[str, typer.Option(help="the sentence")],
+    checkpoint: Checkpoint,
     out: Annotated[Path, typer.Option(help="file to write: weights [layer, head, query, key], tokens, segments")],
+    text: Annotated[str | None, typer.Option(help="the sentence")] = None,
     pair: Annotated[str | None, typer.Option(help="the second sentence of a pair")] = None,
+    task: Annotated[str | None, typer.Option(help="instead of --text a dev row of this task, or of a CSV file")] = None,
+    row: Annotated[int, typer.Option(min=1, help="which row of --task, from 1")] = 1,
     revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
     words: Annotated[bool, typer.Option("--words", help="between words instead of pieces")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
 ) -> None:
     """Capture the attention maps of a sentence or pair and write them as NPZ."""
     import numpy as np
@@ -26,12 +30,14 @@ def maps(
     from core.capture.words import word_maps
     from core.models.opening import open_checkpoint
 
+    form = form_of(as_json, csv, latex)
     if not out.parent.is_dir() or out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK):
         raise InputError(
             f"--out names a file that can be written in a folder that exists; {out} is none: name another."
         )
+    first, second = _input(text, pair, task, row)
     opened = open_checkpoint(checkpoint, revision=revision)
-    encoding = opened.encode(text, pair)
+    encoding = opened.encode(first, second)
     found = capture(opened, encoding)
     found = word_maps(found, encoding) if words else found
     with out.open("wb") as stream:
@@ -50,7 +56,20 @@ def maps(
         "tokens": len(found),
         "cut": encoding.cut,
     }
-    if as_json:
-        typer.echo(json.dumps({"study": "maps", "provenance": provenance, "rows": [{"file": str(out)}]}))
+    if form != "table":
+        show_rows("maps", provenance, [{"file": str(out), "layers": found.layers, "heads": found.heads}], form)
     else:
         typer.echo(f"{found.layers} layers x {found.heads} heads x {len(found)} x {len(found)} tokens in {out}{cut}")
+
+
+def _input(text: str | None, pair: str | None, task: str | None, row: int) -> tuple[str, str | None]:
+    from core.tasks.glue import read_rows
+
+    if (text is None) == (task is None):
+        raise InputError("Maps are of one sentence or row: give either --text or --task.")
+    if text is not None:
+        return text, pair
+    rows = read_rows(str(task), "dev")
+    if row > len(rows):
+        raise InputError(f"--row is from 1 to {len(rows)} for {task}; {row} was given.")
+    return rows[row - 1].text, rows[row - 1].pair

@@ -4,7 +4,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,6 +27,11 @@ from core.store.recovery import HeldError
 from core.store.rows import Row, plain
 
 Form = Literal["table", "json", "csv", "latex"]
+Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or hub id")]
+Data = Annotated[str | None, typer.Option(help="folder in GLUE's TSV form, or hub; default: the bundled samples")]
+Split = Annotated[str, typer.Option(help="dev or train")]
+Limit = Annotated[int | None, typer.Option(min=0, help="most rows of each task, drawn with the seed; 0 for all")]
+Seed = Annotated[int, typer.Option(help="of drawn rows, nulls, permutations and intervals")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object {study, provenance, rows}")]
 Csv = Annotated[bool, typer.Option("--csv", help="print the rows as CSV")]
 Latex = Annotated[bool, typer.Option("--latex", help="print the rows as a LaTeX table (booktabs)")]
@@ -98,14 +103,25 @@ def run_study(
     title: str = "",
     cluster: str | None = None,
     workers: int | None = None,
+    shown: Callable[[list[Row]], list[Row]] = list,
 ) -> list[Row]:
-    """Run `study` as a job, print its rows, and return them.
+    """Run `study` as a job as `ran` does, print its rows, and return them. shown: what is printed of the rows."""
+    known, rows = ran(study, options, title=title, cluster=cluster, workers=workers)
+    show_rows(study, {name: value for name, value in known.items() if name != "study"}, shown(rows), form)
+    return rows
+
+
+def ran(
+    study: str, options: Row, *, title: str = "", cluster: str | None = None, workers: int | None = None
+) -> tuple[Row, list[Row]]:
+    """Run `study` as a job; what is known of its run, and its rows.
 
     The same command given again goes on where the last one stopped. While another process holds the database, the
     work is done beside it and the rows are left in a file that the Jobs page imports.
     Errors: JobError with the study's own sentence.
     """
-    db, holder = _open_or_beside(study, options)
+    options = running.asked(options)
+    db, holder = open_or_beside(study, options)
     try:
         run = follow(db, _job(db, study, options, title, place(cluster, workers)))
         known, rows = runs.one_run(db, run), runs.run_rows(db, run)
@@ -113,14 +129,13 @@ def run_study(
     finally:
         running.runner(db).close()
         db.close()
-    show_rows(study, {name: value for name, value in known.items() if name != "study"}, rows, form)
     if left:
-        _remove(db.path)
+        remove(db.path)
         _say(f"{holder} The rows are in {left} too: import them on the Jobs page.")
-    return rows
+    return known, rows
 
 
-def _open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
+def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
     """The database; or, while it is held, one of this study's own beside it and a sentence on who holds it."""
     chosen = settings().database
     try:
@@ -136,7 +151,8 @@ def _file_of(run: str, study: str) -> Path:
     return folder / f"{study.rpartition('.')[2]}-{run[:10]}.jsonl"
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Delete a database that stood beside the held one."""
     for file in (path, path.with_name(path.name + ".wal")):
         file.unlink(missing_ok=True)
 

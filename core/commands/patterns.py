@@ -1,7 +1,7 @@
 """`python -m core patterns train` and `python -m core study shares`: the pattern classifier from a terminal."""
 
 import json
-import tempfile
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +9,26 @@ from typing import Annotated, Any
 
 import typer
 
-from core.commands.output import Cluster, Csv, Json, Latex, Workers, follow, form_of, place, show_rows
+from core.commands.output import (
+    Cluster,
+    Csv,
+    Form,
+    Json,
+    Latex,
+    Workers,
+    follow,
+    form_of,
+    place,
+    ran,
+    remove,
+    show_rows,
+)
 from core.config import settings
 from core.errors import InputError
 from core.jobs import running
 from core.store import runs
 from core.store.database import Database
+from core.store.exchange import runs_folder
 from core.store.recovery import HeldError
 
 app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
@@ -23,20 +37,22 @@ ClassSetName = Annotated[str, typer.Option(help="bert, gpt2, or a set of your ow
 
 @contextmanager
 def database(*, beside: bool) -> Iterator[Database]:
-    """The database; where another process holds it and `beside` is on, a passing one, so that the work can be done."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            db = Database(settings().database)
-        except HeldError as error:
-            if not beside:
-                raise
-            typer.echo(f"The database is held by {error.holder}; the result is printed and not stored.", err=True)
-            db = Database(Path(folder) / "passing.duckdb")
-        try:
-            yield db
-        finally:
-            running.runner(db).close()
-            db.close()
+    """The database; where another process holds it and `beside` is on, a passing one, to prepare the work in."""
+    passing = None
+    try:
+        db = Database(settings().database)
+    except HeldError:
+        if not beside:
+            raise
+        passing = runs_folder(settings().database.expanduser().resolve()) / f"passing-{os.getpid()}.duckdb"
+        db = Database(passing)
+    try:
+        yield db
+    finally:
+        running.runner(db).close()
+        db.close()
+        if passing:
+            remove(passing)
 
 
 def job_rows(
@@ -61,6 +77,8 @@ def train(
     beside: Annotated[bool, typer.Option(help="unseen heads, unseen checkpoints and the learning curve too")] = False,
     seed: Annotated[int, typer.Option(help="of folds and weights")] = 0,
     as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
     cluster: Cluster = None,
     workers: Workers = None,
 ) -> None:
@@ -68,6 +86,7 @@ def train(
     from core.studies import label_snapshot, train_patterns
     from core.studies.kept_classifiers import bundled_labels, keep_classifier, training_options
 
+    form = form_of(as_json, csv, latex)
     with database(beside=True) as db:
         if labels is None:
             bundled_labels(db, class_set)
@@ -83,7 +102,9 @@ def train(
             curve=beside,
             beside=beside,
         )
-        known, rows = job_rows(db, "train-patterns", options, f"Pattern classifier, {class_set}", cluster, workers)
+    title = f"Pattern classifier, {class_set}"
+    known, rows = ran("train-patterns", options, title=title, cluster=cluster, workers=workers)
+    with database(beside=True) as db:  # a passing one keeps it for nobody: the Jobs page does when it imports the run
         name = keep_classifier(db, rows, options, name=known["run"][:12])
     best = train_patterns.headline(rows)
     print_scores(
@@ -92,12 +113,12 @@ def train(
         rows,
         {name: known[name] for name in ("seed", "created", "code_version")}
         | {"classifier": name, "class_set": class_set, "kind": kind, "epochs": epochs},
-        as_json=as_json,
+        form,
     )
 
 
 def print_scores(
-    class_set: str, best: dict[str, Any], rows: list[dict[str, Any]], provenance: dict[str, Any], *, as_json: bool
+    class_set: str, best: dict[str, Any], rows: list[dict[str, Any]], provenance: dict[str, Any], form: Form
 ) -> None:
     """The headline and a row a class."""
     per_class = [
@@ -105,7 +126,7 @@ def print_scores(
         for row in rows
         if row["part"] == "class"
     ]
-    if as_json:
+    if form == "json":
         kept = {name: best[name] for name in ("macro_f1", "low", "high", "accuracy", "n_labels", "maps", "inputs")}
         beside = [row for row in rows if row["part"] in ("scores", "curve")]
         found = {
@@ -119,7 +140,9 @@ def print_scores(
         }
         typer.echo(json.dumps(found, default=str))
         return
-    show_rows("train-patterns", provenance, per_class)
+    show_rows("train-patterns", provenance, per_class, form)
+    if form != "table":
+        return
     typer.echo(
         f"macro F1 {best['macro_f1']:.3f} ({best['low']:.3f} to {best['high']:.3f}, 95 % over {best['inputs']} "
         f"inputs), {best['maps']} maps scored, {best['n_labels']} labels, classifier {provenance['classifier']}"
@@ -128,7 +151,7 @@ def print_scores(
 
 def shares(
     checkpoints: Annotated[list[str], typer.Argument(help="one or more: bundled names, folders or hub ids")],
-    task: Annotated[str, typer.Option(help="mrpc stsb sst2 qqp rte qnli mnli")],
+    task: Annotated[str, typer.Option(help="mrpc stsb sst2 qqp rte qnli mnli, or a CSV of your own")],
     limit: Annotated[int, typer.Option(min=1, help="rows of the task")] = 1000,
     split: Annotated[str, typer.Option(help="dev or train")] = "dev",
     folder: Annotated[
@@ -164,7 +187,7 @@ def shares(
                 f'The classifier {name} knows the classes of "{options["class_set"]}", not "{class_set}": '
                 "choose another classifier or leave --class-set out."
             )
-        known, rows = job_rows(db, "classify-maps", options, f"Class shares, {task}", cluster, workers)
+    known, rows = ran("classify-maps", options, title=f"Class shares, {task}", cluster=cluster, workers=workers)
     shown = rows if form == "json" else [row for row in rows if row["part"] in ("share", "corrected")]
     about = {key: value for key, value in known.items() if key not in ("study", "options")}
     show_rows("shares", about | {"classifier": name, "class_set": options["class_set"]}, shown, form)

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from core import config
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element, Reading, Skipped, Span, Spans
 
@@ -77,43 +78,42 @@ class Release:
         if name not in self._frames:
             try:
                 found = self._reader.frame_by_name(name)
+                sets = tuple(tuple(one.name for one in core_set) for core_set in found.FEcoreSets)
+                elements = {key: one.coreType for key, one in found.FE.items()}
             except Exception as error:
                 raise InputError(
-                    f'A frame must be in the release; {self.name} has no "{name}" ({error}): see its '
+                    f'A frame must be in the release; {self.name} has no "{name}" ({_said(error)}): see its '
                     "frameIndex.xml for the names."
                 ) from error
-            sets = tuple(tuple(one.name for one in core_set) for core_set in found.FEcoreSets)
-            self._frames[name] = Frame(name, {key: one.coreType for key, one in found.FE.items()}, sets)
+            self._frames[name] = Frame(name, elements, sets)
         return self._frames[name]
 
     def exemplars(self, unit: LexicalUnit) -> Reading:
         """The exemplar sentences of a lexical unit, one per annotation set with a target."""
         where = f"{unit.name} (lu{unit.number}.xml)"
         try:
-            sentences = self._reader.lu(unit.number).exemplars
+            found = [
+                self._annotated(sentence, aset, unit.name, unit.frame, where)
+                for sentence in self._reader.lu(unit.number).exemplars
+                for aset in sentence.annotationSet
+                if "Target" in aset and "FE" in aset
+            ]
         except Exception as error:  # whatever NLTK's reader stumbles over belongs to this one file
             return Reading((), (Skipped(where, _said(error)),))
-        found = [
-            self._annotated(sentence, aset, unit.name, unit.frame, where)
-            for sentence in sentences
-            for aset in sentence.annotationSet
-            if "Target" in aset and "FE" in aset
-        ]
         self._forget(unit)
         return _reading(found)
 
     def full_text(self, document: Document) -> Reading:
         """The annotated targets of a full text; a document that NLTK rejects is skipped and named."""
         try:
-            sentences = self._reader.doc(document.number).sentence
+            found = [
+                self._annotated(sentence, aset, aset.get("luName"), aset.get("frameName"), document.name)
+                for sentence in self._reader.doc(document.number).sentence
+                for aset in sentence.annotationSet
+                if "Target" in aset and "FE" in aset
+            ]
         except Exception as error:  # as above: "Unknown frame id" in two documents of release 1.5
             return Reading((), (Skipped(document.name, _said(error)),))
-        found = [
-            self._annotated(sentence, aset, aset.get("luName"), aset.get("frameName"), document.name)
-            for sentence in sentences
-            for aset in sentence.annotationSet
-            if "Target" in aset and "FE" in aset
-        ]
         return _reading(found)
 
     def sentences(self) -> Iterator[Reading]:
@@ -154,7 +154,7 @@ def open_release(folder: str | Path) -> Release:
 
     Raises InputError when the folder is none, or when NLTK would refuse its files, saying what to do.
     """
-    root = _root(Path(folder).expanduser())
+    root = _root(config.inside(folder))
     _refuse_writable(root)
     import nltk.data
     from nltk.corpus.reader.framenet import FramenetCorpusReader
@@ -164,15 +164,17 @@ def open_release(folder: str | Path) -> Release:
     try:
         reader = FramenetCorpusReader(str(root), [])
         reader.buildindexes()
+        found = Release(root, reader)
+        known = found.frame_names, found.lexical_units, found.documents  # an index without names is damaged
     except _REFUSED as error:
         raise InputError(_refusal(root, error)) from error
     except Exception as error:
         raise InputError(
             f"{root} must be a FrameNet release that NLTK reads; {_said(error)}: unpack it again."
         ) from error
-    if not reader._frame_idx:
+    if not known[0]:
         raise InputError(f"A FrameNet release has frames; the frameIndex.xml of {root} lists none: unpack it again.")
-    return Release(root, reader)
+    return found
 
 
 def _root(folder: Path) -> Path:

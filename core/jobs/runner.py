@@ -1,6 +1,7 @@
 """Takes queued jobs one after another, hands their units to a pool, and stores what comes back."""
 
 import atexit
+import contextlib
 import logging
 import queue
 import threading
@@ -47,6 +48,7 @@ class Runner:
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._lives: dict[str, Live] = {}
         self._troubles: dict[str, str] = {}
+        self._unstored: dict[str, str] = {}  # the states that jobs ended in, where that could not be written
         self._closing = threading.Event()
         store.interrupt_running(db)
         count = at_once or chosen.jobs_at_once
@@ -59,6 +61,7 @@ class Runner:
         """Run `job` when its turn comes."""
         self._lives[job] = Live()
         self._troubles.pop(job, None)
+        self._unstored.pop(job, None)
         self._waiting.put(job)
 
     def cancel(self, job: str) -> None:
@@ -116,6 +119,7 @@ class Runner:
                 if self._forgotten():
                     break
                 self._take_requests()
+                self._store_ends()
                 continue
             if job is None:
                 break
@@ -153,7 +157,14 @@ class Runner:
         try:
             store.set_state(self._db, job, state, error=error)
         except (StoreError, ReferenceError) as trouble:
-            self._troubles[job] = f"{error or trouble}"
+            self._troubles[job], self._unstored[job] = f"{error or trouble}", state
+
+    def _store_ends(self) -> None:
+        """Write down how jobs ended while that could not be written: the disk was full, say, and is no longer."""
+        for job, state in list(self._unstored.items()):
+            with contextlib.suppress(StoreError, ReferenceError):
+                store.set_state(self._db, job, state, error=self._troubles[job])
+                self._unstored.pop(job, None)
 
     def _run(self, job: str, live: Live, keeper: PoolKeeper) -> None:
         store.set_state(self._db, job, "running")

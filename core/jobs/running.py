@@ -18,6 +18,7 @@ from core.jobs.pools import Place
 from core.jobs.runner import Runner
 from core.store import jobs as store
 from core.store.database import Database
+from core.tasks.own import absolute
 
 _RUNNERS: "weakref.WeakKeyDictionary[Database, Runner]" = weakref.WeakKeyDictionary()
 _GUARD = threading.Lock()
@@ -75,11 +76,21 @@ def runner(db: Database, place: Place | None = None) -> Runner:
     return found
 
 
+def asked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as workers elsewhere can follow them: a task that is a file of the user's own by its full path."""
+    found = dict(options)
+    if isinstance(found.get("task"), str):
+        found["task"] = absolute(found["task"])
+    if isinstance(found.get("tasks"), list):
+        found["tasks"] = [absolute(one) if isinstance(one, str) else one for one in found["tasks"]]
+    return found
+
+
 def start(db: Database, study: str, options: Mapping[str, Any], title: str = "") -> str:
     """Queue a job of `study` and return its id at once; a wrong option or input becomes the job's error."""
     db.person.must("annotator", "start a job")
     keeper = runner(db)
-    job = store.add_job(db, study, title or study, options)
+    job = store.add_job(db, study, title or study, asked(options))
     keeper.put(job)
     return job
 

@@ -1,6 +1,8 @@
 """One input as a model sees it: pieces, their characters, which sentence they belong to, what was cut."""
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 
 from core.errors import InputError
 
@@ -42,11 +44,17 @@ class Encoding:
                 f"A span must lie inside its text of {len(source)} characters and not be empty; seen "
                 f"[{start}, {end}): mark it again."
             )
-        return tuple(
-            k
-            for k, span in enumerate(self.offsets)
-            if span is not None and self.sentence[k] == sentence and span[0] < end and start < span[1]
-        )
+        positions, starts, ends = self._by_sentence[sentence]
+        return positions[bisect_right(ends, start) : bisect_left(starts, end)]
+
+    @cached_property
+    def _by_sentence(self) -> list[tuple[tuple[int, ...], list[int], list[int]]]:
+        """Positions of each sentence's pieces, where they start and where they end; all ascend."""
+        found = []
+        for sentence in (0, 1):
+            own = [(k, span) for k, span in enumerate(self.offsets) if span and self.sentence[k] == sentence]
+            found.append((tuple(k for k, _ in own), [span[0] for _, span in own], [span[1] for _, span in own]))
+        return found
 
     @property
     def ordinary(self) -> tuple[int, ...]:

@@ -62,12 +62,20 @@ def open_checkpoint(
 
 
 def choose_device(device: str) -> str:
-    """ "auto" is CUDA, then MPS, then the CPU."""
-    if device != "auto":
-        return device
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    """ "auto" is what ATLAS_DEVICE says; where it says nothing, CUDA, then MPS, then the CPU.
+
+    Errors: CheckpointError naming a device that this machine lacks.
+    """
+    chosen = config.settings().device if device == "auto" else device
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if chosen == "auto":
+        return next(name for name, is_there in there.items() if is_there)
+    if not there.get(chosen.partition(":")[0]):
+        raise CheckpointError(
+            f"Models run on a device of this machine, {' or '.join(name for name in there if there[name])}, but "
+            f"{chosen!r} was asked for; correct ATLAS_DEVICE or leave it out."
+        )
+    return chosen
 
 
 # ---------------------------------------------------------------- finding the folder
@@ -79,9 +87,10 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
         return config.BUNDLED_MODELS / name
     try:
         folder = Path(name).expanduser()
-        is_folder, is_file = folder.is_dir(), folder.is_file()
+        readable = config.within(folder)
+        is_folder, is_file = readable and folder.is_dir(), readable and folder.is_file()
     except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
-        is_folder = is_file = False
+        readable, is_folder, is_file = True, False, False
     if is_file:
         raise CheckpointError(
             f"A checkpoint is a folder with config.json and safetensors; {name} is a file: give the folder it lies in."
@@ -89,6 +98,8 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
     if is_folder:
         return _checked(folder, name)
     if not _HUB_ID.match(name) or ".." in name:
+        if not readable:
+            config.inside(name)
         raise CheckpointError(
             f'No folder and no hub id is called "{name[:120]}"; bundled names that open: '
             f"{', '.join(bundled_names()) or 'none'}."

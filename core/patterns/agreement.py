@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import krippendorff
 import numpy as np
 import pandas as pd
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
@@ -105,14 +104,17 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 
 
 def alpha(labels: pd.DataFrame) -> float:
-    """Krippendorff's alpha (nominal) over all raters, maps that not everybody labelled included; NaN if undefined."""
+    """Krippendorff's alpha (nominal, by NLTK) over all raters, maps that not everybody labelled included.
+
+    NaN where it is undefined: the maps with two opinions or more have only one class between them, or are none.
+    """
+    from nltk.metrics.agreement import AnnotationTask  # NLTK takes a second to import
+
     both = opinions(labels)
-    given = both.stack().dropna()
-    if both.shape[1] < 2 or given.nunique() < 2 or not (both.notna().sum(axis=1) > 1).any():
+    shared = both[both.notna().sum(axis=1) > 1].stack().dropna()
+    if shared.nunique() < 2:
         return float("nan")
-    names = sorted(given.unique())
-    numbers = both.apply(lambda column: column.map({name: k for k, name in enumerate(names)})).to_numpy(dtype=float)
-    return float(krippendorff.alpha(reliability_data=numbers.T, level_of_measurement="nominal"))
+    return float(AnnotationTask([(who, name, given) for (name, who), given in shared.items()]).alpha())
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:

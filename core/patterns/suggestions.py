@@ -8,12 +8,13 @@ import torch
 from jaxtyping import Float, Float32
 
 from core.errors import InputError
+from core.models.arithmetic import half_or_single
 from core.patterns.baseline import features
 from core.patterns.raster import rasterize
 from core.patterns.training import BASELINE, Classifier
 
 BATCH = 256  # maps of 64 x 64; larger ones go in smaller batches so that memory stays the same
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = ("float32", "bfloat16")
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
 
 
@@ -31,7 +32,8 @@ def probabilities(
 ) -> tuple[Float32[np.ndarray, "map class"], int]:
     """Class probabilities of each map [map, class], rows summing to 1, and how many maps were cropped.
 
-    dtype "bfloat16" is faster and gives the same class for nearly every map (the benchmark states how many).
+    dtype "bfloat16" is faster where the CPU has it, and gives the same class for nearly every map (the benchmark
+    states how many); elsewhere float32 is used.
     """
     if dtype not in DTYPES:
         raise InputError(f'Maps are classified in {" or ".join(DTYPES)}; "{dtype}" was asked for.')
@@ -39,11 +41,12 @@ def probabilities(
         return np.zeros((0, len(classifier.classes)), dtype=np.float32), 0
     if classifier.recipe.kind == "baseline":
         return _of_baseline(classifier, maps), 0
-    network = classifier.network(DTYPES[dtype])
+    kind = half_or_single() if dtype == "bfloat16" else torch.float32
+    network = classifier.network(kind)
     found, cropped = [], 0
     for part in _batches(maps, classifier.size):
         pictures, too_long = rasterize(part, classifier.size)
-        inputs = torch.from_numpy(pictures)[:, None].to(DTYPES[dtype]).to(memory_format=torch.channels_last)
+        inputs = torch.from_numpy(pictures)[:, None].to(kind).to(memory_format=torch.channels_last)
         with torch.inference_mode():
             found.append(network(inputs).float().softmax(1).numpy())
         cropped += too_long

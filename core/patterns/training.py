@@ -24,6 +24,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from core.errors import InputError
+from core.models.arithmetic import has_bfloat16
 from core.patterns.baseline import features
 from core.patterns.network import NETWORKS, build
 from core.patterns.raster import rasterize, training_size
@@ -235,7 +236,7 @@ def _epoch(
     for batch in order.split(recipe.batch):
         if len(batch) < 2 and len(order) > 1:
             continue  # batch normalisation needs two maps
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bfloat16()):
             found = network(inputs[batch]).float()
         loss = cross_entropy(found, numbers[batch], weight=weights)
         optimizer.zero_grad(set_to_none=True)

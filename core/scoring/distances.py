@@ -28,6 +28,7 @@ class HeadDistances:
         self.sums = np.zeros((layers * heads, layers * heads))
         self.rows = 0
         self._held: list[Tensor] = []
+        self._rows = torch.empty(0)
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
@@ -38,8 +39,9 @@ class HeadDistances:
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Hold the drawn rows of a layer; compare all heads after the last one."""
         length = weights.shape[-1]
-        drawn = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
-        rows = weights.gather(2, drawn[:, None, :, None].expand(-1, weights.shape[1], -1, length))
+        if not self._held:  # the same for all layers of a batch
+            self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
+        rows = weights.gather(2, self._rows[:, None, :, None].expand(-1, weights.shape[1], -1, length))
         self._held.append(rows.permute(1, 0, 2, 3).reshape(weights.shape[1], -1, length))  # [head, row, key]
         if layer == self.layers - 1:
             held, self._held = torch.cat(self._held), []
@@ -64,13 +66,18 @@ class HeadDistances:
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
     """Sum over rows of the distance between every two heads' rows; symmetric, 0 on the diagonal."""
-    smooth = (1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]
-    own = torch.special.entr(smooth).sum((1, 2))
+    half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
+    own = _entropies(2 * half) / 2
     found = rows.new_zeros(len(rows), len(rows))
     for one in range(len(rows) - 1):
-        mixed = torch.special.entr((smooth[one] + smooth[one + 1 :]) / 2).sum((1, 2))
-        found[one, one + 1 :] = (mixed - (own[one] + own[one + 1 :]) / 2).clamp_min(0)
+        mixed = _entropies(half[one] + half[one + 1 :])
+        found[one, one + 1 :] = (mixed - own[one] - own[one + 1 :]).clamp_min(0)
     return found + found.T
+
+
+def _entropies(rows: Float[Tensor, "head entry"]) -> Float[Tensor, " head"]:
+    """-sum p ln p of entries above 0, which spares the slower torch.special.entr."""
+    return -torch.linalg.vecdot(rows, rows.log())
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:

@@ -14,6 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 TOLERANCE = 1e-10  # of singular values, relative to the largest
+EXACT = 1e-13  # of a row's output, relative to the largest value
+REFINEMENTS = 3
 
 
 def effective_attention(
@@ -30,7 +32,11 @@ def effective_attention(
     found = np.zeros_like(maps)
     identified = _full_rank_rows(reach)
     found[:identified] = maps[:identified]  # their prefixes have full row rank: nothing is lost
-    for query in range(identified, len(maps)):
+    left = np.arange(identified, len(maps))
+    if identified:  # longer prefixes have full column rank
+        found[left], done = _projected(maps[left], reach, left)
+        left = left[~done]
+    for query in left:
         basis = _basis(reach[: query + 1])
         found[query, : query + 1] = maps[query, : query + 1] @ basis @ basis.T
     return found
@@ -62,6 +68,28 @@ def _basis(values: np.ndarray) -> np.ndarray:
     """Orthonormal basis [key, rank] of the column space of values."""
     left, sizes, _ = np.linalg.svd(values, full_matrices=False)
     return left[:, sizes > TOLERANCE * max(sizes.max(initial=0), np.finfo(float).tiny)]
+
+
+def _projected(
+    rows: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], queries: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each query's row projected on the columns of its prefix of values, and which rows came out exact.
+
+    Solves all normal equations at once, which is several times faster than a decomposition a query, and refines the
+    solutions until each row's output is its row's.
+    """
+    grams = np.cumsum(values[:, :, None] * values[:, None, :], axis=0)[queries]
+    seen = np.arange(len(values)) <= queries[:, None]
+    wanted = rows @ values
+    found = np.zeros_like(rows)
+    try:
+        inverse = np.linalg.inv(grams)
+    except np.linalg.LinAlgError:
+        return found, np.zeros(len(rows), dtype=bool)
+    for _ in range(REFINEMENTS):
+        found += (inverse @ (wanted - found @ values)[:, :, None])[:, :, 0] @ values.T * seen
+    off = np.abs(found @ values - wanted).max(1, initial=0)
+    return found, off <= EXACT * np.abs(values).max(initial=0)
 
 
 def _full_rank_rows(values: np.ndarray) -> int:

@@ -47,24 +47,6 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
     return float(min(1.0, test([[both, lost], [won, none]], exact=True).pvalue))
 
 
-def paired_interval(
-    before: Outcomes,
-    after: HeadOutcomes,
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-) -> tuple[Float[np.ndarray, " head"], Float[np.ndarray, " head"]]:
-    """Percentile bootstrap over rows of mean(after) - mean(before): (low, high), same rows drawn for all heads."""
-    difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
-    rows = difference.shape[1]
-    generator = np.random.default_rng(seed)
-    counts = generator.multinomial(rows, np.full(rows, 1 / rows), size=resamples)
-    means = counts @ difference.T / rows
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high
-
-
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
     """A metric of rows that count so many times each, for all heads and draws by matrix products.
 
@@ -110,12 +92,36 @@ def metric_intervals(
 
     before, after: predicted labels or scores. None where the metric is undefined on the rows or on half the draws.
     """
+    contrasts = np.eye(len(after))
+    return contrast_intervals(name, gold, before, after, contrasts, seed=seed, resamples=resamples, level=level)
+
+
+def contrast_intervals(
+    name: str,
+    gold: Outcomes,
+    before: Outcomes,
+    after: HeadOutcomes,
+    contrasts: Float[np.ndarray, "contrast head"],
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+) -> list[Interval]:
+    """The same of weighted sums of changes: weights 1 of heads together and -1 of each of them alone say what the
+    group does beyond its heads. None for a contrast of no heads."""
     rows = len(gold)
     drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=resamples)
     every = np.vstack([np.asarray(before)[None], np.asarray(after)])
     whole = counted(name, gold, every, np.ones((1, rows)))[0]
     found = counted(name, gold, every, drawn)
-    return [_interval(whole[k] - whole[0], found[:, k] - found[:, 0], level) for k in range(1, len(every))]
+    changes, draws = whole[1:] - whole[0], found[:, 1:] - found[:, :1]
+    used = [np.flatnonzero(one) for one in contrasts]  # a metric that is undefined elsewhere is of no concern
+    return [
+        _interval(changes[some] @ one[some], draws[:, some] @ one[some], level)
+        if len(some)
+        else Interval(None, None, None)
+        for some, one in zip(used, contrasts, strict=True)
+    ]
 
 
 def _interval(value: float, draws: Float[np.ndarray, " draw"], level: float) -> Interval:

@@ -13,6 +13,8 @@ Inputs without the feature are left out. The null: other tokens of the text, as 
 feature's, drawn several times; an effect is a value less its input's null.
 """
 
+import random
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,23 +44,24 @@ def mark(
     tokens: Bool[np.ndarray, "feature key"], ordinary: Sequence[int], *, classifying: int, seed: Sequence[int]
 ) -> Marks:
     """Marks with their null draws. ordinary: positions that are no special tokens; seed: fixes the draws."""
-    chance = np.random.default_rng(list(seed))
+    chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
     nulls = np.zeros((NULLS, *tokens.shape), dtype=bool)
-    for feature, row in enumerate(tokens):
-        others = [k for k in ordinary if not row[k]]
-        places = np.flatnonzero(row)
-        if len(places) and len(others) >= len(places):
-            for draw in range(NULLS):
-                nulls[draw, feature, _near(places, others, chance)] = True
+    for feature, row in enumerate(tokens.tolist()):
+        places = [k for k, carries in enumerate(row) if carries]
+        others = [k for k in ordinary if not row[k]] if places else []
+        for draw in range(NULLS if 0 < len(places) <= len(others) else 0):
+            nulls[draw, feature, _near(places, others, chance)] = True
     return Marks(tokens, nulls, classifying)
 
 
-def _near(places: np.ndarray, others: list[int], chance: np.random.Generator) -> list[int]:
+def _near(places: list[int], others: list[int], chance: random.Random) -> list[int]:
+    """As many of `others` (ascending): for each place, in drawn order, one of the NEAREST that are left."""
     left, taken = list(others), []
-    for place in chance.permutation(places):
-        nearest = sorted(left, key=lambda k: (abs(k - place), k))[:NEAREST]
-        taken.append(nearest[int(chance.integers(len(nearest)))])
-        left.remove(taken[-1])
+    for place in chance.sample(places, len(places)) if len(places) > 1 else places:
+        low = max(0, bisect_left(left, place) - NEAREST)  # the nearest are neighbours among those that are left
+        while low + NEAREST < len(left) and left[low + NEAREST] - place < place - left[low]:
+            low += 1
+        taken.append(left.pop(low + int(chance.random() * min(NEAREST, len(left) - low))))
     return taken
 
 
@@ -72,14 +75,32 @@ def columns(
     return weights.sum(2) / torch.arange(length, 0, -1, device=weights.device, dtype=weights.dtype)
 
 
-def most(values: Float[Tensor, "batch head key"], marks: Bool[Tensor, "batch mark key"]) -> Tensor:
-    """Largest of the marked keys, [batch, head, mark]; -inf where nothing is marked."""
-    return values[:, :, None, :].masked_fill(~marks[:, None], -torch.inf).amax(-1)
+class _Batch:
+    """The marked places of inputs of one length, found once and used for every layer.
 
+    A group is one feature of one input, as marked (0) or as drawn for the null (1 to NULLS).
+    """
 
-def total(values: Float[Tensor, "batch head key"], marks: Bool[Tensor, "batch mark key"]) -> Tensor:
-    """Sum over the marked keys, [batch, head, mark]."""
-    return torch.einsum("bhk,bmk->bhm", values, marks.to(values.dtype))
+    def __init__(self, inputs: list[int], some: list[Marks], *, kinds: int):
+        self.inputs, self.classifying = list(inputs), [one.classifying for one in some]
+        marked = np.stack([np.concatenate([one.tokens[None], one.nulls]) for one in some])
+        self.shape = marked.shape[:-1]  # input, mark, feature
+        groups, self.keys = np.nonzero(marked.reshape(-1, marked.shape[-1]))
+        self.starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        self.filled = groups[self.starts]
+        self.owner = groups // (self.shape[1] * self.shape[2])
+        present = marked.any(-1)
+        self.counts = np.tile(np.concatenate([present[:, 0], present[:, 1]], 1).astype(float), (1, kinds))
+
+    def reduced(
+        self, values: Float[np.ndarray, "batch head key"], by: np.ufunc
+    ) -> Float[np.ndarray, "batch head mark feature"]:
+        """Values of each group's keys, reduced; NaN where a group has none."""
+        found = np.full((values.shape[1], *self.shape), np.nan)
+        if len(self.starts):
+            places = values.transpose(1, 0, 2)[:, self.owner, self.keys]
+            found.reshape(len(found), -1)[:, self.filled] = by.reduceat(places, self.starts, axis=1)
+        return found.transpose(1, 0, 2, 3)
 
 
 class FeatureAttention:
@@ -92,41 +113,28 @@ class FeatureAttention:
         self.means = Means(layers, heads, 2 * kinds, seed=seed)
         self._marks: Sequence[Marks] = ()
         self._numbers: Sequence[int] = ()
+        self._batch: _Batch | None = None
 
     def take(self, marks: Sequence[Marks], numbers: Sequence[int]) -> "FeatureAttention":
         """The inputs of the next run: their marks, and their numbers in the whole study."""
-        self._marks, self._numbers = marks, numbers
+        self._marks, self._numbers, self._batch = marks, numbers, None
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Reduce one layer's maps."""
-        some = [self._marks[k] for k in inputs]
-        tokens = torch.from_numpy(np.stack([one.tokens for one in some])).to(weights.device)
-        nulls = torch.from_numpy(np.stack([one.nulls for one in some])).to(weights.device)
-        sums, counts = [], []
+        if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
+            self._batch = _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
+        batch, sums = self._batch, []
+        looked = {visible: columns(weights, visible=visible) for visible in {False, self.causal}}
         for definition in self.definitions:
-            value, null = self._of(definition, weights, tokens, nulls, some)
+            if definition == "classifying":
+                values = weights[range(len(inputs)), :, batch.classifying]
+            else:
+                values = looked[definition == "max-visible"]
+            found = batch.reduced(values.double().cpu().numpy(), np.add if definition == "sum" else np.maximum)
+            value, null = found[:, :, 0], found[:, :, 1:].mean(2)
             sums += [value, value - null]
-            counts += [tokens.any(-1), nulls.any(-1).any(1)]
-        self.means.update(
-            layer,
-            torch.cat(sums, -1).double().cpu().numpy(),
-            torch.cat(counts, -1).double().cpu().numpy(),
-            [self._numbers[k] for k in inputs],
-        )
-
-    def _of(
-        self, definition: str, weights: Tensor, tokens: Tensor, nulls: Tensor, some: list[Marks]
-    ) -> tuple[Tensor, Tensor]:
-        """(value, mean over the null's draws) [batch, head, feature] of one definition."""
-        if definition == "classifying":
-            rows = torch.tensor([one.classifying for one in some], device=weights.device)
-            values = weights[torch.arange(len(some), device=weights.device), :, rows]
-        else:
-            values = columns(weights, visible=definition == "max-visible")
-        reduce = total if definition == "sum" else most
-        drawn = torch.stack([reduce(values, nulls[:, k]) for k in range(nulls.shape[1])])
-        return reduce(values, tokens), drawn.mean(0)
+        self.means.update(layer, np.concatenate(sums, 2), batch.counts, [self._numbers[k] for k in inputs])
 
     def merge(self, other: "FeatureAttention") -> None:
         """Add what another observer of other inputs saw."""

@@ -35,11 +35,9 @@ def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: b
 
     Range 0 to 1; NaN when no query has one, and for offset > 0 in causal models, which cannot look ahead.
     """
-    length = weights.shape[-1]
-    queries = [i for i in range(length) if 0 <= i + offset < length]
-    if not queries or (causal and offset > 0):
+    if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
-    return weights[..., queries, [i + offset for i in queries]].mean(-1)
+    return weights.diagonal(offset, -2, -1).mean(-1)
 
 
 def to_keys(
@@ -66,18 +64,26 @@ def entropy(
     A causal query i sees i + 1 keys, any other sees all. Range 0 to 1 (normalised) or 0 to ln(length). Rows that see
     one key have no spread to speak of and are left out of the normalised mean; NaN when no row is left.
     """
-    length = weights.shape[-1]
-    logarithm = (
-        np.log(np.maximum(weights, 1e-30)) if isinstance(weights, np.ndarray) else weights.clamp_min(1e-30).log()
-    )
-    rows = -(weights * logarithm).sum(-1)
-    if not normalised:
-        return rows.mean(-1)
+    rows = row_entropies(weights)
+    return normalised_mean(rows, causal=causal) if normalised else rows.mean(-1)
+
+
+def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
+    """-sum_j A[i, j] ln A[i, j] of every row, in nats; 0 to ln(length)."""
+    if isinstance(weights, np.ndarray):
+        return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
+    return -(weights * weights.clamp_min(1e-30).log()).sum(-1)
+
+
+def normalised_mean(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
+    """Mean over queries of entropies over ln of the number of keys seen, without rows that see one key."""
+    length = rows.shape[-1]
     start = 1 if causal else 0
     if length < 2:
         return rows.sum(-1) * float("nan")
-    total = sum(rows[..., i] / np.log(i + 1 if causal else length) for i in range(start, length))
-    return total / (length - start)
+    seen = np.arange(start + 1, length + 1) if causal else np.full(length, length)
+    share = 1 / np.log(seen) / (length - start)
+    return rows[..., start:] @ (share.astype(rows.dtype) if isinstance(rows, np.ndarray) else rows.new_tensor(share))
 
 
 def head_scores(

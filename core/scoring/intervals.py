@@ -18,6 +18,7 @@ from scipy.stats import norm
 RESAMPLES = 200
 FEWEST = 8  # inputs below which a bootstrap says too little for a p
 LEVEL = 0.95
+WAITING = 512  # inputs whose resamples are added up at once
 
 
 @lru_cache(maxsize=4096)
@@ -58,6 +59,12 @@ class Estimate:
         unknown = np.isnan(self.value) | (self.inputs < FEWEST)
         return np.where(unknown, np.nan, np.where(self.error > 0, norm.sf(z), exact))
 
+    def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
+        """Two-sided p that the mean (of a difference) is 0, likewise."""
+        above = self.p_above()
+        both = np.minimum(1.0, 2 * np.minimum(above, 1 - above))
+        return np.where((self.value == 0) & (self.error == 0) & ~np.isnan(above), 1.0, both)
+
 
 class Means:
     """Sum of x over sum of counts, per layer, head and statistic, and the same in every resample.
@@ -72,6 +79,7 @@ class Means:
         self.inputs = np.zeros((layers, statistics))
         self.drawn_sums = np.zeros((resamples, layers, heads, statistics), dtype=np.float32)
         self.drawn_counts = np.zeros((resamples, layers, statistics), dtype=np.float32)
+        self._waiting: list[list[tuple[np.ndarray, np.ndarray, list[int]]]] = [[] for _ in range(layers)]
 
     def update(
         self,
@@ -88,14 +96,28 @@ class Means:
         self.sums[layer] += kept.sum(0)
         self.counts[layer] += counts.sum(0)
         self.inputs[layer] += (counts > 0).sum(0)
-        if self.resamples:
-            weights = np.stack([draws(self.seed, number, self.resamples) for number in numbers])
-            flat = kept.reshape(len(kept), -1).astype(np.float32)
-            self.drawn_sums[:, layer] += (weights.T @ flat).reshape(self.resamples, *kept.shape[1:])
-            self.drawn_counts[:, layer] += weights.T @ counts.astype(np.float32)
+        self._waiting[layer].append((kept.astype(np.float32), counts.astype(np.float32), list(numbers)))
+        if sum(len(batch[2]) for batch in self._waiting[layer]) >= WAITING:
+            self._resample(layer)
+
+    def _resample(self, layer: int) -> None:
+        """Add the waiting inputs of a layer to every resample: one product for many batches."""
+        waiting, self._waiting[layer] = self._waiting[layer], []
+        if not waiting or not self.resamples:
+            return
+        sums, counts = (np.concatenate([batch[k] for batch in waiting]) for k in (0, 1))
+        times = np.stack([draws(self.seed, number, self.resamples) for batch in waiting for number in batch[2]]).T
+        self.drawn_sums[:, layer] += (times @ sums.reshape(len(sums), -1)).reshape(self.resamples, *sums.shape[1:])
+        self.drawn_counts[:, layer] += times @ counts
+
+    def _settle(self) -> None:
+        for layer in range(len(self._waiting)):
+            self._resample(layer)
 
     def merge(self, other: "Means") -> None:
         """Add what another accumulator saw; it must not have seen the same inputs."""
+        self._settle()
+        other._settle()
         for name in _ARRAYS:
             getattr(self, name).__iadd__(getattr(other, name))
 
@@ -115,6 +137,7 @@ class Means:
 
     def _ratios(self) -> tuple[np.ndarray, np.ndarray]:
         """Means [layer, head, statistic] and those of each resample; NaN where nothing was seen or drawn."""
+        self._settle()
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.where(self.counts[:, None, :] > 0, self.sums / self.counts[:, None, :], np.nan)
             counts = self.drawn_counts[:, :, None, :].astype(float)
@@ -122,6 +145,7 @@ class Means:
 
     def packed(self) -> str:
         """The sums as text that fits in JSON (base64 of an NPZ)."""
+        self._settle()
         stream = io.BytesIO()
         np.savez_compressed(stream, seed=np.array(self.seed), **{name: getattr(self, name) for name in _ARRAYS})
         return base64.b64encode(stream.getvalue()).decode()

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.scoring.definitions import STATISTICS
-from core.scoring.heads import entropy, to_keys, to_offset
+from core.scoring.heads import normalised_mean, row_entropies, to_keys, to_offset
 from core.scoring.intervals import Means
 
 
@@ -29,12 +29,8 @@ class Places:
 def mean_distance(weights: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads"]:
     """Mean over queries i of sum_j A[i, j] |i - j|, in tokens; range 0 to length - 1."""
     place = torch.arange(weights.shape[-1], device=weights.device, dtype=weights.dtype)
-    return (weights * (place[:, None] - place).abs()).sum(-1).mean(-1)
-
-
-def row_entropy(rows: Float[Tensor, "*heads key"]) -> Float[Tensor, "*heads"]:
-    """-sum p ln p of single rows, in nats; 0 to ln(length)."""
-    return torch.special.entr(rows).sum(-1)
+    gaps = (place[:, None] - place).abs().flatten()
+    return weights.flatten(-2) @ gaps / len(place)
 
 
 class HeadStatistics:
@@ -61,11 +57,11 @@ class HeadStatistics:
 
     def _of(self, weights: Tensor, some: list[Places]) -> dict[str, Tensor]:
         batch = torch.arange(len(some), device=weights.device)
-        rows = weights[batch, :, torch.tensor([one.classifying for one in some], device=weights.device)]
+        rows = row_entropies(weights)
         return {
-            "entropy": entropy(weights, normalised=False),
-            "normalised entropy": entropy(weights, causal=self.causal),
-            "classifying entropy": row_entropy(rows),
+            "entropy": rows.mean(-1),
+            "normalised entropy": normalised_mean(rows, causal=self.causal),
+            "classifying entropy": rows[batch, :, [one.classifying for one in some]],
             "previous": to_offset(weights, -1, causal=self.causal),
             "current": to_offset(weights, 0, causal=self.causal),
             "next": to_offset(weights, 1, causal=self.causal),
@@ -81,6 +77,8 @@ class HeadStatistics:
 
 def _grouped(weights: Tensor, keys: list[tuple[int, ...]], causal: bool) -> Float[Tensor, "batch head"]:
     """`to_keys` of inputs whose keys differ: those that have the same ones together."""
+    if len(set(keys)) == 1:
+        return to_keys(weights, keys[0], causal=causal)
     found = weights.new_empty(weights.shape[:2])
     for some in dict.fromkeys(keys):
         chosen = [k for k, own in enumerate(keys) if own == some]

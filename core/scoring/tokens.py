@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from core.scoring.definitions import DIRECTIONS, QUANTITIES
@@ -44,14 +44,24 @@ def word_maps(
     weights: Float[Tensor, "batch head query key"], inputs: Sequence[LinkedWords]
 ) -> Float[Tensor, "batch head word word"]:
     """Sum over each word's key pieces, mean over its query pieces; inputs with fewer words are padded with zeros."""
-    most = max(len(one.words) for one in inputs)
-    member = torch.zeros(len(inputs), weights.shape[-1], most, dtype=weights.dtype)
+    member = _member(inputs, weights.shape[-1]).to(weights.device, weights.dtype)
+    return _between_words(weights, member)
+
+
+def _member(inputs: Sequence[LinkedWords], length: int) -> Float[Tensor, "batch key word"]:
+    member = np.zeros((len(inputs), length, max(len(one.words) for one in inputs)), dtype=np.float32)
     for number, one in enumerate(inputs):
-        for k, pieces in enumerate(one.words):
-            member[number, list(pieces), k] = 1
-    member = member.to(weights.device)
-    queries = member / member.sum(1, keepdim=True).clamp_min(1)
-    return torch.einsum("bqw,bhqk,bkv->bhwv", queries, weights, member)
+        pieces = [(piece, k) for k, word in enumerate(one.words) for piece in word]
+        member[number][tuple(zip(*pieces, strict=True))] = 1
+    return torch.from_numpy(member)
+
+
+def _between_words(weights: Tensor, member: Tensor) -> Tensor:
+    batch, heads, length = weights.shape[:3]
+    to_words = (weights.reshape(batch, -1, length) @ member).reshape(batch, heads, length, -1)
+    from_words = (member / member.sum(1, keepdim=True).clamp_min(1)).transpose(1, 2)
+    mixed = from_words @ to_words.transpose(1, 2).reshape(batch, length, -1)  # all heads at once: [batch, word, rest]
+    return mixed.reshape(batch, -1, heads, member.shape[-1]).transpose(1, 2)
 
 
 class RelationAttention:
@@ -68,10 +78,11 @@ class RelationAttention:
         self.distances: list[Counter[int]] = [Counter() for _ in relations]
         self._inputs: Sequence[LinkedWords] = ()
         self._numbers: Sequence[int] = ()
+        self._batch: _Batch | None = None
 
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
         """The inputs of the next run, and their numbers in the whole study."""
-        self._inputs, self._numbers = inputs, numbers
+        self._inputs, self._numbers, self._batch = inputs, numbers, None
         for one in inputs:
             for counter, links in zip(self.distances, one.links, strict=True):
                 counter.update(b - a for a, b in links)
@@ -79,21 +90,13 @@ class RelationAttention:
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Reduce one layer's maps."""
-        some = [self._inputs[k] for k in inputs]
-        maps = word_maps(weights, some)
-        shape = (len(some), maps.shape[1], self.means.sums.shape[-1])
-        sums, counts = np.zeros(shape), np.zeros((shape[0], shape[2]))
-        asked = {across: _Asked(maps, reachable(some, across=across), across) for across in set(self.across)}
-        turns = [(k, direction == "backward") for k in range(len(self.relations)) for direction in DIRECTIONS]
-        for place, (relation, backward) in enumerate(turns):
-            chosen = _chosen([one.links[relation] for one in some], backward=backward, causal=self.causal)
-            if len(chosen):
-                first = place * len(QUANTITIES)
-                about = asked[self.across[relation]]
-                _pool(sums, counts, chosen[:, 0], *_weight(maps, chosen), first)
-                _pool(sums, counts, chosen[:, 0], *about.excess(chosen), first + 1)
-                _pool(sums, counts, chosen[:, 0], *about.accuracy(chosen, backward=backward), first + 2)
-        self.means.update(layer, sums, counts, [self._numbers[k] for k in inputs])
+        if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
+            some = [self._inputs[k] for k in inputs]
+            self._batch = _Batch(inputs, some, weights, self.across, causal=self.causal)
+        batch = self._batch
+        if len(batch.query):
+            sums = batch.pooled(_between_words(weights, batch.member).cpu())
+            self.means.update(layer, sums, batch.counts, [self._numbers[k] for k in inputs])
 
     def merge(self, other: "RelationAttention") -> None:
         """Add what another observer of other inputs saw."""
@@ -136,64 +139,85 @@ def reachable(inputs: Sequence[LinkedWords], *, across: bool) -> Bool[Tensor, "b
     return both & ~same if across else both & same & ~torch.eye(sentence.shape[1], dtype=torch.bool)
 
 
-def _chosen(links: Sequence[Sequence[Link]], *, backward: bool, causal: bool) -> Int[Tensor, "link three"]:
-    """(input of the batch, query, key) of each link in one direction, where the query sees the key."""
-    turned = [(k, b, a) if backward else (k, a, b) for k, some in enumerate(links) for a, b in some]
-    return torch.tensor([one for one in turned if not causal or one[2] < one[1]], dtype=torch.long).reshape(-1, 3)
+class _Batch:
+    """The links of inputs of one length in every turn (relation and direction), found once and used for every layer.
 
-
-def _weight(maps: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
-    """Weight of each link [link, head], and that each counts."""
-    batch, query, key = chosen.T
-    return maps[batch, :, query, key], torch.ones(len(chosen))
-
-
-class _Asked:
-    """What all relations of one kind ask of a layer's word maps: totals of the null's groups, most looked-at words.
-
-    A group is all pairs at the same distance, or (across) all pairs with the same query.
+    A link's group is its input, turn and distance, or (across sentences) its input, turn and query; its null is all
+    pairs of its group that may be asked about and are no links of that turn.
     """
 
-    def __init__(self, maps: Tensor, reach: Tensor, across: bool):
-        reach = reach.to(maps.device)
-        kept, each = maps * reach[:, None], reach[:, None].to(maps.dtype)
-        self.maps, self.across = maps, across
-        self.totals = kept.sum(-1) if across else by_distance(kept)
-        self.sizes = (each.sum(-1) if across else by_distance(each))[:, 0]
-        masked = maps.masked_fill(~reach[:, None], -torch.inf)
-        self.looked_at, self.looked_at_by = masked.argmax(3), masked.argmax(2)
+    def __init__(
+        self, inputs: list[int], some: Sequence[LinkedWords], like: Tensor, across: Sequence[bool], *, causal: bool
+    ):
+        self.inputs, device = list(inputs), like.device
+        self.member = _member(some, like.shape[-1]).to(device, like.dtype)
+        rows = [
+            (k, turn, *((b, a) if turn % 2 else (a, b)), across[turn // 2])
+            for k, one in enumerate(some)
+            for turn in range(2 * len(across))
+            for a, b in one.links[turn // 2]
+        ]
+        rows = [row for row in rows if not causal or row[3] < row[2]]  # where the query sees the key
+        self.batch, turn, self.query, self.key, crossing = torch.tensor(rows, dtype=torch.long).reshape(-1, 5).T
+        if len(rows):
+            inside, other = (reachable(some, across=one) for one in (False, True))
+            self._find_asked(inside, other, turn % 2 == 1, crossing.bool())
+            self._find_nulls(inside, other, turn, crossing)
+            self._count(len(some), 2 * len(across), turn.numpy())
 
-    def excess(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        """Weight less the mean of its group's other pairs; a link without others does not count."""
-        batch, query, key = chosen.T
-        group = query if self.across else key - query + self.maps.shape[-1] - 1
-        value = self.maps[batch, :, query, key]
-        own, linked = torch.zeros_like(self.totals), torch.zeros_like(self.sizes)
-        own.transpose(1, 2).index_put_((batch, group), value, accumulate=True)
-        linked.index_put_((batch, group), torch.ones_like(value[:, 0]), accumulate=True)
-        others = (self.sizes - linked)[batch, group]
-        null = (self.totals - own)[batch, :, group] / others.clamp_min(1)[:, None]
-        return value - null, (others > 0.5).float()
+    def _find_asked(self, inside: Tensor, other: Tensor, backward: Tensor, crossing: Tensor) -> None:
+        """Of which word each link asks, what is the answer, and which words may be answered."""
+        self.asked = []
+        for way in (False, True):
+            links = torch.nonzero(backward == way)[:, 0]
+            of, answer = (self.key[links], self.query[links]) if way else (self.query[links], self.key[links])
+            reach = torch.where(crossing[links, None], other[self.batch[links], of], inside[self.batch[links], of])
+            self.asked.append((links, self.batch[links], of, answer[:, None], ~reach[:, None]))
 
-    def accuracy(self, chosen: Tensor, *, backward: bool) -> tuple[Tensor, Tensor]:
-        """Whether each link's `a` looks at its `b` most (backward: is looked at most by it), [link, head]."""
-        batch, query, key = chosen.T
-        if backward:
-            right = self.looked_at_by[batch, :, key] == query[:, None]
-        else:
-            right = self.looked_at[batch, :, query] == key[:, None]
-        return right.to(self.maps.dtype), torch.ones(len(chosen))
+    def _find_nulls(self, inside: Tensor, other: Tensor, turn: Tensor, crossing: Tensor) -> None:
+        """The pairs (input, query, key) of each group's null, and which group each link is of."""
+        place = torch.where(crossing.bool(), self.query, self.key - self.query)
+        groups, self.group = torch.stack([self.batch, turn, crossing, place]).unique(dim=1, return_inverse=True)
+        batch, of_turn, across, place = (one[:, None] for one in groups)
+        words = torch.arange(inside.shape[1])[None]
+        query, key = torch.where(across.bool(), place, words), torch.where(across.bool(), words, words + place)
+        fits = (key >= 0) & (key < inside.shape[1])
+        key = key.clamp(0, inside.shape[1] - 1)
+        linked = torch.zeros(len(inside), int(turn.max()) + 1, *inside.shape[1:], dtype=torch.bool)
+        linked[self.batch, turn, self.query, self.key] = True
+        reach = torch.where(across.bool(), other[batch, query, key], inside[batch, query, key])
+        kept = fits & reach & ~linked[batch, of_turn, query, key]
+        owner, _ = torch.nonzero(kept, as_tuple=True)
+        self.pairs = (owner, batch.expand_as(kept)[kept], query.expand_as(kept)[kept], key.expand_as(kept)[kept])
+        self.others = kept.sum(1)
 
+    def _count(self, inputs: int, turns: int, turn: np.ndarray) -> None:
+        """Which links each input has in each turn, and how many of them count for each quantity."""
+        places = self.batch.numpy() * turns + turn  # ascending, as the rows were made
+        self.starts = np.flatnonzero(np.diff(places, prepend=-1))
+        self.filled = np.divmod(places[self.starts], turns)
+        counted = np.ones((len(places), len(QUANTITIES)))
+        counted[:, QUANTITIES.index("excess")] = (self.others[self.group] > 0).numpy()
+        counts = np.zeros((inputs, turns, len(QUANTITIES)))
+        counts[self.filled] = np.add.reduceat(counted, self.starts)
+        self.counts = counts.reshape(inputs, -1)
 
-def by_distance(maps: Float[Tensor, "batch head word word"]) -> Float[Tensor, "batch head distance"]:
-    """Sums over the pairs (q, k) of equal k - q; entry d + words - 1 is distance d."""
-    size = maps.shape[-1]
-    skewed = torch.nn.functional.pad(maps.flip(2), (0, size)).flatten(2)[..., : size * (2 * size - 1)]
-    return skewed.reshape(*maps.shape[:2], size, 2 * size - 1).sum(2)
+    def values(self, maps: Float[Tensor, "batch head word word"]) -> Float[Tensor, "link quantity head"]:
+        """Weight, excess and accuracy of every link."""
+        weight = maps[self.batch, :, self.query, self.key]
+        owner, batch, query, key = self.pairs
+        total = weight.new_zeros(len(self.others), weight.shape[1]).index_add_(0, owner, maps[batch, :, query, key])
+        null = (total / self.others.clamp_min(1)[:, None])[self.group]
+        excess = (weight - null) * (self.others > 0)[self.group, None]
+        right = torch.empty_like(weight)
+        for backward, (links, batch, of, answer, hidden) in enumerate(self.asked):
+            looked = maps.transpose(2, 3) if backward else maps
+            right[links] = (looked[batch, :, of].masked_fill(hidden, -torch.inf).argmax(-1) == answer).to(right.dtype)
+        return torch.stack([weight, excess, right], 1)
 
-
-def _pool(sums: np.ndarray, counts: np.ndarray, batch: Tensor, values: Tensor, counted: Tensor, place: int) -> None:
-    """Add values [link, head] of links that count to their inputs' sums."""
-    weight = counted.cpu().numpy().astype(float)
-    np.add.at(sums[:, :, place], batch.cpu().numpy(), values.double().cpu().numpy() * weight[:, None])
-    np.add.at(counts[:, place], batch.cpu().numpy(), weight)
+    def pooled(self, maps: Float[Tensor, "batch head word word"]) -> Float[np.ndarray, "batch head statistic"]:
+        """Sums of every quantity over the links of each input and turn."""
+        sums = np.add.reduceat(self.values(maps).double().numpy(), self.starts)  # [group, quantity, head]
+        found = np.zeros((len(self.inputs), maps.shape[1], self.counts.shape[1] // len(QUANTITIES), len(QUANTITIES)))
+        found[self.filled[0], :, self.filled[1]] = sums.swapaxes(1, 2)
+        return found.reshape(*found.shape[:2], -1)

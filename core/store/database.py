@@ -18,7 +18,7 @@ import pandas as pd
 from core.errors import StoreError
 from core.store import migrations
 from core.store.people import OWNER, Person
-from core.store.recovery import LogCopy, explain
+from core.store.recovery import STOPPED, LogCopy, explain
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -50,7 +50,7 @@ class Database:
         self.path = Path(path).expanduser().resolve()
         self._lock = _lock_of(self.path)
         self._cursors = threading.local()
-        self._closed = False
+        self._closed = self._stopped = False
         with self._lock:
             self._connection = self._open()
 
@@ -100,17 +100,34 @@ class Database:
         Fetch all rows of a statement before the next (`fetchall`, `df`): a result left open blocks the cursor.
         """
         self.person.must("viewer", "see what is stored")
-        cursors = self.shared._cursors
-        cursor = getattr(cursors, "cursor", None)
+        shared = self.shared
+        if shared._stopped:
+            shared._reopen()
+        cursor = getattr(shared._cursors, "cursor", None)
         if cursor is None:
-            if self.closed:
+            if shared._closed:
                 raise StoreError(f"The database {self.path} was closed in this process; open it again.")
             try:
-                cursor = self._connection.cursor()
+                cursor = shared._connection.cursor()
             except duckdb.Error as error:
-                raise explain(error, self.path) from error
-            cursors.cursor = cursor
+                raise self._explained(error) from error
+            shared._cursors.cursor = cursor
         return cursor
+
+    def _reopen(self) -> None:
+        """After a failure that DuckDB does not go on from: let go of the file and open it again, once it can be."""
+        with self._lock:
+            if self._stopped and not self._closed:
+                self._cursors = threading.local()
+                self._connection.close()
+                self._connection = self._open()
+                self._stopped = False
+
+    def _explained(self, error: duckdb.Error) -> StoreError:
+        """The sentence about an error of the file; the file is opened again before it is used next, where it must."""
+        if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
+            self.shared._stopped = True
+        return explain(error, self.path)
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -127,16 +144,27 @@ class Database:
                 return
             cursors.writing = True
             try:
-                yield from _transaction(cursor, self.path)
+                yield from self._transaction(cursor)
             finally:
                 cursors.writing = False
+
+    def _transaction(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+        try:
+            cursor.execute("BEGIN")
+            yield cursor
+            cursor.execute("COMMIT")
+        except BaseException as error:
+            _roll_back(cursor)
+            if isinstance(error, duckdb.Error) and _from_disk(error):
+                raise self._explained(error) from error
+            raise
 
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> pd.DataFrame:
         """Rows of one statement as a data frame. Values go in as parameters, never into the text."""
         try:
             return self.cursor().execute(sql, parameters).df()
-        except duckdb.IOException as error:
-            raise explain(error, self.path) from error
+        except (duckdb.IOException, duckdb.FatalException) as error:
+            raise self._explained(error) from error
 
     def close(self) -> None:
         """Let go of the file; cursors of other threads end with it."""
@@ -144,18 +172,6 @@ class Database:
             self.shared._closed = True
             self.shared._cursors = threading.local()
             self._connection.close()
-
-
-def _transaction(cursor: duckdb.DuckDBPyConnection, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    try:
-        cursor.execute("BEGIN")
-        yield cursor
-        cursor.execute("COMMIT")
-    except BaseException as error:
-        _roll_back(cursor)
-        if isinstance(error, duckdb.Error) and _from_disk(error):
-            raise explain(error, path) from error
-        raise
 
 
 def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:

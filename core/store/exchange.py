@@ -147,7 +147,8 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
     ).fetchall()
     for table, column, sequence in found:
         rows = cursor.execute(f'SELECT coalesce(max("{column}"), 0) FROM "{table}"').fetchall()  # noqa: S608
-        cursor.execute("SELECT max(nextval(?)) FROM range(?)", [sequence, rows[0][0]]).fetchall()
+        if rows[0][0] > 0:
+            cursor.execute("SELECT setval(?, ?)", [sequence, rows[0][0]]).fetchall()
 
 
 # ---------------------------------------------------------------- one run

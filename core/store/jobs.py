@@ -226,3 +226,24 @@ def unfinished_like(db: Database, study: str, options: Mapping[str, Any]) -> str
     )
     rows = found.fetchall()
     return rows[0][0] if rows else None
+
+
+def finished_like(db: Database, study: str, options: Mapping[str, Any]) -> str | None:
+    """The run of the newest job of `study` that was asked for with the same options and is done, or None."""
+    found = db.cursor().execute(
+        """SELECT run FROM job WHERE study = ? AND asked = ? AND state = 'done' AND run IN (SELECT run FROM run)
+           ORDER BY ordinal DESC LIMIT 1""",
+        [study, to_json(dict(options))],
+    )
+    rows = found.fetchall()
+    return rows[0][0] if rows else None
+
+
+def seconds_of(db: Database, run: str) -> float | None:
+    """Seconds that the units behind a run took together; None where its job is gone."""
+    found = db.cursor().execute(
+        """SELECT sum(seconds) FROM job_outcome
+           WHERE state = 'done' AND job IN (SELECT job FROM job WHERE run = ?)""",
+        [run],
+    )
+    return found.fetchall()[0][0]

@@ -218,8 +218,8 @@ def pace(db: Database, class_set: str) -> pd.DataFrame:
     """Labels by annotator and pass: n, median seconds, labels per hour while labelling (gaps over a minute cut)."""
     return db.read(
         """SELECT annotator, pass, count(*) AS n, median(seconds) AS median_seconds,
-                  3600 * count(seconds) / nullif(sum(least(seconds, 60)), 0) AS per_hour, min(happened) AS first,
-                  max(happened) AS last
+                  3600 / nullif(avg(least(seconds, 60)) FILTER (seconds IS NOT NULL), 0) AS per_hour,
+                  min(happened) AS first, max(happened) AS last
            FROM label_event WHERE class_set = ? AND kind = 'label' GROUP BY annotator, pass ORDER BY n DESC""",
         [class_set],
     )

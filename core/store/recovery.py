@@ -4,15 +4,16 @@ DuckDB keeps the latest writes in `<file>.wal` until it folds them in. A log tha
 silently, and the writes in it are lost at the next start; here that is an error, and the log is kept.
 """
 
-import errno
 import re
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 
 from core.errors import StoreError
 
+STOPPED = "database has been invalidated"  # DuckDB's words for: nothing more until the file is opened again
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
@@ -38,6 +39,11 @@ def explain(error: BaseException, path: Path) -> StoreError:
         return StoreError(
             f"The database {path} needs room to grow but its disk is full; free some space and do the last step "
             "again, nothing stored before is affected."
+        )
+    if STOPPED in text:
+        return StoreError(
+            f"The database {path} stopped at a write that failed, often for a full disk; do the last step again, "
+            "nothing stored before is affected."
         )
     if re.search(r"Permission denied|Read-only|read-only", text):
         return StoreError(
@@ -79,19 +85,24 @@ def _held(text: str, path: Path) -> StoreError:
 
 
 class LogCopy:
-    """A copy of the log of `path`, kept only when DuckDB could not read it."""
+    """A copy of the log of `path`, kept only when DuckDB could not read it whole.
+
+    Errors: StoreError when there is a log and no copy of it can be made.
+    """
 
     def __init__(self, path: Path):
         self.path = path
-        log = path.with_name(path.name + ".wal")
         self.copy: Path | None = None
+        log = self._log
         try:
             if log.is_file() and log.stat().st_size > 0:
-                backups(path).mkdir(exist_ok=True)
-                self.copy = Path(shutil.copy2(log, backups(path) / f"{log.name}.unread"))
+                self.copy = copied(log, backups(path) / f"{log.name}.{stamp()}.unread")
         except OSError as error:
-            if error.errno not in {errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EPERM}:
-                raise  # those four are found, and said, when the file itself is opened
+            raise explain(error, path) from error
+
+    @property
+    def _log(self) -> Path:
+        return self.path.with_name(self.path.name + ".wal")
 
     def discard_unless(self, *, damaged: bool) -> None:
         """Remove the copy, unless the log was `damaged`."""
@@ -118,13 +129,29 @@ class LogCopy:
         )
 
     def _unread(self) -> StoreError:
-        log = self.path.with_name(self.path.name + ".wal")
+        log = self._log
         if self.copy and not log.exists():
             shutil.copy2(self.copy, log)
         return StoreError(
             f"The log {log} holds the latest writes but cannot be read (a copy is {self.copy}); move {log.name} away "
             "to open the database without them."
         )
+
+
+def stamp() -> str:
+    """The time in UTC as part of a file's name, so that no copy takes the place of another."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+
+
+def copied(source: Path, copy: Path) -> Path:
+    """`copy`, made whole with its folder, or not there at all. Errors: OSError."""
+    copy.parent.mkdir(exist_ok=True)
+    try:
+        shutil.copy2(source, copy)
+    except OSError:
+        copy.unlink(missing_ok=True)
+        raise
+    return copy
 
 
 def _log_size(connection: duckdb.DuckDBPyConnection) -> str:

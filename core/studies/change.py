@@ -33,11 +33,13 @@ BATCH_TOKENS = 1024  # both models' maps of one batch are held together
 
 def units(options: Options) -> list[Unit]:
     """Chunks of rows for every fine-tuned checkpoint."""
+    from core.tasks.glue import task_of
+
     if not options["after"]:
         raise InputError("A change needs a checkpoint after fine-tuning; none was chosen: choose one or more.")
     found = []
     for after in dict.fromkeys(options["after"]):
-        task = options["task"] or task_tuned_on(after)
+        task = task_of(options["task"]).key if options["task"] else task_tuned_on(after)
         rows = _rows(options, task)
         for start in range(0, len(rows), ROWS_A_UNIT):
             some = rows[start : start + ROWS_A_UNIT]
@@ -52,7 +54,7 @@ def task_tuned_on(checkpoint: str) -> str:
     from core.tasks.glue import task_of
     from core.tuning.shelf import LOG
 
-    for folder in (Path(checkpoint).expanduser(), config.PROJECT / checkpoint):
+    for folder in filter(config.within, (Path(checkpoint).expanduser(), config.PROJECT / checkpoint)):
         try:
             return task_of(json.loads((folder / LOG).read_text())["task"]).key
         except (OSError, ValueError, KeyError):

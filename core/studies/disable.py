@@ -3,7 +3,8 @@
 A summary row per variant: the metric and its change with a paired bootstrap interval, how many predictions changed,
 McNemar's p for classes, and p corrected over all variants (max-T permutation). Then a split-half row: whether the
 gain of the best variant is still there on rows that did not choose it. The operator is
-"disable" (uniform attention) in Kovaleva's pictures and "zero" in Michel's.
+"disable" (uniform attention) in Kovaleva's pictures and "zero" in Michel's. Groups are typed ("groups"), or clusters
+of heads with like maps ("duplicates"), which stand beside their heads one at a time and random heads.
 """
 
 from collections.abc import Sequence
@@ -11,11 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from core.attention import parse_heads
 from core.scoring import effects
-from core.studies import disabling
+from core.studies import disabling, duplicates
 from core.studies.study import Options, Row, Study, Unit
 
-DEFAULTS: Options = disabling.DEFAULTS | {"what": "heads", "operator": "disable", "heads": ""}
+DEFAULTS: Options = disabling.DEFAULTS | {
+    "what": "heads",
+    "operator": "disable",
+    "heads": "",  # of "groups"
+    "within": 0.5,  # of "duplicates": share of the mean distance between heads
+}
 
 
 def units(options: Options) -> list[Unit]:
@@ -25,6 +32,8 @@ def units(options: Options) -> list[Unit]:
     operator_of(options["operator"], causal=False)
     if options["what"] == "groups":
         disabling.groups_of(options["heads"])
+    elif options["what"] == "duplicates":
+        duplicates.check(options["within"])
     else:
         disabling.variants_of(options["what"], "", 1, 1)
     return disabling.units_of_rows(options)
@@ -37,10 +46,10 @@ def run(options: Options, unit: Unit) -> list[Row]:
     checkpoint, task, order = disabling.opened(options)
     every = disabling.rows_of(options)
     rows = [every[k] for k in unit.arguments["rows"]]
-    variants = disabling.variants_of(options["what"], options["heads"], checkpoint.layers, checkpoint.heads)
-    found = sweep(
-        checkpoint, disabling.encoded(checkpoint, rows), [one["heads"] for one in variants], options["operator"]
-    )
+    grouped = duplicates.variants(options, checkpoint) if options["what"] == "duplicates" else []
+    variants = grouped or disabling.variants_of(options["what"], options["heads"], checkpoint.layers, checkpoint.heads)
+    heads, encodings = [one["heads"] for one in variants], disabling.encoded(checkpoint, rows)
+    found = sweep(checkpoint, encodings, heads, options["operator"], dtype=options["dtype"])
     row = {
         "rows": unit.arguments["rows"],
         "layers": checkpoint.layers,
@@ -49,8 +58,9 @@ def run(options: Options, unit: Unit) -> list[Row]:
         "plain": disabling.predicted(task, order, found.plain),
         "changed": disabling.predicted(task, order, found.changed),
         "fast": found.fast,
+        "grouped": [one | {"heads": disabling.group_name(one["heads"])} for one in grouped],
     }
-    return [row, disabling.provenance(checkpoint, [one.id for one in rows])]
+    return [row, disabling.provenance(checkpoint, [one.id for one in rows], found.dtype)]
 
 
 def summarize(options: Options, rows: Sequence[Row]) -> list[Row]:
@@ -60,19 +70,22 @@ def summarize(options: Options, rows: Sequence[Row]) -> list[Row]:
     if not rows:
         return []
     task, found = task_of(options["task"]), disabling.in_order(rows, ("gold", "plain", "changed"))
-    variants = disabling.variants_of(options["what"], options["heads"], rows[0]["layers"], rows[0]["heads"])
+    every, changed = _variants(options, rows[0]), found["changed"]
     about = {"operator": options["operator"], "what": options["what"], "task": task.key, "n": len(found["gold"])}
-    gold, plain, changed = found["gold"], found["plain"], found["changed"]
+    gold, plain, names = found["gold"], found["plain"], metrics_of(task)
+    beside: list[Row] = [{} for _ in every]
+    if options["what"] == "duplicates":
+        beside = duplicates.beside(names, gold, plain, changed, every, seed=options["seed"])
+        every, changed = duplicates.together(every, changed)
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
-    names = metrics_of(task)
     whole = {name: effects.counted(name, gold, plain[None], np.ones((1, len(gold))))[0, 0] for name in names}
     baseline = {"kind": "baseline", "name": "untouched", **about, **{name: _known(whole[name]) for name in names}}
     measured = {name: effects.metric_intervals(name, gold, plain, changed, seed=options["seed"]) for name in names}
     corrected = effects.max_t(before, after, seed=options["seed"])
     flipped = effects.flips(plain, changed) if not task.is_score else None
     body = []
-    for k, variant in enumerate(variants):
-        row = {"kind": "variant", **variant, "heads": disabling.group_name(variant["heads"]), **about}
+    for k, variant in enumerate(every):
+        row = {"kind": "variant", **variant, "heads": disabling.group_name(variant["heads"]), **about, **beside[k]}
         for name in names:
             change = measured[name][k]
             row[name] = None if change.value is None else whole[name] + change.value
@@ -81,7 +94,32 @@ def summarize(options: Options, rows: Sequence[Row]) -> list[Row]:
         row["mcnemar"] = None if task.is_score else effects.mcnemar(before.astype(bool), after[k].astype(bool))
         row["p"] = float(corrected[k])
         body.append(row | _score(row, names[0], options, whole[names[0]]))
-    return [baseline, *body, *_checked_on_the_other_half(options, about, variants, before, after)]
+    return [baseline, *body, *_checked_on_the_other_half(options, about, every, before, after)]
+
+
+def _variants(options: Options, row: Row) -> list[Row]:
+    if options["what"] == "duplicates":
+        return [one | {"heads": parse_heads(one["heads"])} for one in row["grouped"]]
+    return disabling.variants_of(options["what"], options["heads"], row["layers"], row["heads"])
+
+
+def shared(one: Sequence[Row], other: Sequence[Row]) -> tuple[list[Row], effects.Agreement]:
+    """Which heads do two sweeps share? {name, this, other}: the changes of the first metric of each, and their rank
+    correlation over the heads (or layers) that both swept."""
+    second = {row["name"]: _change(row) for row in other if row["kind"] == "variant"}
+    first = [row for row in one if row["kind"] == "variant" and row["name"] in second]
+    pairs = [{"name": row["name"], "this": _change(row), "other": second[row["name"]]} for row in first]
+    columns = [np.array([row[side] for row in pairs], dtype=float) for side in ("this", "other")]
+    return pairs, effects.rank_agreement(*columns)
+
+
+def _change(row: Row) -> float | None:
+    return row[f"{first_metric(row)}_change"]
+
+
+def first_metric(row: Row) -> str:
+    """The metric that ranks, of a row of a sweep."""
+    return next(name for name in ("accuracy", "f1", "pearson") if name in row)
 
 
 def metrics_of(task: Any) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core.tasks.glue import Task, TaskRow
 
 ROWS_A_UNIT = 64
-KINDS = ("heads", "layers", "all-but-one", "groups")
+KINDS = ("heads", "layers", "all-but-one", "groups", "duplicates")
 DEFAULTS: Options = {
     "checkpoint": config.ENCODER,
     "task": "sst2",
@@ -57,11 +57,11 @@ def units_of_rows(options: Options) -> list[Unit]:
 
 
 @lru_cache(maxsize=1)
-def classifier(name: str, dtype: str, device: str) -> "Checkpoint":
-    """A classifier that this worker keeps for its next unit."""
+def classifier(name: str, device: str) -> "Checkpoint":
+    """A classifier that this worker keeps for its next unit; in float32, a sweep's dtype is that of its own layers."""
     from core.models.opening import open_checkpoint
 
-    return open_checkpoint(name, head="classifier", dtype=dtype, device=device)
+    return open_checkpoint(name, head="classifier", device=device)
 
 
 def opened(options: Options) -> "tuple[Checkpoint, Task, tuple[int, ...]]":
@@ -69,7 +69,7 @@ def opened(options: Options) -> "tuple[Checkpoint, Task, tuple[int, ...]]":
     from core.tasks.glue import task_of
     from core.tasks.labels import label_order
 
-    found, task = classifier(options["checkpoint"], options["dtype"], options["device"]), task_of(options["task"])
+    found, task = classifier(options["checkpoint"], options["device"]), task_of(options["task"])
     return found, task, label_order(task, found.labels)
 
 
@@ -90,14 +90,14 @@ def predicted(task: "Task", order: Sequence[int], logits: "Tensor") -> list:
     return logits[..., 0].double().tolist() if task.is_score else torch.tensor(order)[logits.argmax(-1)].tolist()
 
 
-def provenance(checkpoint: "Checkpoint", ids: Sequence[str]) -> Row:
-    """The row that says where a unit's rows come from."""
+def provenance(checkpoint: "Checkpoint", ids: Sequence[str], dtype: str | None = None) -> Row:
+    """The row that says where a unit's rows come from. dtype: of the arithmetic, if not the checkpoint's."""
     return {
         "provenance": {
             "weights_hash": checkpoint.weights_hash,
             "row_ids": list(ids),
             "device": str(checkpoint.device),
-            "dtype": checkpoint.dtype,
+            "dtype": dtype or checkpoint.dtype,
         }
     }
 

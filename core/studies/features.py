@@ -2,7 +2,8 @@
 
 Rows, one a head, feature, definition, checkpoint and task: value with its 95% bootstrap interval over inputs, n inputs
 that have the feature, baseline (the mean of random tokens, as many and in similar places), effect (value less
-baseline, with interval), one-sided p that the effect is above 0, and q, p corrected for the number of heads.
+baseline, with interval), one-sided p that the effect is above 0, and q, p corrected for the number of heads. With a
+second checkpoint also rows of "difference", first less second, with a two-sided p.
 """
 
 from collections.abc import Sequence
@@ -144,7 +145,7 @@ def rows_of(measure: FeatureMeasure, facts: Row) -> list[Row]:
             rows.append(known | {"n": 0, "note": "no input has this feature"})
             continue
         p = effect.p_above()[..., 0]
-        q = np.array(passes.q_values(p.ravel().tolist()), dtype=float).reshape(p.shape)
+        q = passes.q_values(p)
         for layer, head in np.ndindex(*p.shape):
             rows.append(
                 known
@@ -162,7 +163,7 @@ def rows_of(measure: FeatureMeasure, facts: Row) -> list[Row]:
 
 
 def difference_rows(one: FeatureMeasure, other: FeatureMeasure, facts: Row) -> list[Row]:
-    """First checkpoint less second, paired by input; none where the checkpoints differ in shape."""
+    """First checkpoint less second, paired by input, with a two-sided p; none where the shapes differ."""
     from core.scoring.features import by_feature
 
     if one.attention.means.sums.shape != other.attention.means.sums.shape:
@@ -171,8 +172,11 @@ def difference_rows(one: FeatureMeasure, other: FeatureMeasure, facts: Row) -> l
     whole = one.attention.means.result(minus=other.attention.means)
     for (definition, feature), (value, _) in by_feature(one.attention, whole).items():
         if value.n[0]:
-            known = facts | {"statistic": definition, "feature": feature}
-            rows += [known | estimate(value, layer, head) for layer, head in np.ndindex(*value.value.shape[:2])]
+            known, p = facts | {"statistic": definition, "feature": feature}, value.p_either()[..., 0]
+            q = passes.q_values(p)
+            rows += [
+                known | estimate(value, *one) | {"p": float(p[one]), "q": float(q[one])} for one in np.ndindex(*p.shape)
+            ]
     return rows
 
 

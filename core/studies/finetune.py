@@ -16,6 +16,7 @@ from core import config
 from core.errors import InputError
 from core.studies.published import printed
 from core.studies.study import Options, Row, Study, Unit
+from core.tasks.own import is_own
 
 DEFAULTS: Options = {
     "checkpoint": config.ENCODER,
@@ -34,15 +35,16 @@ METRICS = ("accuracy", "f1", "pearson", "spearman", "mse")
 
 def runs_folder(options: Options) -> Path:
     """Where checkpoints of this study go."""
-    return Path(options["folder"] or config.DATA / "runs" / "finetuned").expanduser()
+    return Path(options["folder"] or config.settings().runs / "finetuned").expanduser()
 
 
 def run_name(options: Options, task: str, initialisation: str, seed: int) -> str:
     """Readable, and different wherever anything that decides the result differs."""
     decides = {name: options[name] for name in ("checkpoint", "revision", "data", "preset", "settings")}
+    decides |= {"task": task} if is_own(task) else {}
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     base = Path(options["checkpoint"]).name[:40]
-    return f"{base}-{task}-{initialisation}-s{seed}-{digest}"
+    return f"{base}-{Path(task).stem[:40]}-{initialisation}-s{seed}-{digest}"
 
 
 def shown_folder(folder: Path) -> str:
@@ -212,7 +214,7 @@ def summarize(options: Options, rows: list[Row]) -> list[Row]:
         first = mine[0]
         baseline = {"kind": "baseline", "task": task, "initialisation": f"always {first['majority']}"}
         found.append(baseline | {"metric": first["metric"], "n": 1, **first["baseline"]})
-        for cell in printed(task):
+        for cell in () if is_own(task) else printed(task):
             note = "equals a constant predictor" if cell.constant else ""
             row = {"kind": "printed", "task": task, "initialisation": cell.initialisation, "source": cell.source}
             found.append(row | {"metric": first["metric"], "note": note, **cell.values})

@@ -8,7 +8,6 @@ import base64
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,7 @@ def read(options: Options) -> Reading:
     """
     if options["rows"]:
         return parse_rows(options["rows"])
-    file = Path(options["sentences"] or BUNDLED).expanduser()
+    file = config.inside(options["sentences"] or BUNDLED)
     return read_list(file) if file.suffix == ".json" else read_rows(file)
 
 

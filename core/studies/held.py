@@ -2,14 +2,18 @@
 
 By default all heads of each layer but the last are fixed at the current, previous, next and first token in turn (a
 causal model cannot look at the next one). The patterns hold while learning and while measuring; the free run has the
-same seed, rows and recipe. The summary is in the form of Table 1: a row a run, and means over seeds.
+same seed, rows and recipe. The summary is in the form of Table 1: a row a run, means over seeds, the constant
+predictor, the papers' cells; then what holding costs, with a paired bootstrap interval over the dev rows.
 """
 
-from pathlib import Path
+import hashlib
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from core import config
 from core.attention import Head
+from core.scoring import effects
 from core.studies import disabling, finetune
 from core.studies.study import Options, Row, Study, Unit
 
@@ -65,8 +69,17 @@ def units(options: Options) -> list[Unit]:
     found = []
     for unit in finetune.units(plain):
         for kind in (FREE, HELD):
-            found.append(Unit(f"{unit.key}-{kind}", unit.arguments | {"initialisation": kind}, unit.size))
+            key = f"{unit.key}-{_mark(options) if kind == HELD else FREE}"
+            found.append(Unit(key, unit.arguments | {"initialisation": kind}, unit.size))
     return found
+
+
+def _mark(options: Options) -> str:
+    """Other heads or another operator make another checkpoint."""
+    if not options["heads"]:
+        return HELD
+    asked = f"{options['heads']} {options['operator']}"
+    return f"{HELD}-{hashlib.sha256(asked.encode()).hexdigest()[:6]}"
 
 
 def _shared(options: Options) -> Options:
@@ -78,14 +91,14 @@ def run(options: Options, unit: Unit) -> list[Row]:
     from core.capture.running import prepared
     from core.models.checkpoint import Checkpoint
     from core.models.opening import open_checkpoint
-    from core.tasks.glue import TASKS, read_rows
+    from core.tasks.glue import read_rows, task_of
     from core.tuning.batches import encode
     from core.tuning.model import initialised
     from core.tuning.recipe import Recipe
     from core.tuning.saving import save_tuned
     from core.tuning.training import Fit
 
-    task, seed = TASKS[unit.arguments["task"]], unit.arguments["seed"]
+    task, seed = task_of(unit.arguments["task"]), unit.arguments["seed"]
     recipe = Recipe.of(options["preset"], options["settings"])
     base = open_checkpoint(options["checkpoint"], device=config.settings().device)
     fixed = held_heads(options, base) if unit.arguments["initialisation"] == HELD else []
@@ -96,7 +109,7 @@ def run(options: Options, unit: Unit) -> list[Row]:
     with prepared(Checkpoint(base.name, model, base.tokenizer), fixed):
         fit = Fit(base, task, model, encode(base, train, length), encode(base, dev, length), recipe, seed)
         outcome = fit.run()
-    folder = Path(options["folder"] or config.DATA / "runs" / "finetuned").expanduser() / unit.key
+    folder = finetune.runs_folder(options) / unit.key
     facts = unit.arguments | {
         "preset": options["preset"],
         "recipe": recipe.as_options(),
@@ -105,32 +118,53 @@ def run(options: Options, unit: Unit) -> list[Row]:
         "rows": {"train": len(train), "dev": len(dev)},
     }
     save_tuned(folder, outcome, base, facts)
-    row = {
-        "kind": "run", **unit.arguments, "metric": task.metric, **outcome.metrics, "constant": outcome.constant,
-        "held_heads": sum(len(one.heads) for one in fixed), "train_rows": len(train), "dev_rows": len(dev),
+    row = unit.arguments | {
         "folder": finetune.shown_folder(folder),
-    }  # fmt: skip
-    return [row, disabling.provenance(base, [one.id for one in dev])]
+        "held_heads": sum(len(one.heads) for one in fixed),
+        "gold": [one.label for one in dev],
+        "predicted": [float(one) if task.is_score else int(one) for one in outcome.predicted],
+    }
+    return [
+        _measured(task, row, outcome, [one.label for one in train]),
+        disabling.provenance(base, [r.id for r in dev]),
+    ]
+
+
+def _measured(task: Any, row: Row, outcome: Any, train: list) -> Row:
+    """The row of a run, as Table 1 reads it."""
+    from core.tasks.metrics import majority
+
+    name, constant = majority(task, train, row["gold"])
+    known = {"metric": task.metric, "constant": outcome.constant, "majority": name, "baseline": constant}
+    return {"kind": "run", **row, **outcome.metrics, **known, "train_rows": len(train), "dev_rows": len(row["gold"])}
 
 
 def summarize(options: Options, rows: list[Row]) -> list[Row]:
-    """The runs, then free and held averaged over seeds and what holding costs, for each task."""
-    if not rows:
-        return []
-    found = list(rows)
+    """The rows of Table 1, free beside held, then what holding costs on each task, averaged over seeds."""
+    told = [{name: value for name, value in row.items() if name not in ("gold", "predicted")} for row in rows]
+    found = finetune.summarize(options, told)
     for task in dict.fromkeys(row["task"] for row in rows):
-        means = {}
-        for kind in (FREE, HELD):
-            mine = [row for row in rows if row["task"] == task and row["initialisation"] == kind]
-            values = [row[row["metric"]] for row in mine if row[row["metric"]] is not None]
-            means[kind] = sum(values) / len(values) if values else None
-            metric = mine[0]["metric"] if mine else None
-            score = {"metric": metric, "score": means[kind], "n": len(values)}
-            found.append({"kind": "mean", "task": task, "initialisation": kind, **score})
-        if None not in means.values():
-            change = means[HELD] - means[FREE]
-            found.append({"kind": "change", "task": task, "initialisation": "held less free", "score": change})
+        mine = [row for row in rows if row["task"] == task]
+        both = {row["seed"] for row in mine if row["initialisation"] == FREE}
+        both &= {row["seed"] for row in mine if row["initialisation"] == HELD}
+        if both:
+            found.append(_cost(task, [row for row in mine if row["seed"] in both], options["seeds"][0]))
     return found
+
+
+def _cost(task: str, rows: list[Row], seed: int) -> Row:
+    """Held less free: the same dev rows under the same draws, so the difference is paired."""
+    from core.studies.disable import metrics_of
+    from core.tasks.glue import task_of
+
+    metric, gold = metrics_of(task_of(task))[0], np.array(rows[0]["gold"])
+    predicted = np.array([row["predicted"] for row in rows])
+    weights = np.array([[(1.0 if row["initialisation"] == HELD else -1.0) * 2 / len(rows) for row in rows]])
+    (change,) = effects.contrast_intervals(metric, gold, predicted[0], predicted, weights, seed=seed)
+    about = {"kind": "change", "task": task, "initialisation": "held less free", "metric": metric, "n": len(gold)}
+    heads = max(row["held_heads"] for row in rows)
+    found = {"score": change.value, "low": change.low, "high": change.high}
+    return about | found | {"seeds": len(rows) // 2, "held_heads": heads}
 
 
 STUDY = Study("held", DEFAULTS, units, run, summarize)

@@ -52,7 +52,8 @@ def run(options: Options, unit: Unit) -> list[Row]:
         "gold": [one.label for one in rows],
     }
     if options["sweep"]:
-        found = sweep(checkpoint, encodings, every_head(checkpoint.layers, checkpoint.heads), options["sweep"])
+        heads = every_head(checkpoint.layers, checkpoint.heads)
+        found = sweep(checkpoint, encodings, heads, options["sweep"], dtype=options["dtype"])
         row |= {
             "plain": disabling.predicted(task, order, found.plain),
             "changed": disabling.predicted(task, order, found.changed),

@@ -14,6 +14,9 @@ from core.errors import InputError
 from core.studies.study import Options, Row, Unit
 
 if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float
+
     from core.capture.running import Observer
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 PASTED = "text"  # the "task" of sentences a person typed
 ROWS_A_UNIT = 256
+ROWS_A_CHUNK = 1024  # prepared together: more inputs of one length a batch, and memory that does not grow
 DEFAULTS: Options = {
     "checkpoint": "atlas-encoder",
     "compare": None,  # a second checkpoint: its rows, and first less second
@@ -77,6 +81,12 @@ def sources(options: Options, task: str) -> list[Source]:
         return [Source(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
     rows = read_rows(task, options["split"], folder=options["folder"], limit=options["limit"], seed=options["seed"])
     return [Source(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
+
+
+def pair_of(line: str) -> str | list[str]:
+    """A typed line as an entry of `texts`: a sentence, or the two of "first | second"."""
+    first, _, second = line.partition(" | ")
+    return [first.strip(), second.strip()] if second.strip() else first.strip()
 
 
 def units(options: Options) -> list[Unit]:
@@ -147,8 +157,8 @@ def observe(checkpoint: "Checkpoint", pipeline: Any, inputs: Sequence[Source], m
     from core.capture.running import run
 
     kept = list(measures)
-    for start in range(0, len(inputs), ROWS_A_UNIT):
-        prepared = prepare(checkpoint, pipeline, inputs[start : start + ROWS_A_UNIT])
+    for start in range(0, len(inputs), ROWS_A_CHUNK):
+        prepared = prepare(checkpoint, pipeline, inputs[start : start + ROWS_A_CHUNK])
         observers = [observer for one in kept for observer in one.take(prepared)]
         run(checkpoint, [one.encoding for one in prepared], observers)
 
@@ -206,12 +216,12 @@ def merged(rows: Sequence[Row], unpack: Any) -> "dict[tuple[str, str], Any]":
     return found
 
 
-def q_values(p: Sequence[float]) -> list[float | None]:
-    """Benjamini-Hochberg over the heads that have a p; None where there is none."""
-    import math
-
+def q_values(p: "Float[np.ndarray, 'layer head']") -> "Float[np.ndarray, 'layer head']":
+    """Benjamini-Hochberg over the heads that have a p; NaN where there is none."""
+    import numpy as np
     from statsmodels.stats.multitest import multipletests
 
-    known = [one for one in p if not math.isnan(one)]
-    adjusted = iter(multipletests(known, method="fdr_bh")[1].tolist() if known else [])
-    return [None if math.isnan(one) else next(adjusted) for one in p]
+    found, known = np.full_like(p, np.nan), ~np.isnan(p)
+    if known.any():
+        found[known] = multipletests(p[known], method="fdr_bh")[1]
+    return found

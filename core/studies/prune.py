@@ -53,7 +53,8 @@ def run(options: Options, unit: Unit) -> list[Row]:
     dev = disabling.rows_of(options)
     ranked = order_of(options, unit.arguments["order"], checkpoint)
     cuts = [round(len(ranked) * (k + 1) / options["steps"]) for k in range(options["steps"])]
-    found = sweep(checkpoint, disabling.encoded(checkpoint, dev), [ranked[:cut] for cut in cuts], options["operator"])
+    removed, encodings = [ranked[:cut] for cut in cuts], disabling.encoded(checkpoint, dev)
+    found = sweep(checkpoint, encodings, removed, options["operator"], dtype=options["dtype"])
     row = {
         "order": unit.arguments["order"],
         "heads": [list(head) for head in ranked],
@@ -62,7 +63,7 @@ def run(options: Options, unit: Unit) -> list[Row]:
         "plain": disabling.predicted(task, order, found.plain),
         "changed": disabling.predicted(task, order, found.changed),
     }
-    return [row, disabling.provenance(checkpoint, [one.id for one in dev])]
+    return [row, disabling.provenance(checkpoint, [one.id for one in dev], found.dtype)]
 
 
 def order_of(options: Options, name: str, checkpoint: "Checkpoint") -> list[Head]:
@@ -86,7 +87,8 @@ def _by_sweep(options: Options, checkpoint: "Checkpoint", every: Sequence[Head])
 
     task, rows = task_of(options["task"]), disabling.rows_of(options, "train", options["order_rows"])
     order = label_order(task, checkpoint.labels)
-    found = sweep(checkpoint, disabling.encoded(checkpoint, rows), [[head] for head in every], options["operator"])
+    encodings, alone = disabling.encoded(checkpoint, rows), [[head] for head in every]
+    found = sweep(checkpoint, encodings, alone, options["operator"], dtype=options["dtype"])
     gold = np.array([row.label for row in rows])
     kept = outcomes(task, gold, np.array(disabling.predicted(task, order, found.changed))).mean(1)
     moved = (found.changed - found.plain).abs().mean((1, 2)).numpy()

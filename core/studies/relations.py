@@ -82,11 +82,11 @@ def linked_words(
     A piece that spans two words joins them; a link inside such a word, or to a word without pieces (cut off, or of
     characters that the tokenizer drops), is left out.
     """
-    from core.capture.words import words_of
+    from core.capture.words import groups_of
     from core.scoring.tokens import LinkedWords
 
-    words = words_of(encoding, list(spans) + [[]] * (2 - len(spans)))
-    owner = {position: number for number, word in enumerate(words) for position in word.positions}
+    words = groups_of(encoding, list(spans) + [[]] * (2 - len(spans)))
+    owner = {position: number for number, word in enumerate(words) for position in word}
     place: dict[tuple[int, int], int] = {}
     for sentence, some in enumerate(spans):
         for number, (start, end) in enumerate(some):
@@ -96,8 +96,10 @@ def linked_words(
     kept = [
         [(place[a], place[b]) for a, b in some if a in place and b in place and place[a] != place[b]] for some in links
     ]
-    sentences = [-1 if word.sentence is None else word.sentence for word in words]
-    return LinkedWords([word.positions for word in words], sentences, kept)
+    sentences = [encoding.sentence[word[0]] for word in words]
+    return LinkedWords(
+        [tuple(word) for word in words], [-1 if sentence is None else sentence for sentence in sentences], kept
+    )
 
 
 def make(checkpoint: Any, options: Options) -> RelationMeasure:
@@ -162,7 +164,7 @@ def rows_of(measure: RelationMeasure, facts: Row) -> list[Row]:
         fixed = {} if across else fixed_distances(distances)
         weight, excess, accuracy = (found[name] for name in ("weight", "excess", "accuracy"))
         p = excess.p_above()[..., 0]
-        q = np.array(passes.q_values(p.ravel().tolist()), dtype=float).reshape(p.shape)
+        q = passes.q_values(p)
         for layer, head in np.ndindex(*p.shape):
             effect = estimate(excess, layer, head)
             right = estimate(accuracy, layer, head)

@@ -10,29 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import InputError
+from core.tasks.language import TaggedWord
 
 COLUMNS = 10
 
 
 @dataclass(frozen=True)
-class GoldWord:
-    """One syntactic word. [start, end): its characters in the sentence. tag: Penn (XPOS). pos: UPOS."""
-
-    text: str
-    start: int
-    end: int
-    tag: str
-    pos: str
-    dep: str
-    head: int
-
-
-@dataclass(frozen=True)
 class GoldSentence:
-    """A sentence with its tree. document: id of the text it stands in; words are in order."""
+    """A sentence with its tree. words: the syntactic ones in order, tagged and governed as the treebank says. document:
+    id of the text it stands in."""
 
     text: str
-    words: tuple[GoldWord, ...]
+    words: tuple[TaggedWord, ...]
     document: str = ""
 
 
@@ -95,7 +84,7 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
                 f"Every word has a head in its sentence, or 0; line {number} of {file.name} names {fields[6]}: "
                 "repair it."
             )
-        words.append(GoldWord(fields[1], *spans[k], fields[4], fields[3], fields[7], head))
+        words.append(TaggedWord(fields[1], *spans[k], fields[4], fields[3], fields[7], head))
     return GoldSentence(text, tuple(words), document)
 
 

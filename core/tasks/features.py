@@ -6,6 +6,7 @@ al. 2019 (section 4.4) name nouns, verbs, pronouns, subjects, objects and negati
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from core.errors import InputError
 from core.tasks.language import TaggedSentence, TaggedWord
@@ -77,17 +78,22 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
 
 def carries(feature: Feature, word: TaggedWord) -> bool:
     """Whether a word carries a feature that is read off its tag or dependency."""
-    name = feature.name
+    return _carries(feature.name, word.tag, word.pos, word.dep)
+
+
+@cache
+def _carries(name: str, tag: str, pos: str, dep: str) -> bool:
     if name in _TAGS:
-        return word.tag in _TAGS[name]
+        return tag in _TAGS[name]
     if name in _DEPENDENCIES:
-        return word.dep in _DEPENDENCIES[name] or word.dep.partition(":")[0] in _DEPENDENCIES[name]
+        return dep in _DEPENDENCIES[name] or dep.partition(":")[0] in _DEPENDENCIES[name]
     kind, _, value = name.partition(":")
     if kind == "dep":
-        return is_dependency(word.dep, value)
-    return bool(value) and {"tag": word.tag, "pos": word.pos}.get(kind) == value
+        return is_dependency(dep, value)
+    return bool(value) and {"tag": tag, "pos": pos}.get(kind) == value
 
 
+@cache
 def is_dependency(label: str, wanted: str) -> bool:
     """Whether a label is the wanted one or a subtype of it (nsubj:pass is an nsubj)."""
     label, wanted = label.lower(), wanted.lower()

@@ -13,6 +13,7 @@ from typing import Any
 
 from core import config
 from core.errors import InputError
+from core.tasks import own
 
 HUB, HUB_NAME = "hub", "nyu-mll/glue"
 
@@ -95,17 +96,48 @@ _RECORDS = (
          0.354, hub_text="premise", hub_pair="hypothesis", dev_file="dev_matched.tsv", dev_split="validation_matched"),
 )
 # fmt: on
-TASKS = {record.key: record for record in _RECORDS}
+
+
+class _Tasks(dict[str, Task]):
+    """GLUE's tasks by key; the path of a file of the user's own is a key too."""
+
+    def __missing__(self, key: str) -> Task:
+        if not own.is_own(key):
+            raise KeyError(key)
+        return _own_task(own.read_own(key))
+
+
+TASKS = _Tasks({record.key: record for record in _RECORDS})
+
+
+def _own_task(file: own.OwnFile) -> Task:
+    return Task(
+        key=str(file.path),
+        name=file.path.name,
+        text="sentence",
+        pair="sentence2" if file.paired else None,
+        label="label" if file.labels else "score",
+        labels=file.labels,
+        spelled=file.labels,
+        metrics=("accuracy",) if file.labels else ("pearson", "spearman"),
+        train_rows=len(file.of("train")),
+        dev_rows=len(file.of("dev")),
+        majority=file.majority,
+    )
 
 
 def task_of(task: str | Task) -> Task:
-    """A task by key or name in any spelling ("SST-2", "sst2", "MNLI-m")."""
+    """A task by key or name in any spelling ("SST-2", "sst2", "MNLI-m"), or by the path of a file (core/tasks/own)."""
     if isinstance(task, Task):
         return task
+    if own.is_own(task):
+        return TASKS[task]
     key = task.strip().lower().replace("-", "").replace("_", "")
     key = "mnli" if key in {"mnlim", "mnlimatched"} else key
     if key not in TASKS:
-        raise InputError(f'A task is one of {", ".join(TASKS)}; "{task[:60]}" is none of them: choose one.')
+        raise InputError(
+            f'A task is one of {", ".join(TASKS)} or a CSV file of your own; "{task[:60]}" is none of them: choose one.'
+        )
     return TASKS[key]
 
 
@@ -126,8 +158,7 @@ def read_rows(
     task = task_of(task)
     if split not in ("train", "dev"):
         raise InputError(f'Rows come from the split "train" or "dev" (GLUE keeps its test labels); seen "{split}".')
-    from_hub = str(folder) == HUB
-    rows = _from_hub(task, split) if from_hub else list(_from_file(task, split, find_file(task, split, folder)))
+    rows = _rows_of(task, split, folder)
     if not rows:
         raise InputError(f"A split must have at least one row; {task.name} {split} has none: choose other data.")
     if limit is not None and limit < len(rows):
@@ -135,12 +166,20 @@ def read_rows(
     return rows
 
 
+def _rows_of(task: Task, split: str, folder: str | Path | None) -> list[TaskRow]:
+    if own.is_own(task.key):
+        return [TaskRow(row.id, row.text, row.pair, row.label) for row in own.read_own(task.key).of(split)]
+    if str(folder) == HUB:
+        return _from_hub(task, split)
+    return list(_from_file(task, split, find_file(task, split, folder)))
+
+
 # ---------------------------------------------------------------- GLUE's TSV form
 
 
 def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
     """The TSV file of a split under `folder` (None: the bundled samples)."""
-    root = config.SAMPLES if folder is None else Path(folder).expanduser()
+    root = config.SAMPLES if folder is None else config.inside(folder)
     names = ["train.tsv"] if split == "train" else [task.dev_file, "dev.tsv"]
     places = [place / name for name in names for place in (root / task.name, root)]
     found = next((place for place in places if place.is_file()), None)
@@ -248,16 +287,24 @@ def _from_hub(task: Task, split: str) -> list[TaskRow]:
 
 def hub_rows(task: Task, split: str, table: Any) -> list[TaskRow]:
     """Rows of a `datasets` table, whose labels are numbers in the hub's order already."""
-    rows = []
-    for number, one in enumerate(table):
-        if not task.is_score and not 0 <= one["label"] < len(task.labels):
-            parse_label(task, str(one["label"]), f"row {number + 1} of the hub's {split}")
-        rows.append(
-            TaskRow(
-                f"{split}-{number}",
-                one[task.hub_text],
-                one[task.hub_pair] if task.hub_pair else None,
-                float(one["label"]) if task.is_score else int(one["label"]),
-            )
+    needed = [column for column in (task.hub_text, task.hub_pair, "label") if column]
+    if missing := [column for column in needed if column not in table.column_names]:
+        raise InputError(
+            f'{task.name} needs the columns {", ".join(needed)}; the hub\'s table has no "{missing[0]}" '
+            f"(it has {', '.join(table.column_names)[:120]}): use a folder in GLUE's TSV form."
         )
-    return rows
+    return [
+        TaskRow(
+            f"{split}-{number}",
+            one[task.hub_text],
+            one[task.hub_pair] if task.hub_pair else None,
+            _hub_label(task, one["label"], f"row {number + 1} of the hub's {split}"),
+        )
+        for number, one in enumerate(table)
+    ]
+
+
+def _hub_label(task: Task, value: int | float, place: str) -> int | float:
+    if not task.is_score and 0 <= value < len(task.labels):
+        return int(value)
+    return parse_label(task, str(value), place)

@@ -64,6 +64,8 @@ def open_pipeline(name: str | None = None) -> "Language":
     import spacy
 
     wanted = name or config.ENGLISH
+    if wanted not in pipeline_names():
+        config.inside(wanted)
     folder = config.BUNDLED_MODELS / config.ENGLISH if wanted == config.ENGLISH else Path(wanted).expanduser()
     if "\x00" in wanted or not (folder.is_dir() or wanted in spacy.util.get_installed_models()):
         raise InputError(

@@ -6,10 +6,10 @@ understood.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from core.errors import InputError
 from core.tasks.features import NOUNS, PRONOUNS, VERBS, is_dependency
+from core.tasks.language import TaggedWord
 
 Link = tuple[int, int]
 
@@ -58,8 +58,8 @@ def relation_of(name: str) -> Relation:
     )
 
 
-def links(relation: Relation, words: Sequence[Any]) -> list[Link]:
-    """Links of one text; words: TaggedWord or GoldWord. Empty for relations across sentences."""
+def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
+    """Links of one text, tagged or of a gold tree. Empty for relations across sentences."""
     if relation.across:
         return []
     if relation.name == "noun-pronoun":
@@ -72,7 +72,7 @@ def links(relation: Relation, words: Sequence[Any]) -> list[Link]:
     return [(k, one.head) for k, one in enumerate(words) if one.head != k and is_dependency(one.dep, label)]
 
 
-def links_across(first: Sequence[Any], second: Sequence[Any]) -> list[Link]:
+def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> list[Link]:
     """Every (word of the first, word of the second) that are spelled alike but for case and hold a letter or digit."""
     places: dict[str, list[int]] = {}
     for k, word in enumerate(second):
@@ -85,7 +85,7 @@ def links_across(first: Sequence[Any], second: Sequence[Any]) -> list[Link]:
     ]
 
 
-def _pronouns(words: Sequence[Any]) -> list[Link]:
+def _pronouns(words: Sequence[TaggedWord]) -> list[Link]:
     found, last = [], None
     for k, word in enumerate(words):
         if word.tag in PRONOUNS and last is not None:

@@ -1,6 +1,8 @@
 """Files that a run writes: all of them whole or not at all, so a full disk or a kill leaves the previous one."""
 
 import errno
+import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,14 @@ def _failed(place: Path, error: OSError) -> CheckpointError:
         f"{place.parent} must be writable, and {what}; what was saved there before is kept: make room or choose "
         "another folder, then start again."
     )
+
+
+def _system_error(error: Exception) -> OSError | None:
+    """The system's error behind one of Python's or of safetensors' own."""
+    if isinstance(error, OSError):
+        return error
+    number = re.search(r"os error (\d+)", str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else None
 
 
 def write_whole(place: Path, write: Callable[[Path], None]) -> None:
@@ -46,11 +56,10 @@ def replace_folder(place: Path, fill: Callable[[Path], None]) -> None:
     except Exception as error:
         if old.exists() and not place.exists():
             old.rename(place)
-        if isinstance(error, OSError):
-            raise _failed(place, error) from error
-        if "No space left" in str(error) or "os error 28" in str(error):  # safetensors' own error
-            raise _failed(place, OSError(errno.ENOSPC, str(error))) from error
-        raise
+        cause = _system_error(error)
+        if cause is None:
+            raise
+        raise _failed(place, cause) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)

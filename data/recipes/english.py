@@ -24,7 +24,8 @@ from spacy.tokens import Doc, Token
 from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 
-from core.tasks.conllu import GoldSentence, GoldWord, read_conllu
+from core.tasks.conllu import GoldSentence, read_conllu
+from core.tasks.language import TaggedWord
 
 FILES = {split: f"en_ewt-ud-{split}.conllu" for split in ("train", "dev", "test")}
 
@@ -114,7 +115,7 @@ def reference(nlp: Language, sentences: list[GoldSentence], *, lower: bool = Fal
     return Doc(nlp.vocab, words=words, spaces=spaces, tags=tags, pos=poses, deps=deps, heads=heads)
 
 
-def _merged(words: tuple[GoldWord, ...]) -> list[tuple[GoldWord, list[int]]]:
+def _merged(words: tuple[TaggedWord, ...]) -> list[tuple[TaggedWord, list[int]]]:
     """Runs of words with the same characters, each as its governing word and the numbers of its members."""
     groups: list[list[int]] = []
     for k, word in enumerate(words):

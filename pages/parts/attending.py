@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -12,8 +12,10 @@ from core.errors import InputError
 from core.jobs import running
 from core.jobs.work import find_study
 from core.store import runs as store
+from core.studies.passes import measure_now, pair_of
 from pages.parts import charts, job_progress, pickers, resources
-from pages.parts.shell import plain
+from pages.parts.head_links import show_links
+from pages.parts.shell import clear_errors, plain
 
 EXAMPLES = """The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.
@@ -22,8 +24,18 @@ MOST_SENTENCES = 200
 SURE = 0.05  # q below which a head counts as above its null
 
 
-def rows_of(study: str, *, task: str, options: dict[str, Any]) -> tuple[pd.DataFrame, str] | None:
-    """Rows to show and the caption that says where they are from; None (and what to do next) when there are none.
+class Found(NamedTuple):
+    """Rows to show, a caption that says where they are from, and for links a checkpoint and an input like theirs."""
+
+    rows: pd.DataFrame
+    caption: str
+    checkpoint: str
+    text: str
+    pair: str
+
+
+def rows_of(study: str, *, task: str, options: dict[str, Any]) -> Found | None:
+    """Rows of pasted sentences or of a stored run; None (and what to do next) when there are none.
 
     options: of the study, beyond checkpoint, task and texts; both ways of getting rows use them.
     """
@@ -33,7 +45,7 @@ def rows_of(study: str, *, task: str, options: dict[str, Any]) -> tuple[pd.DataF
     return _pasted(study, options) if place == "sentences" else _stored(study, task, options)
 
 
-def _pasted(study: str, options: dict[str, Any]) -> tuple[pd.DataFrame, str] | None:
+def _pasted(study: str, options: dict[str, Any]) -> Found | None:
     name = pickers.pick_checkpoint()
     text = st.text_area(
         "Sentences, one a line",
@@ -42,40 +54,34 @@ def _pasted(study: str, options: dict[str, Any]) -> tuple[pd.DataFrame, str] | N
         height=110,
         help=f'At most {MOST_SENTENCES}. "first | second" is a pair. Apply with Ctrl+Enter.',
     )
-    if not name or not st.toggle("Measure", key="measure", help="Opens the checkpoint and looks at every head"):
+    wanted = st.toggle("Measure", key="measure", help="Looks at every head on each change", bind="query-params")
+    if not name or not wanted:
         st.info("Turn on Measure to look at what every head does on these sentences.", icon=":material/play_circle:")
         return None
-    texts = [_pair(line) for line in text.splitlines() if line.strip()]
+    texts = [pair_of(line) for line in text.splitlines() if line.strip()]
     if not 0 < len(texts) <= MOST_SENTENCES:
         raise InputError(
             f"Between 1 and {MOST_SENTENCES} sentences are measured here; there are {len(texts)}: type fewer, or "
             "run task rows."
         )
-    wanted = find_study(study).defaults | options | {"checkpoint": name, "compare": None, "texts": texts, "tasks": []}
-    mark = json.dumps([study, wanted])
+    asked = find_study(study).defaults | options | {"checkpoint": name, "compare": None, "texts": texts, "tasks": []}
+    mark = json.dumps([study, asked])
     if st.session_state.get("measured_mark") != mark:
         with st.spinner("Measuring every head ..."):
-            st.session_state["measured_rows"] = measured(study, wanted)
+            st.session_state["measured_rows"] = measured(study, asked)
         st.session_state["measured_mark"] = mark
     caption = f"{plain(name)} · pasted sentences, {len(texts)} inputs"
-    return pd.DataFrame(st.session_state["measured_rows"]), caption
-
-
-def _pair(line: str) -> Any:
-    first, _, second = line.partition(" | ")
-    return [first.strip(), second.strip()] if second.strip() else first.strip()
+    return Found(notes(pd.DataFrame(st.session_state["measured_rows"])), caption, name, *_first_of({"texts": texts}))
 
 
 def measured(study: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of a study on a few sentences, at once, with the checkpoint and pipeline that this app keeps open."""
-    from core.studies.passes import measure_now
-
     checkpoint = resources.checkpoint(options["checkpoint"])
     pipeline = resources.pipeline(options["pipeline"]) if study in ("features", "relations") else None
     return measure_now(study, checkpoint, pipeline, options)
 
 
-def _stored(study: str, task: str, options: dict[str, Any]) -> tuple[pd.DataFrame, str] | None:
+def _stored(study: str, task: str, options: dict[str, Any]) -> Found | None:
     db = resources.database()
     known = store.runs(db, study)
     with st.expander("Run on task rows", expanded=known.empty, icon=":material/play_circle:"):
@@ -94,12 +100,25 @@ def _stored(study: str, task: str, options: dict[str, Any]) -> tuple[pd.DataFram
     shown = [facts[name] for name in ("checkpoint", "task", "split") if facts.get(name)]
     inputs = f"{len(facts['row_ids'])} inputs" if facts["row_ids"] else "rows of several tasks"
     caption = " · ".join([*(plain(one) for one in shown), inputs, f"{facts['created']:%d %B %Y}"])
-    return store.study_rows(db, run), caption
+    return Found(
+        notes(store.study_rows(db, run)), caption, facts["options"]["checkpoint"], *_first_of(facts["options"])
+    )
+
+
+def _first_of(options: dict[str, Any]) -> tuple[str, str]:
+    """The first input of a run, where it was typed or its task is bundled."""
+    from core.tasks.glue import TASKS
+
+    if options["texts"]:
+        first = options["texts"][0]
+        return (first, "") if isinstance(first, str) else tuple(first)
+    if options["folder"] or options["tasks"][0] not in TASKS:
+        return "", ""
+    row = pickers.task_rows(options["tasks"][0], options["split"])[0]
+    return row.text, row.pair or ""
 
 
 def _start(study: str, task: str, options: dict[str, Any]) -> None:
-    from core.tasks.glue import TASKS
-
     defaults = find_study(study).defaults
     places = st.columns(3)
     with places[0]:
@@ -107,9 +126,7 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
     with places[1]:
         beside = pickers.pick_checkpoint("Less another", key="run_compare", none="no second checkpoint")
     with places[2]:
-        tasks = st.multiselect(
-            "Tasks", list(TASKS), default=[task], format_func=lambda key: TASKS[key].name, key=f"tasks_{study}"
-        )
+        tasks = pickers.pick_tasks(task, key=f"tasks_{study}")
     places = st.columns(3)
     limit = places[0].number_input("Rows of each task, at most", 1, 1_000_000, defaults["limit"], key=f"limit_{study}")
     folder = places[1].text_input("Folder in GLUE's TSV form", key="folder", placeholder="the bundled samples")
@@ -117,9 +134,10 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
     if st.button("Run", type="primary", key=f"start_{study}", disabled=not (name and tasks)):
         wanted = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(limit)}
         wanted |= {"folder": folder or None, "pipeline": pipeline or None}
-        title = f"{study} of {name}" + (f" and {beside}" if beside else "") + f" on {', '.join(tasks)}"
-        st.session_state[f"job_{study}"] = running.start(resources.database(), study, wanted, title)
-        st.rerun()
+        with clear_errors():
+            title = f"{study} of {name}" + (f" and {beside}" if beside else "") + f" on {pickers.named(tasks)}"
+            st.session_state[f"job_{study}"] = running.start(resources.database(), study, wanted, title)
+            st.rerun()
 
 
 def pictures(rows: pd.DataFrame, value: str, label: str, *, diverging: bool = False) -> list[Any]:
@@ -146,25 +164,45 @@ def pictures(rows: pd.DataFrame, value: str, label: str, *, diverging: bool = Fa
 
 
 def above_null(rows: pd.DataFrame) -> list[Head]:
-    """Heads whose effect is above 0 after the correction for all heads."""
-    if "q" not in rows or "effect" not in rows:
+    """Heads whose effect is above 0 (of a difference: either way) after the correction for all heads."""
+    if "q" not in rows:
         return []
-    sure = rows[(pd.to_numeric(rows["q"]) < SURE) & (pd.to_numeric(rows["effect"]) > 0)]
-    return [Head(int(a), int(b)) for a, b in zip(sure["layer"], sure["head"], strict=True)]
+    sure = pd.to_numeric(rows["q"]) < SURE
+    if "effect" in rows:
+        sure &= (rows["checkpoint"] == "difference") | (pd.to_numeric(rows["effect"]) > 0)
+    return [Head(int(a), int(b)) for a, b in zip(rows.loc[sure, "layer"], rows.loc[sure, "head"], strict=True)]
 
 
-def table(rows: pd.DataFrame, columns: Sequence[str], *, by: str) -> None:
-    """Heads by name with these columns, most of `by` first."""
-    shown = rows.sort_values(by, ascending=False)
+def shared_heads(rows: pd.DataFrame) -> list[Head]:
+    """Heads above their null in every task of a checkpoint that was measured on several."""
+    groups = [set(above_null(some)) for _, some in rows.groupby("task", sort=False)]
+    return sorted(set.intersection(*groups)) if len(groups) > 1 else []
+
+
+def table(found: Found, rows: pd.DataFrame, columns: Sequence[str], *, by: str, key: str) -> None:
+    """Heads by name with these columns, most of `by` first; the chosen one, or the first, leads to its maps."""
+    size = rows[by].abs() if key == "differences" else rows[by]
+    shown = rows.loc[size.sort_values(ascending=False).index]
     shown = shown.assign(name=[str(Head(int(a), int(b))) for a, b in zip(shown["layer"], shown["head"], strict=True)])
     kept = ["checkpoint", "task", "name", *(name for name in columns if name in shown)]
     shown = shown[kept].rename(columns={"name": "head", "low": "95% from", "high": "95% to"})
     short = {name: st.column_config.NumberColumn(format="%.3g") for name in shown.select_dtypes("float").columns}
-    st.dataframe(shown, hide_index=True, height=280, column_config=short)
+    event = st.dataframe(
+        shown, hide_index=True, height=280, column_config=short, on_select="rerun", selection_mode="single-row", key=key
+    )
+    if len(shown):
+        row = shown.iloc[(event["selection"]["rows"] or [0])[0]]
+        name = found.checkpoint if row["checkpoint"] == "difference" else row["checkpoint"]
+        links(name, row["head"], found)
+
+
+def links(checkpoint: str, head: str, found: Found) -> None:
+    """Where to go on with a head."""
+    show_links(checkpoint, head, here="", text=found.text, pair=found.pair)
 
 
 def files(rows: pd.DataFrame, found: Sequence[Any], name: str) -> None:
-    """Buttons: the rows as CSV, the first picture as SVG and PNG."""
+    """Buttons: the rows as CSV, the pictures together as SVG and PNG."""
     places = st.columns([1, 1, 1, 3])
     places[0].download_button(
         "Rows (CSV)", lambda: rows.to_csv(index=False), f"{name}.csv", on_click="ignore", key=f"csv_{name}"
@@ -172,8 +210,8 @@ def files(rows: pd.DataFrame, found: Sequence[Any], name: str) -> None:
     for place, kind in zip(places[1:3], ("svg", "png"), strict=True):
         if found:
             place.download_button(
-                f"Picture ({kind.upper()})",
-                lambda kind=kind: charts.exported(found[0], kind),
+                f"Pictures ({kind.upper()})",
+                lambda kind=kind: charts.exported(charts.together(found), kind),
                 f"{name}.{kind}",
                 on_click="ignore",
                 key=f"{kind}_{name}",

@@ -1,6 +1,8 @@
 """The pictures of the Change page: heads and layers per task, and the rows where a head changed most."""
 
 import math
+from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import streamlit as st
@@ -9,32 +11,39 @@ from core.attention import Head
 from core.studies.published import QQP_CHANGE
 from core.tasks.glue import TASKS, read_rows
 from pages.parts import charts
+from pages.parts.head_links import show_links
 from pages.parts.shell import PAGES_FOLDER, plain
 
 STATISTICS = {
-    "cosine": ("cosine of the flattened maps", (0.0, 1.0)),
-    "divergence": ("Jensen-Shannon divergence of the rows, nats", (0.0, math.log(2))),
-    "cosine_without_first": ("cosine without the first token", (0.0, 1.0)),
-    "divergence_without_first": ("Jensen-Shannon divergence without the first token, nats", (0.0, math.log(2))),
+    "cosine": ("cosine of the flattened maps", "cosine", (0.0, 1.0)),
+    "divergence": ("Jensen-Shannon divergence of the rows, nats", "nats", (0.0, math.log(2))),
+    "cosine_without_first": ("cosine without the first token", "cosine", (0.0, 1.0)),
+    "divergence_without_first": (
+        "Jensen-Shannon divergence without the first token, nats",
+        "nats",
+        (0.0, math.log(2)),
+    ),
 }
 
 
-def pictures(rows: pd.DataFrame, statistic: str) -> None:
-    """A small picture per fine-tuned checkpoint, all on one scale, and the layers' means."""
-    title, domain = STATISTICS[statistic]
+def pictures(rows: pd.DataFrame, statistic: str, run: str) -> None:
+    """A small picture per fine-tuned checkpoint, all on one scale, and the layers' means. A click chooses a head."""
+    title, unit, domain = STATISTICS[statistic]
     heads = rows[(rows["kind"] == "head") & (rows["statistic"] == statistic)]
+    if st.toggle("Stretch the colours", help="From the least to the greatest value; the paper's run from 0 to 1."):
+        domain = (heads["value"].min(), heads["value"].max())
     groups = list(heads.groupby("after", sort=False))
     beside = st.container(horizontal=True)
+    width = charts.CELL * (int(heads["head"].max()) + 1) + 130  # with its legend, so that several stand side by side
     for after, mine in groups:
         task = TASKS[mine["task"].iloc[0]].name
-        with beside.container(width="content"):
-            st.altair_chart(
-                charts.head_picture(
-                    mine, value="value", label=title, title=task, domain=domain, tooltip=("low", "high", "n")
-                ),
-                width="content",
+        with beside.container(width=width):
+            picture = charts.head_picture(
+                mine, value="value", label=unit, title=task, domain=domain, tooltip=("low", "high", "n"), select=True
             )
-            st.caption(plain(f"{after} · n = {int(mine['n'].iloc[0])} rows"))
+            key = f"change|{run}|{statistic}|{after}"
+            st.altair_chart(picture, width="content", on_select=partial(_clicked, key, after), key=key)
+            st.caption(plain(f"n = {int(mine['n'].iloc[0])} rows · {Path(after).name}"))
     layers = rows[(rows["kind"] == "layer") & (rows["statistic"] == statistic)].astype({"layer": int})
     layers = layers.assign(layer=layers["layer"] + 1, task=[TASKS[key].name for key in layers["task"]])
     if statistic == "cosine" and layers["layer"].max() == len(QQP_CHANGE):
@@ -55,18 +64,36 @@ def pictures(rows: pd.DataFrame, statistic: str) -> None:
     st.altair_chart(chart)
 
 
+def _clicked(key: str, after: str) -> None:
+    for cell in st.session_state[key].selection.get("cell", []):
+        st.session_state["changed_after"] = after
+        st.session_state["changed_head"] = str(Head(int(cell["layer"]), int(cell["head"])))
+
+
 def strongest(rows: pd.DataFrame, about: dict) -> None:
     """One checkpoint's head, the rows where it changed most, and links to its maps before and after."""
     cosines = rows[(rows["kind"] == "head") & (rows["statistic"] == "cosine")].sort_values("value")
     left, right = st.columns(2)
-    after = left.selectbox("Checkpoint after", list(dict.fromkeys(rows["after"])))
+    after = left.selectbox(
+        "Checkpoint after",
+        list(dict.fromkeys(rows["after"])),
+        key="changed_after",
+        on_change=lambda: st.session_state.pop("changed_head", None),  # back to the one that changed most
+    )
     cosines = cosines[cosines["after"] == after]
     names = {
         str(Head(int(a), int(b))): v
         for a, b, v in zip(cosines["layer"], cosines["head"], cosines["value"], strict=True)
     }
-    name = right.selectbox("Head, most changed first", list(names), format_func=lambda one: f"{one} · {names[one]:.3f}")
+    name = right.selectbox(
+        "Head, most changed first",
+        list(names),
+        format_func=lambda one: f"{one} · {names[one]:.3f}",
+        key="changed_head",
+        help="Or click it in a picture above.",
+    )
     head = Head.parse(name)
+    show_links(after, head, here="change")
     chosen = cosines[(cosines["layer"] == head.layer) & (cosines["head"] == head.head)].iloc[0]
     options = about["options"]
     texts = {

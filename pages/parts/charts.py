@@ -58,7 +58,7 @@ def head_picture(
     )
     written: dict[str, Any] = {} if categories else {"format": ".4~g"}
     tips = [alt.Tooltip("Name:N", title="head"), alt.Tooltip(_field(value, kind), title=label or value, **written)]
-    tips += [alt.Tooltip(_field(name, _kind(drawn[name])), title=name) for name in tooltip]
+    tips += _tips(drawn, *tooltip)
     cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(color=colour, tooltip=tips)
     if select:
         cells = cells.add_params(alt.selection_point(name="cell", fields=["layer", "head"], on="click", toggle=False))
@@ -86,20 +86,14 @@ def stacked_bars(
 ) -> alt.Chart:
     """Shares or counts per `x`, stacked by class. order: classes from the bottom. column: small multiples."""
     stack: Any = "normalize" if normalize else "zero"
-    tips = [alt.Tooltip(_field(name, _kind(frame[name])), title=name) for name in (x, colour, y, *tooltip)]
     chart = (
         alt.Chart(frame, title=title)
         .mark_bar()
         .encode(
             x=alt.X(_field(x, "N"), title=x, sort=None, axis=alt.Axis(labelAngle=0)),
             y=alt.Y(_field(y, "Q"), title=y_title or y, stack=stack),
-            color=alt.Color(
-                _field(colour, "N"),
-                title=colour,
-                sort=order,
-                scale=alt.Scale(range="category", domain=list(order) if order else alt.Undefined),
-            ),
-            tooltip=tips,
+            color=_category(colour, order),
+            tooltip=_tips(frame, x, colour, y, *tooltip),
         )
     )
     return chart.encode(column=alt.Column(_field(column, "N"), title=None, sort=None)) if column else chart
@@ -120,23 +114,17 @@ def line_with_band(
     rule: float | None = None,
 ) -> Layers:
     """A line, its interval as a band, one colour a series; `rule` draws a baseline."""
-    shared: dict[str, Any] = {"x": alt.X(_field(x, "Q"), title=x_title or x)}
+    whole = alt.Axis(format="d", tickMinStep=1) if pd.api.types.is_integer_dtype(frame[x]) else alt.Axis()
+    shared: dict[str, Any] = {"x": alt.X(_field(x, "Q"), title=x_title or x, axis=whole)}
     if colour:
-        shared["color"] = alt.Color(_field(colour, "N"), title=colour, sort=None, scale=alt.Scale(range="category"))
+        shared["color"] = _category(colour)
     scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=False)
-    tips = [alt.Tooltip(_field(name, _kind(frame[name])), title=name) for name in (x, y, low, high, colour) if name]
     base = alt.Chart(frame).encode(**shared)
-    layers: list[Any] = []
-    if low and high:
-        layers.append(
-            base.mark_area(opacity=0.2).encode(
-                y=alt.Y(_field(low, "Q"), title=y_title or y, scale=scale), y2=alt.Y2(high)
-            )
-        )
-    layers.append(
-        base.mark_line(point=True).encode(y=alt.Y(_field(y, "Q"), title=y_title or y, scale=scale), tooltip=tips)
+    line = base.mark_line(point=True).encode(
+        y=alt.Y(_field(y, "Q"), title=y_title or y, scale=scale), tooltip=_tips(frame, x, y, low, high, colour)
     )
-    return alt.layer(*layers, *_baseline(rule)).properties(title=title, height=300)
+    band = _interval(base.mark_area(opacity=0.2), low, high, title=y_title or y, scale=scale)
+    return alt.layer(*band, line, *_baseline(rule)).properties(title=title, height=300)
 
 
 def bars_with_intervals(
@@ -158,21 +146,14 @@ def bars_with_intervals(
     shared: dict[str, Any] = {"x": alt.X(_field(x, "N"), title=x_title or x, sort=sort, axis=alt.Axis(labelAngle=0))}
     if colour:
         shared["xOffset"] = alt.XOffset(_field(colour, "N"), sort=None)
-    tips = [
-        alt.Tooltip(_field(name, _kind(frame[name])), title=name)
-        for name in (x, colour, y, low, high, *tooltip)
-        if name
-    ]
     base = alt.Chart(frame).encode(**shared)
-    bars = base.mark_bar().encode(y=alt.Y(_field(y, "Q"), title=y_title or y), tooltip=tips)
+    bars = base.mark_bar().encode(
+        y=alt.Y(_field(y, "Q"), title=y_title or y), tooltip=_tips(frame, x, colour, y, low, high, *tooltip)
+    )
     if colour:
-        bars = bars.encode(
-            color=alt.Color(_field(colour, "N"), title=colour, sort=None, scale=alt.Scale(range="category"))
-        )
-    layers: list[Any] = [bars]
-    if low and high:
-        layers.append(base.mark_rule(strokeWidth=1.5, color="gray").encode(y=alt.Y(_field(low, "Q")), y2=alt.Y2(high)))
-    return alt.layer(*layers, *_baseline(rule)).properties(title=title, height=300)
+        bars = bars.encode(color=_category(colour))
+    lines = _interval(base.mark_rule(strokeWidth=1.5, color="gray"), low, high, title=y_title or y)
+    return alt.layer(bars, *lines, *_baseline(rule)).properties(title=title, height=300)
 
 
 def points(
@@ -194,23 +175,11 @@ def points(
         "x": alt.X(_field(x, "Q"), title=x_title or x, scale=alt.Scale(zero=False)),
         "y": alt.Y(_field(y, "Q"), title=y_title or y, scale=alt.Scale(zero=False)),
     }
-    tips = [
-        alt.Tooltip(_field(name, _kind(frame[name])), title=name) for name in (label, x, y, colour, *tooltip) if name
-    ]
-    dots = (
-        alt.Chart(frame)
-        .mark_circle(size=60, opacity=0.8, stroke="gray", strokeWidth=0.5)
-        .encode(**shared, tooltip=tips)
-    )
+    dots = alt.Chart(frame).mark_circle(size=60, opacity=0.8, stroke="gray", strokeWidth=0.5)
+    dots = dots.encode(**shared, tooltip=_tips(frame, label, x, y, colour, *tooltip))
     if colour:
-        dots = dots.encode(
-            color=alt.Color(
-                _field(colour, "Q" if continuous else "N"),
-                title=colour,
-                sort=None,
-                scale=alt.Scale(range="ramp" if continuous else "category"),
-            )
-        )
+        ramp = alt.Color(_field(colour, "Q"), title=colour, scale=alt.Scale(range="ramp"))
+        dots = dots.encode(color=ramp if continuous else _category(colour))
     layers = [dots]
     if label:
         layers.append(
@@ -234,25 +203,29 @@ def matrix(
     domain: tuple[float, float] | None = None,
     cell: int = 64,
 ) -> Layers:
-    """A square picture over two class axes (confusion, correlation), its numbers written in the cells."""
+    """A square picture over two class axes (confusion, correlation), its numbers but 0 written in the cells."""
     axes: dict[str, Any] = {
-        "x": alt.X(_field(x, "N"), sort=list(order), title=x, axis=alt.Axis(orient="top", labelAngle=0)),
+        "x": alt.X(
+            _field(x, "N"),
+            sort=list(order),
+            title=x,
+            axis=alt.Axis(orient="top", labelAngle=-35, labelAlign="left", labelOverlap=False),
+        ),
         "y": alt.Y(_field(y, "N"), sort=list(order), title=y),
     }
     base = alt.Chart(frame).encode(**axes)
-    tips = [
-        alt.Tooltip(_field(name, _kind(frame[name])), title=name) for name in dict.fromkeys((y, x, value, text)) if name
-    ]
     cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(
-        color=alt.Color(_field(value, "Q"), title=value, scale=_scale(frame[value], False, domain, None)), tooltip=tips
+        color=alt.Color(_field(value, "Q"), title=value, scale=_scale(frame[value], False, domain, None)),
+        tooltip=_tips(frame, y, x, value, text),
     )
     if select:
         cells = cells.add_params(alt.selection_point(name="cell", fields=[x, y], on="click", toggle=False))
     text_of = alt.Text(_field(text or value, "Q"), format=".3~g")
-    halo = base.mark_text(fontSize=12, stroke="black", strokeWidth=3, strokeOpacity=0.6, strokeJoin="round").encode(
+    numbers = base.transform_filter(alt.datum[value] != 0)
+    halo = numbers.mark_text(fontSize=12, stroke="black", strokeWidth=3, strokeOpacity=0.6, strokeJoin="round").encode(
         text=text_of
     )
-    written = base.mark_text(fontSize=12, fill="white").encode(text=text_of)
+    written = numbers.mark_text(fontSize=12, fill="white").encode(text=text_of)
     return alt.layer(cells, halo, written).properties(title=title, width=alt.Step(cell), height=alt.Step(cell))
 
 
@@ -276,6 +249,11 @@ def token_strips(frame: pd.DataFrame, *, title: str, cell: int = 40) -> Layers:
     marked = base.transform_filter("datum.mark == 'target' || datum.mark == 'element'")
     outline = marked.mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2)
     return alt.layer(cells, outline).properties(title=title, width=alt.Step(cell), height=alt.Step(24))
+
+
+def together(found: Sequence[Any]) -> alt.TopLevelMixin:
+    """Several pictures as one for a file, three a row."""
+    return found[0] if len(found) == 1 else alt.concat(*found, columns=3).resolve_scale(color="independent")
 
 
 def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
@@ -324,6 +302,19 @@ def _legend(categories: Sequence[str] | None) -> alt.Legend:
     if categories:
         return alt.Legend(orient="right")
     return alt.Legend(orient="right", gradientLength=140, format=".2~g")
+
+
+def _tips(frame: pd.DataFrame, *names: str | None) -> list[alt.Tooltip]:
+    return [alt.Tooltip(_field(name, _kind(frame[name])), title=name) for name in dict.fromkeys(names) if name]
+
+
+def _category(name: str, order: Sequence[str] | None = None) -> alt.Color:
+    scale = alt.Scale(range="category", domain=list(order) if order else alt.Undefined)
+    return alt.Color(_field(name, "N"), title=name, sort=order, scale=scale)
+
+
+def _interval(mark: alt.Chart, low: str | None, high: str | None, **options: Any) -> list[alt.Chart]:
+    return [mark.encode(y=alt.Y(_field(low, "Q"), **options), y2=alt.Y2(high))] if low and high else []
 
 
 def _baseline(rule: float | None) -> list[alt.Chart]:

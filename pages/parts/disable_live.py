@@ -7,7 +7,8 @@ import streamlit as st
 
 from core.attention import Head, parse_heads
 from pages.parts import charts, pickers, resources
-from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+from pages.parts.head_links import show_links
+from pages.parts.shell import clear_errors, plain
 
 OPERATORS = {
     "disable": "uniform (Kovaleva)",
@@ -61,7 +62,8 @@ def _compared(name: str, text: str, pair: str | None, typed: str, operator: str)
     with right:
         _said(checkpoint, encoding, found, heads)
     if heads:
-        _links(name, text, pair, heads[0])
+        show_links(name, heads[0], here="disable", text=text, pair=pair or "")
+        st.button("Disable these on a task's rows", icon=":material/playlist_play:", on_click=_on_rows)
     cut = f" · {encoding.cut} pieces cut" if encoding.cut else ""
     st.caption(plain(f"{name} · {len(encoding)} pieces{cut} · {checkpoint.dtype} · operator {operator}"))
 
@@ -80,12 +82,13 @@ def _picture(moved: Any, heads: list[Head]) -> None:
         for layer in range(moved.shape[0])
         for head in range(moved.shape[1])
     ]
+    others = [row["moved"] for row in rows if Head(row["layer"], row["head"]) not in heads]  # these are the small ones
     chart = charts.head_picture(
         pd.DataFrame(rows),
         value="moved",
         label="map moved by",
         title="How far each head's map moved (0 same, 1 elsewhere); click to change a head",
-        domain=(0.0, 1.0),
+        domain=(0.0, max([0.01, *others])),
         highlight=heads,
         select=True,
     )
@@ -102,6 +105,11 @@ def _toggle(key: str) -> None:
             heads = [one for one in heads if one != clicked] if clicked in heads else [*heads, clicked]
         st.session_state["head"] = ",".join(str(one) for one in heads)
         st.session_state["live_clicks"] = st.session_state.get("live_clicks", 0) + 1
+
+
+def _on_rows() -> None:
+    """Go on with the heads that were clicked as one group."""
+    st.session_state["view"], st.session_state["what"] = "A task's rows", "groups"
 
 
 def _said(checkpoint: Any, encoding: Any, found: Any, heads: list[Head]) -> None:
@@ -132,8 +140,3 @@ def _said(checkpoint: Any, encoding: Any, found: Any, heads: list[Head]) -> None
     best = [max(found.choices, key=lambda one: getattr(one, field)).name for field in ("logit_before", "logit_after")]
     said = "stays" if best[0] == best[1] else f"changes to {best[1]}"
     st.markdown(f"The prediction, **{plain(best[0])}**, {plain(said)} without {', '.join(map(str, heads))}.")
-
-
-def _links(name: str, text: str, pair: str | None, head: Head) -> None:
-    asked = {"checkpoint": name, "text": text, "head": str(head)} | ({"pair": pair} if pair else {})
-    st.page_link(PAGES_FOLDER / "maps.py", label=f"Maps of {head}", icon=":material/grid_on:", query_params=asked)

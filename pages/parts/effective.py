@@ -9,7 +9,7 @@ from core.scoring.definitions import TYPES
 from core.store import runs as store
 from pages.parts import attending, charts, job_progress, maps_grid, pickers, resources
 from pages.parts.map_payload import as_bytes
-from pages.parts.shell import plain
+from pages.parts.shell import clear_errors, plain
 
 
 def show_effective(name: str, text: str, pair: str | None = None) -> None:
@@ -57,30 +57,33 @@ def show_stored() -> None:
     if run is None:
         return
     facts, rows = store.one_run(db, run), store.study_rows(db, run)
+    drawn: list = []
     lengths = rows[rows["statistic"] == "correlation by length"]
     if len(lengths):
+        lengths = lengths.astype({"length_from": int}).assign(of=lengths["checkpoint"] + " · " + lengths["task"])
         chart = charts.line_with_band(
-            lengths.assign(of=lengths["checkpoint"] + " · " + lengths["task"]), x="length_from", y="mean", colour="of",
+            lengths, x="length_from", y="mean", colour="of",
             title="Pearson r of raw and effective attention", x_title="length in pieces, from", y_title="mean r",
         )  # fmt: skip
         st.altair_chart(chart)
+        drawn.append(chart)
     token_type = st.selectbox("Attention to", list(TYPES), format_func=TYPES.__getitem__, key="token_type")
     for kind in ("raw", "effective"):
         some = rows[(rows["statistic"] == kind) & (rows["feature"] == token_type)]
         some = some[some["layer"].notna()] if "layer" in some else some
         if len(some):
             st.markdown(f"**{kind.capitalize()}**")
-            attending.pictures(some.assign(task=some["task"] + f" · {kind}"), "value", f"{kind} attention")
+            drawn += attending.pictures(some.assign(task=some["task"] + f" · {kind}"), "value", f"{kind} attention")
+    attending.files(rows, drawn, "effective")
     st.caption(f"{plain(facts['checkpoint'])} · n = {len(facts['row_ids'] or [])} inputs · {facts['created']:%d %B %Y}")
 
 
 def _start() -> None:
-    from core.tasks.glue import TASKS
-
     name = pickers.pick_checkpoint(key="effective_run_checkpoint")
-    tasks = st.multiselect("Tasks", list(TASKS), default=["mrpc"], key="effective_tasks")
+    tasks = pickers.pick_tasks("mrpc", key="effective_tasks")
     if st.button("Run", key="start_effective", disabled=not (name and tasks)):
         wanted = {"checkpoint": name, "tasks": tasks}
-        title = f"effective of {name} on {', '.join(tasks)}"
-        st.session_state["job_effective"] = running.start(resources.database(), "effective", wanted, title)
-        st.rerun()
+        with clear_errors():
+            title = f"effective of {name} on {pickers.named(tasks)}"
+            st.session_state["job_effective"] = running.start(resources.database(), "effective", wanted, title)
+            st.rerun()

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -196,7 +197,7 @@ def show_heads(name: str, marked: Marked) -> None:
                      without_first=sinkless)
         for one in PROSE
     }  # fmt: skip
-    chosen = _pictures(name, found)
+    chosen, drawn = _pictures(name, found)
     visible = [one for one in found if found[one].visible]
     direction = st.radio(
         "Rank heads by", visible, format_func=PROSE.__getitem__, key=f"direction|{name}", horizontal=True
@@ -206,11 +207,13 @@ def show_heads(name: str, marked: Marked) -> None:
     rows = pd.DataFrame(found[direction].rows())
     head = chosen or Head(int(rows["layer"][0]), int(rows["head"][0]))
     _table(name, rows, found[direction], marked)
+    _files(name, rows, drawn[direction])
     _strip(name, head, shown, links, marked)
 
 
-def _pictures(name: str, found: dict[str, Any]) -> Head | None:
-    """The two layer x head pictures; returns the head that was clicked."""
+def _pictures(name: str, found: dict[str, Any]) -> tuple[Head | None, dict[str, Any]]:
+    """The two layer x head pictures; returns the head that was clicked, and the charts by direction."""
+    charts_made: dict[str, Any] = {}
     most = max((float(np.nanmax(one.score)) for one in found.values() if one.visible), default=1.0)
     chosen = None
     beside = st.container(horizontal=True)  # wraps where there is no room for both
@@ -225,7 +228,7 @@ def _pictures(name: str, found: dict[str, Any]) -> Head | None:
                 continue
             frame = pd.DataFrame(one.rows())
             best = frame.head(3)
-            drawn = charts.head_picture(
+            drawn = charts_made[direction] = charts.head_picture(
                 frame, value="score", title=PROSE[direction].split(" (")[0], domain=(0, most), label="weight", cell=22,
                 highlight=[Head(int(a), int(b)) for a, b in zip(best["layer"], best["head"], strict=True)],
                 tooltip=("rank", "same_distance"), select=True,
@@ -233,7 +236,7 @@ def _pictures(name: str, found: dict[str, Any]) -> Head | None:
             event = st.altair_chart(drawn, width="content", on_select="rerun", key=f"picture|{name}|{direction}")
             cell = event["selection"].get("cell") if event else None
             chosen = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else chosen
-    return chosen
+    return chosen, charts_made
 
 
 def _table(name: str, rows: pd.DataFrame, found: Any, marked: Marked) -> None:
@@ -258,8 +261,17 @@ def _table(name: str, rows: pd.DataFrame, found: Any, marked: Marked) -> None:
         f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so a rank and no test · {other} · "
         f"{date.today():%d %B %Y}"
     )
-    st.download_button("Rows (CSV)", rows.to_csv(index=False), file_name="heads.csv", on_click="ignore",
-                       icon=":material/download:", key=f"csv|{name}")  # fmt: skip
+
+
+def _files(name: str, rows: pd.DataFrame, drawn: Any) -> None:
+    """Rows and picture to keep; a picture is made when it is asked for."""
+    places = st.columns(3)
+    places[0].download_button("Rows (CSV)", rows.to_csv(index=False), file_name="heads.csv", on_click="ignore",
+                              icon=":material/download:", key=f"csv|{name}")  # fmt: skip
+    kinds: tuple[Literal["svg", "png"], ...] = ("svg", "png")
+    for place, kind in zip(places[1:], kinds, strict=True):
+        place.download_button(f"Picture ({kind.upper()})", partial(charts.exported, drawn, kind), on_click="ignore",
+                              file_name=f"heads.{kind}", icon=":material/image:", key=f"{kind}|{name}")  # fmt: skip
 
 
 def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Marked) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from core.errors import AtlasError
 from core.jobs import running
 from core.jobs.running import JobStatus
 from core.store.jobs import unit_outcomes
 from pages.parts import resources
-from pages.parts.shell import clear_errors, plain
+from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
 
 STATES = {
     "queued": ("waiting", ":material/schedule:"),
@@ -105,8 +106,10 @@ def _partial(job: str, now: JobStatus) -> None:
 
 def running_indicator() -> None:
     """ "2 jobs running" in the sidebar of every page, with the way to the Jobs page; nothing when none runs."""
-    with clear_errors():
+    try:
         count = running.running_count(resources.database())
+    except AtlasError:
+        return  # pages that need the database say what is wrong with it, once
     if count:
         st.fragment(_indicator, run_every=3.0)()
 
@@ -116,4 +119,5 @@ def _indicator() -> None:
         count = running.running_count(resources.database())
         if not count:
             st.rerun()
-        st.markdown(f":material/progress_activity: {count} job{'s' if count > 1 else ''} running")
+        label = f"{count} job{'s' if count > 1 else ''} running"
+        st.page_link(PAGES_FOLDER / "jobs.py", label=label, icon=":material/progress_activity:")

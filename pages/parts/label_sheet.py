@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from core.errors import AtlasError
+from core.errors import AtlasError, StoreError
 from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
 from core.store import labels
@@ -127,14 +127,17 @@ def show_sheet(db: Database, queue: str, wish: Wish) -> None:
         _saved(key="label_saved", data=dict(st.session_state.get("acknowledged", {})))
         if refused:
             st.error(plain(refused), icon=":material/info:")
-            st.button("Drop the labels that cannot be kept", on_click=drop, args=(result.events,))
+            if isinstance(refused, StoreError):
+                st.button("Save again", help="What is not saved waits in this browser.")  # a click runs this again
+            else:
+                st.button("Drop the labels that cannot be kept", on_click=drop, args=(result.events,))
         if result.more and result.more != st.session_state.get("more_answered"):
             st.session_state["more_answered"] = result.more
             st.session_state.pop("queue", None)
             st.rerun()
 
 
-def apply(db: Database, sent: Any, wish: Wish) -> str | None:
+def apply(db: Database, sent: Any, wish: Wish) -> AtlasError | None:
     """Store the events of every outbox that came; acknowledgements go to the session. Returns why one was refused."""
     acknowledged = st.session_state.setdefault("acknowledged", {})
     refused = None
@@ -147,7 +150,7 @@ def apply(db: Database, sent: Any, wish: Wish) -> str | None:
             saved = labels.record_events(db, [{**event, "batch": batch, "stored": None} for event in missing])
             acknowledged[batch] = saved.acknowledged
         except AtlasError as error:
-            refused = str(error)
+            refused = error
     return refused
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from core.patterns.classes import SHIPPED, ClassSet
+from core.patterns.drawn import drawable, drawn_map
 from core.patterns.raster import from_float16
 from core.store import label_files, labels
 from core.store.database import Database
@@ -15,7 +16,7 @@ from core.studies.label_snapshot import known_class_set, known_classes, standing
 from pages.parts import pickers, resources
 from pages.parts.shell import clear_errors, plain
 
-EXEMPLARS = 2
+EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels
 INK = np.array([[246, 247, 248], [198, 218, 236], [125, 174, 214], [52, 118, 179], [17, 63, 118], [8, 38, 79]])
 
 
@@ -28,25 +29,30 @@ def picture(weights: np.ndarray, *, full: float = 1.0, side: int = 160) -> np.nd
     return np.pad(pixels[places][:, places], ((0, 0), (0, 8), (0, 0)), constant_values=255)
 
 
-def pictures(db: Database, names: list[str], captions: list[str] | None = None) -> None:
+def pictures(db: Database, names: list[str], captions: list[str] | None = None, *, width: int = 160) -> None:
     """Maps side by side, on the scale 0 to 1."""
     rows = labels.maps_of(db, names)
     said = captions or [f"L{row['layer'] + 1}H{row['head'] + 1}, max {row['maximum']:.2f}" for row in rows]
-    st.image([picture(from_float16(row["weights"], row["length"])) for row in rows], caption=said, width=160)
+    st.image([picture(from_float16(row["weights"], row["length"])) for row in rows], caption=said, width=width)
 
 
 def codebook(db: Database, classes: ClassSet) -> None:
-    """Each class with what the eye sees and two maps that people gave it."""
+    """Each class with what the eye sees and two maps that people gave it, or drawn from its words until they have."""
     found = standing_labels(db, classes.name)
     for one in classes.classes:
-        text, maps = st.columns([3, 2])
+        text, maps = st.columns(2)
         text.markdown(f"**{plain(one.key)} · {plain(one.title)}** \n\n{plain(one.eye)}")
         mine = list(found.loc[found["class"] == one.name, "map_id"].drop_duplicates())[:EXEMPLARS]
         with maps:
-            if mine:
-                pictures(db, mine)
+            if len(mine) == EXEMPLARS:
+                pictures(db, mine, width=EXEMPLAR)
+            elif drawable(classes.name, one.name):
+                made = [drawn_map(classes.name, one.name, length=24, seed=k) for k in range(EXEMPLARS)]
+                st.image(
+                    [picture(weights) for weights in made], caption=["drawn from the words"] * EXEMPLARS, width=160
+                )
             else:
-                st.caption("No map has been given this class yet.")
+                st.caption("Fewer than two maps have been given this class yet.")
     st.caption(
         "Nearly uniform maps (largest weight below 0.1) are blank on the scale 0 to 1 and striped on their own "
         "scale: they belong to Heterogeneous (BERT) or Overall (GPT-2). Rows are queries, columns keys."
@@ -55,10 +61,8 @@ def codebook(db: Database, classes: ClassSet) -> None:
 
 def draw_maps() -> None:
     """A form that draws maps of a checkpoint on task rows or pasted sentences into the store."""
-    from core.tasks.glue import TASKS
-
     name = pickers.pick_checkpoint("Draw from", key="draw_checkpoint")
-    tasks = st.multiselect("Tasks", list(TASKS), default=["mrpc"], format_func=lambda key: TASKS[key].name)
+    tasks = pickers.pick_tasks("mrpc")
     pasted = st.text_area("Or sentences of your own, one a line", height=68)
     left, middle, right, last = st.columns(4)
     count = left.number_input("Maps", 1, 5000, 96)
@@ -68,6 +72,7 @@ def draw_maps() -> None:
     folder = st.text_input("GLUE folder", placeholder="empty: the bundled samples")
     if st.button("Draw", type="primary", disabled=name is None) and name:
         with clear_errors():
+            pickers.named(tasks)  # says what is wrong with a file before anything is opened
             new = drawn(
                 name,
                 {

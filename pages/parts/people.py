@@ -38,6 +38,11 @@ def person() -> Person:
     return Person(name, role_of(name, secrets("roles"))) if name else Person(role="none")
 
 
+def shared() -> bool:
+    """Whether others than the person at this machine may come."""
+    return sign_in_configured() or not listens_here_only()
+
+
 def listens_here_only() -> bool:
     """Whether the server's address is this machine's own, so that nobody else can come."""
     address = str(st.get_option("server.address") or "").strip("[]")

@@ -1,12 +1,17 @@
 """Inputs that several pages ask for in the same way; their state lives in the URL."""
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import streamlit as st
 
 from core import config
+from core.studies.finetune import shown_folder
+from core.tasks import own
+from core.tasks.glue import TASKS, read_rows, task_of
+from pages.parts import resources
 
 LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it
 
@@ -14,12 +19,17 @@ CHECKPOINT_HELP = (
     "A bundled checkpoint, a folder that holds config.json and safetensors, or a hub id with an optional "
     "revision (owner/name@revision). Type a new one and press Enter."
 )
+TASK_HELP = (
+    "A task of GLUE, or a file of your own: type the path of a CSV or TSV file and press Enter. Its first line names "
+    "the columns sentence (and sentence2 for pairs) and label, or score from 0 to 5. A column split says train or dev; "
+    "without it every fifth row is dev."
+)
 
 
 def checkpoint_names() -> list[str]:
-    """Bundled checkpoints by name, then the folders of this project's own fine-tuned ones."""
+    """Bundled checkpoints by name, then the folders of those that jobs left beside the database."""
     bundled = [folder.name for folder in _checkpoints_under(config.BUNDLED_MODELS)]
-    return bundled + [str(folder.relative_to(config.PROJECT)) for folder in _checkpoints_under(config.DATA / "runs")]
+    return bundled + [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
 
 
 def pick_checkpoint(
@@ -70,10 +80,51 @@ def pick_text(
     return text
 
 
+def pick_tasks(default: str, *, label: str = "Tasks", key: str | None = None) -> list[str]:
+    """Keys of tasks, and paths of files of the user's own."""
+    return st.multiselect(
+        label,
+        list(TASKS),
+        default=[default],
+        format_func=task_name,
+        key=key,
+        accept_new_options=True,
+        help=TASK_HELP,
+        placeholder="tasks, or a CSV file of your own",
+    )
+
+
+def pick_task(label: str = "Task", *, key: str) -> str:
+    """The key of one task, or the path of a file of the user's own; it is kept in the URL."""
+    names = list(TASKS)
+    wanted = st.query_params.get(key) or st.session_state.get(key)
+    if wanted and wanted not in names:
+        names.append(wanted)
+    return st.selectbox(
+        label,
+        names,
+        format_func=task_name,
+        key=key,
+        bind="query-params",
+        accept_new_options=True,
+        help=TASK_HELP,
+    )
+
+
+def task_name(key: str) -> str:
+    """A task as papers write it; a file of the user's own by its path."""
+    return TASKS[key].name if key in TASKS else key
+
+
+def named(tasks: Sequence[str]) -> str:
+    """Tasks by name, for a job's title. Errors: RightsError, InputError where a file cannot be used."""
+    if any(own.is_own(one) for one in tasks):
+        resources.database().person.must("annotator", "name a file of your own")
+    return ", ".join(task_of(one).name for one in tasks)
+
+
 def pick_task_row(*, key: str = "row", text_key: str = "text", pair_key: str = "pair") -> None:
     """A popover with rows of the bundled samples; choosing one fills the fields `text_key` and `pair_key`."""
-    from core.tasks.glue import TASKS
-
     with st.popover("Sample rows", icon=":material/list:", help="Fill in a row of a bundled sample"):
         task = st.selectbox("Task", list(TASKS), format_func=lambda name: TASKS[name].name, key=f"{key}_task")
         split = st.segmented_control("Split", ["dev", "train"], default="dev", required=True, key=f"{key}_split")
@@ -91,8 +142,6 @@ def pick_task_row(*, key: str = "row", text_key: str = "text", pair_key: str = "
 @lru_cache(maxsize=32)
 def task_rows(task: str, split: str) -> list:
     """Rows of a bundled sample, read once."""
-    from core.tasks.glue import read_rows
-
     return read_rows(task, split)
 
 
@@ -101,7 +150,9 @@ def task_rows(task: str, split: str) -> list:
 
 def _checkpoints_under(folder: Path) -> list[Path]:
     return sorted(
-        file.parent for file in folder.glob("**/config.json") if _names_a_model(file, file.stat().st_mtime_ns)
+        file.parent
+        for file in folder.glob("**/config.json")
+        if file.parent.suffix not in {".part", ".old"} and _names_a_model(file, file.stat().st_mtime_ns)
     )
 
 

@@ -9,7 +9,8 @@ from core.store.runs import study_rows
 from core.tasks.glue import TASKS
 from pages.parts import charts, resources
 from pages.parts.disable_sweeps import pick_run
-from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+from pages.parts.head_links import asked_heads, pick_and_link
+from pages.parts.shell import clear_errors, plain
 
 
 def show_importance() -> None:
@@ -22,7 +23,7 @@ def show_importance() -> None:
     run, about = picked
     rows = study_rows(resources.database(), run)
     heads = rows[rows["kind"] == "head"].astype({"layer": int, "head": int})
-    asked = parse_heads(st.query_params.get("head", ""))
+    asked = asked_heads()
     left, right = st.columns([3, 2])
     left.altair_chart(
         charts.head_picture(
@@ -36,9 +37,7 @@ def show_importance() -> None:
     for row in compared.to_dict("records"):
         rho = "undefined" if pd.isna(row["spearman"]) else f"{row['spearman']:.2f}"
         right.markdown(f"Spearman with {plain(row['name'])} when zeroed: **{rho}**")
-    top = heads.iloc[0]["name"]
-    query = {"checkpoint": str(about["checkpoint"]), "head": top, "operator": "zero"}
-    right.page_link(PAGES_FOLDER / "disable.py", label=f"Disable {top}", icon=":material/block:", query_params=query)
+    pick_and_link(str(about["checkpoint"]), list(heads["name"]), here="prune", key="weighed_head")
     st.caption(
         plain(
             f"{about['checkpoint']} · {TASKS[about['task']].name} {about['split']} · "
@@ -83,7 +82,7 @@ def _save(drawn: pd.DataFrame, checkpoint: str) -> None:
         mine = drawn[(drawn["order"] == order) & (drawn["removed"] > 0)]
         percent = middle.select_slider("Heads removed, %", list(mine["percent"].round(1)))
         step = mine[mine["percent"].round(1) == percent].iloc[0]
-        folder = config.DATA / "runs" / "pruned" / f"{checkpoint.rstrip('/').rsplit('/', 1)[-1]}-{order}-{percent:g}"
+        folder = config.settings().runs / "pruned" / f"{checkpoint.rstrip('/').rsplit('/', 1)[-1]}-{order}-{percent:g}"
         if not right.button("Save", width="stretch"):
             return
         with clear_errors():

@@ -175,6 +175,12 @@ def _share_cores(opened: "Checkpoint") -> None:
     torch.set_num_threads(1 if small else os.cpu_count() or 1)
 
 
+@st.cache_resource(show_spinner=False)
+def settle(page: str) -> None:
+    """After the first run of a page, whose imports stay."""
+    _settle()
+
+
 def _settle() -> None:
     """After large imports: what they made stays, so the collection after every run need not look at it."""
     gc.collect()

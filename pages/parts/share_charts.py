@@ -5,9 +5,11 @@ import json
 import pandas as pd
 import streamlit as st
 
+from core.attention import Head
 from core.store import runs
 from core.store.database import Database
 from pages.parts import charts
+from pages.parts.head_links import pick_and_link
 
 
 def stored_rows(db: Database, study: str, class_set: str) -> pd.DataFrame:
@@ -63,7 +65,8 @@ def heads(rows: pd.DataFrame, names: list[str]) -> None:
             layer=mine["layer"].astype(int),
             head=mine["head"].astype(int),
         )
-        beside.altair_chart(
+        place = beside.container(width="content")
+        place.altair_chart(
             charts.head_picture(
                 mine,
                 value="class",
@@ -73,3 +76,6 @@ def heads(rows: pd.DataFrame, names: list[str]) -> None:
             ),
             width="content",
         )
+        with place:
+            named = [str(Head(int(a), int(b))) for a, b in zip(mine["layer"], mine["head"], strict=True)]
+            pick_and_link(name, named, here="shares", key=f"go_on|{name}")

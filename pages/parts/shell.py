@@ -44,6 +44,7 @@ PAGES = (
     Page("Train", "change", "Change", ":material/compare:"),
     Page("Test", "disable", "Disable heads", ":material/block:"),
     Page("Test", "prune", "Prune", ":material/content_cut:"),
+    Page("Papers", "reproduction", "Reproduction", ":material/menu_book:"),
     Page("Keep", "jobs", "Jobs", ":material/pending_actions:"),
 )
 
@@ -109,15 +110,20 @@ def show() -> None:
     admitted = False
     with clear_errors():
         admitted = people.admitted()
-    chosen = st.navigation(navigation(), position="sidebar" if admitted else "hidden")
+    chosen = st.navigation(navigation(), position="sidebar" if admitted else "hidden", expanded=True)
     if not admitted:
         return
     with st.sidebar:
         people.who_is_here()
         running_indicator()
     arrive(chosen.url_path)
-    with clear_errors():
-        chosen.run()
+    from pages.parts.resources import settle  # and this
+
+    try:
+        with clear_errors():
+            chosen.run()
+    finally:  # also when the page stopped early
+        settle(chosen.url_path)
 
 
 if __name__ == "__main__":

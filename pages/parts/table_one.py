@@ -10,7 +10,8 @@ from core.tasks.glue import TASKS, Task
 from core.tasks.metrics import shown
 from core.tuning.recipe import INITIALISATIONS
 
-ORDER = ("untrained", "frozen", "random", "pretrained")
+ORDER = ("untrained", "frozen", "random", "pretrained", "free", "held")
+NAMES = INITIALISATIONS | {"free": "free", "held": "held at fixed patterns"}
 PAPER_COLUMNS = {"untrained": "pre-trained", "random": "random + FT", "pretrained": "pre-trained + FT"}
 REPLICATION_COLUMNS = {"ND": "ND", "PT": "PT", "pretrained": "FT"}
 PRINTED_METRICS = {"mrpc": ("f1", "accuracy"), "qqp": ("f1", "accuracy")}  # F1/Acc in the papers' order
@@ -19,9 +20,13 @@ PRINTED_METRICS = {"mrpc": ("f1", "accuracy"), "qqp": ("f1", "accuracy")}  # F1/
 def cell(task: Task, row: dict[str, Any]) -> str:
     """ "81.2/68.4 ± 1.3", x 100; a dagger where runs were constant, "undefined" for a correlation that is."""
     names = PRINTED_METRICS.get(task.key, task.metrics)
-    text = "/".join(shown(row.get(name)) for name in names if name in row or row.get("kind") != "printed")
-    spread = row.get(f"{task.metric}_sd")
-    return text + (f" ± {100 * spread:.1f}" if spread is not None else "") + (" †" if row.get("constant") else "")
+    spread, error = row.get(f"{task.metric}_sd"), row.get("mse")
+    return (
+        "/".join(shown(row.get(name)) for name in names)
+        + (f" ± {100 * spread:.1f}" if spread is not None else "")
+        + (f", MSE {error:.2f}" if error is not None else "")  # what the replication printed for STS-B
+        + (" †" if row.get("constant") else "")
+    )
 
 
 def table_one(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -30,12 +35,13 @@ def table_one(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     for key in dict.fromkeys(row["task"] for row in rows):
         task, mine = TASKS[key], [row for row in rows if row["task"] == key]
         line = {"task": f"{task.name} ({'/'.join(PRINTED_METRICS.get(key, task.metrics))})"}
+        line["rows"] = next((f"{row['train_rows']} / {row['dev_rows']}" for row in mine if row["kind"] == "run"), "")
         baseline = next((row for row in mine if row["kind"] == "baseline"), None)
         line["constant"] = f"{cell(task, baseline)} ({baseline['initialisation']})" if baseline else ""
         for name in ORDER:
             mean = next((row for row in mine if row["kind"] == "mean" and row["initialisation"] == name), None)
             if mean is not None:
-                line[INITIALISATIONS[name]] = f"{cell(task, mean)} (n = {mean['n']})"
+                line[NAMES[name]] = f"{cell(task, mean)} (n = {mean['n']})"
         line |= _printed(task, mine)
         found.append(line)
     return pd.DataFrame(found).fillna("")
@@ -72,7 +78,7 @@ def bars(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
         found.append(
             {
                 "task": TASKS[row["task"]].name,
-                "initialisation": INITIALISATIONS[row["initialisation"]],
+                "initialisation": NAMES[row["initialisation"]],
                 "value": 100 * value,
                 "low": 100 * (value - spread),
                 "high": 100 * (value + spread),

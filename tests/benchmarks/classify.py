@@ -5,9 +5,9 @@ import time
 import numpy as np
 
 from core.patterns.classes import BERT
+from core.patterns.drawn import drawn
 from core.patterns.suggestions import probabilities
 from core.patterns.training import Classifier, Recipe, fit
-from tests.patterns.drawn import drawn
 
 FIT_MAPS, EPOCHS = 400, 200
 

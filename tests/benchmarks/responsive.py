@@ -17,20 +17,23 @@ import gc
 import streamlit as st
 from core.jobs import running
 from pages.parts import job_progress, resources
+def button():
+    db = resources.database()
+    if st.button("Press"):
+        st.session_state["count"] += 1
+    if st.button("Work"):
+        st.session_state["job"] = running.start(
+            db, "tests.jobs.forward", {{"inputs": 4000, "tokens": 96, "repeat": 40}}, "Busy work")
+    st.title("count " + str(st.session_state["count"]))
+    if "job" in st.session_state:
+        job_progress.show_job(st.session_state["job"])
 if "count" not in st.session_state:
     gc.collect(); gc.freeze()
     st.session_state["count"] = 0
-db = resources.database()
-if st.button("Press"):
-    st.session_state["count"] += 1
-if st.button("Work"):
-    st.session_state["job"] = running.start(
-        db, "tests.jobs.forward", {{"inputs": 4000, "tokens": 96, "repeat": 40}}, "Busy work")
-st.title("count " + str(st.session_state["count"]))
+page = st.navigation([st.Page(button), st.Page({str(PROJECT / "pages" / "jobs.py")!r}, url_path="jobs")])
 with st.sidebar:
     job_progress.running_indicator()
-if "job" in st.session_state:
-    job_progress.show_job(st.session_state["job"])
+page.run()
 """
 
 

@@ -67,7 +67,8 @@ ENCODERS = {
     "albert": {**SIZES, "embedding_size": 16},
     "electra": {**SIZES, "embedding_size": 16},
     "distilbert": {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 64},
-    "mobilebert": {**SIZES, "embedding_size": 16, "intra_bottleneck_size": 32},
+    # with layer norms: without them, random weights this wide saturate, and some heads reach no output
+    "mobilebert": {**SIZES, "embedding_size": 16, "intra_bottleneck_size": 32, "normalization_type": "layer_norm"},
     "modernbert": SIZES,
     "xlnet": {"d_model": 32, "n_layer": 3, "n_head": 4, "d_inner": 64},
 }

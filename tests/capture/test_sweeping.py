@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from core.attention import Head
-from core.capture import stacks, sweeping
+from core.capture import linear, stacks, sweeping
 from core.capture.interventions import OPERATORS, Intervention
 from core.capture.linear import Linear
 from core.capture.running import predict
@@ -91,14 +91,26 @@ def test_the_model_is_left_as_it_was():
     assert all(torch.equal(before[name], value) for name, value in checkpoint.model.state_dict().items())
 
 
-def test_bfloat16_is_near_and_says_so():
+def test_bfloat16_is_near_and_says_so(monkeypatch):
+    monkeypatch.setattr(sweeping, "arithmetic", lambda device, dtype: dtype)  # also on a CPU that only emulates it
     checkpoint = classifier("bert")
     some = encodings(checkpoint)
     exact, rough = (sweep(checkpoint, some, KINDS["heads"], dtype=dtype) for dtype in (None, "bfloat16"))
     assert rough.fast
+    assert (exact.dtype, rough.dtype) == ("float32", "bfloat16")
     off = (exact.changed - rough.changed).abs().max()
     assert 0 < off < 0.1  # 8 bits of mantissa through three layers
     assert exact.changed.dtype == rough.changed.dtype == torch.float32
+
+
+def test_a_cpu_without_bfloat16_computes_in_float32_and_says_so(monkeypatch):
+    checkpoint = classifier("bert")
+    some = encodings(checkpoint)
+    monkeypatch.setattr(linear, "packs", lambda device, dtype: False)
+    exact = sweep(checkpoint, some, GROUPS)
+    found = sweep(checkpoint, some, GROUPS, dtype="bfloat16")
+    assert found.dtype == "float32"
+    assert torch.equal(found.changed, exact.changed)
 
 
 def test_heads_alone_in_their_layer_are_the_complement():
@@ -119,12 +131,22 @@ def test_what_cannot_be_swept_is_refused_in_a_sentence():
         sweep(checkpoint, some, [{Head(8, 0)}])
     with pytest.raises(InterventionError, match="An operator is one of"):
         sweep(checkpoint, some, GROUPS, "mean")
+    with pytest.raises(InputError, match='"int4" is none'):
+        sweep(checkpoint, some, GROUPS, dtype="int4")
     with pytest.raises(CheckpointError, match="classification head"):
         sweep(tiny("bert"), some, GROUPS)
 
 
+PACKED = pytest.param(
+    True,
+    marks=pytest.mark.skipif(not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="PyTorch without oneDNN"),
+)
+
+
+@pytest.mark.parametrize("packed", [PACKED, False])
 @pytest.mark.parametrize("activation", [None, "gelu", "gelu_new", "relu"])
-def test_the_packed_layer_equals_its_formula(activation):
+def test_a_layer_equals_its_formula_and_leaves_its_input(activation, packed, monkeypatch):
+    monkeypatch.setattr(linear, "packs", lambda device, dtype: packed)  # whatever this CPU would choose
     torch.manual_seed(0)
     x, weight, bias = torch.randn(2, 5, 24), torch.randn(16, 24), torch.randn(16)
     wanted = torch.einsum("bti,oi->bto", x.double(), weight.double()) + bias.double()
@@ -134,22 +156,24 @@ def test_the_packed_layer_equals_its_formula(activation):
         "gelu_new": lambda y: 0.5 * y * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (y + 0.044715 * y**3))),
         "relu": lambda y: y.clamp(min=0),
     }
-    layer = Linear(weight, bias, torch.float32)
+    layer, before = Linear(weight, bias, torch.float32), x.clone()
+    assert layer.packed == packed
     assert torch.allclose(layer(x, activation=activation).double(), functions[activation](wanted), atol=1e-5)
     if activation is None:
         assert torch.allclose(layer(x, plus=x[..., :16]).double(), wanted + x[..., :16], atol=1e-5)
+    assert torch.equal(x, before)
 
 
-def test_without_packed_kernels_the_numbers_are_the_same(monkeypatch):
-    import core.capture.linear as linear
-
+@pytest.mark.skipif(not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="PyTorch without oneDNN")
+def test_with_and_without_packed_kernels_the_numbers_are_the_same(monkeypatch):
     checkpoint = classifier("gpt2")
-    some = encodings(checkpoint)
-    packed = sweep(checkpoint, some, GROUPS)
-    monkeypatch.setattr(linear, "packs", lambda device, dtype: False)
-    plain = sweep(checkpoint, some, GROUPS)
-    assert plain.fast
-    assert torch.allclose(packed.changed, plain.changed, atol=1e-5)
+    some, found = encodings(checkpoint), []
+    for packed in (True, False):
+        monkeypatch.setattr(linear, "packs", lambda device, dtype, packed=packed: packed)
+        found.append(sweep(checkpoint, some, GROUPS))
+    assert found[0].fast
+    assert found[1].fast
+    assert torch.allclose(found[0].changed, found[1].changed, atol=1e-5)
 
 
 def test_sweeping_is_the_module_that_batches(monkeypatch):

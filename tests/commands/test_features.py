@@ -1,6 +1,7 @@
 """`python -m core study features ...`: rows as JSON and as a table of what stands out; bad input in a sentence."""
 
 import json
+from itertools import product
 
 import pytest
 from typer.testing import CliRunner
@@ -36,6 +37,31 @@ def test_a_wrong_feature_is_one_sentence():
     assert "is none of them" in str(found.exception)
 
 
+def test_a_definition_is_chosen_by_name_and_a_line_may_be_a_pair():
+    asked = ["--text", "The dog bit. | It ran.", "--feature", "separator", "--definition", "sum", "--json"]
+    found = CliRunner().invoke(app, ["study", "features", "atlas-encoder", *asked])
+    assert found.exit_code == 0, found.output
+    rows = json.loads(found.stdout)["rows"]
+    assert {row["statistic"] for row in rows} == {"sum"}
+    assert len(rows) == 36
+    found = CliRunner().invoke(app, ["study", "features", "atlas-encoder", *TEXT, "--definition", "median"])
+    assert isinstance(found.exception, AtlasError)
+    assert 'one of max, sum, max-visible, classifying; "median" is not' in str(found.exception)
+
+
+@pytest.mark.parametrize("study", ["relations", "statistics", "effective"])
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpoint", ["atlas-encoder", "atlas-decoder"])
+def test_the_other_studies_say_something_of_every_head(study, checkpoint):
+    found = CliRunner().invoke(app, ["study", study, checkpoint, *TEXT, "--json"])
+    assert found.exit_code == 0, found.output
+    rows = json.loads(found.stdout)["rows"]
+    assert {(row["layer"], row["head"]) for row in rows if "layer" in row} == set(product(range(6), repeat=2))
+    found = CliRunner().invoke(app, ["study", study, checkpoint, *TEXT])
+    assert found.exit_code == 0, found.output
+    assert "L1H1" in found.stdout or "L6H" in found.stdout
+
+
 def test_a_treebank_must_be_one():
     found = CliRunner().invoke(app, ["study", "dependencies", "atlas-encoder", "--treebank", "nowhere"])
     assert isinstance(found.exception, AtlasError)
@@ -49,6 +75,9 @@ def test_a_table_keeps_the_rows_that_stand_out():
         for feature in ("noun", "verb") for k in range(6)
     ]  # fmt: skip
     rows.append({"checkpoint": "c", "task": "t", "statistic": "max", "feature": "pronoun", "n": 0, "note": "none"})
+    rows += [row | {"checkpoint": "difference", "effect": None, "value": -row["effect"]} for row in rows[:6]]
+    rows.append({"checkpoint": "c", "task": "t", "statistic": "correlation by length", "length_from": 1, "mean": 0.9})
     found = outstanding(rows, "effect")
-    assert len(found) == 2 * BEST
+    assert len(found) == 3 * BEST + 1
     assert [row["head"] for row in found[:BEST]] == ["L1H6", "L1H5", "L1H4"]
+    assert [row["head"] for row in found[2 * BEST : 3 * BEST]] == ["L1H6", "L1H5", "L1H4"]

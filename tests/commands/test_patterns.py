@@ -13,6 +13,8 @@ from core.store.database import Database
 from core.store.label_files import export_labels
 from tests.studies.test_train_patterns import label_everything
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 needs_encoder = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / config.ENCODER / "config.json").is_file(),

@@ -1,5 +1,6 @@
 """What is fuzzed: each takes bytes, and may refuse them with an AtlasError, and with nothing else."""
 
+import atexit
 import json
 import tempfile
 from collections.abc import Callable
@@ -60,6 +61,50 @@ def label_events(data: bytes) -> None:
             continue
 
 
+def label_rows(data: bytes) -> None:
+    from core.store import label_files
+    from core.studies.label_snapshot import known_classes
+
+    db = _store()
+    report = label_files.import_labels(db, _file(data), known_classes(db))
+    assert report.new + report.already + len({number for number, _ in report.refused}) <= report.rows
+    assert all("\n" not in reason for _, reason in report.refused)
+
+
+@cache
+def _store():
+    from core.store import labels
+    from core.store.database import Database
+    from tests.store.labelling import a_map
+
+    db = Database(FOLDER / "atlas.duckdb")
+    labels.store_maps(db, [a_map("m1")])
+    atexit.register(_store.cache_clear)
+    return db
+
+
+def framenet_index(data: bytes) -> None:
+    from core.frames.release import open_release
+
+    (_release() / "frameIndex.xml").write_bytes(data)
+    open_release(_release())
+
+
+def framenet_frame(data: bytes) -> None:
+    from core.frames.release import open_release
+
+    (_release() / "frameIndex.xml").write_text(INDEX)
+    (_release() / "frame" / "Motion.xml").write_bytes(data)
+    open_release(_release()).frame("Motion")
+
+
+@cache
+def _release() -> Path:
+    from tests.robustness import files
+
+    return files.framenet(FOLDER / "fndata-1.7", INDEX)
+
+
 def text_alignment(data: bytes) -> None:
     """Every piece of an encoded text names characters of it, in order, and is found by its own span."""
     text = data.decode("utf-8", "replace")
@@ -92,6 +137,16 @@ EVENT = {
     "annotator": "a",
     "class": "x",
 }
+LABEL = {"map_id": "m1", "class": "vertical", "class_set": "bert", "annotator": "ada"}
+INDEX = (
+    '<?xml version="1.0"?><frameIndex xmlns="http://framenet.icsi.berkeley.edu">'
+    '<frame status="Finished" name="Motion" mDate="1" ID="7" cDate="1"/></frameIndex>'
+)
+FRAME = (
+    '<?xml version="1.0"?><frame name="Motion" ID="7" xmlns="http://framenet.icsi.berkeley.edu"><definition>A.'
+    '</definition><FE coreType="Core" ID="8" abbrev="A" name="Theme"><definition>B.</definition></FE>'
+    '<FEcoreSet><memberFE ID="8" name="Theme"/></FEcoreSet></frame>'
+)
 READERS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {
     "frame_rows": (frame_rows, [json.dumps(FRAMES).encode()]),
     "paper_lists": (paper_lists, [json.dumps(PAPER).encode(), json.dumps(REPLICATION).encode()]),
@@ -99,6 +154,12 @@ READERS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {
     "task_rows": (task_rows, [b"good\t1\nbad\t0\n"]),
     "run_files": (run_files, [json.dumps(RUN).encode() + b'\n{"a": 1}\n']),
     "label_events": (label_events, [json.dumps(EVENT).encode()]),
+    "label_rows": (
+        label_rows,
+        [json.dumps(LABEL).encode() + b"\n", json.dumps(LABEL | EVENT | {"map_id": "m1"}).encode()],
+    ),
+    "framenet_index": (framenet_index, [INDEX.encode()]),
+    "framenet_frame": (framenet_frame, [FRAME.encode()]),
     "text_alignment": (text_alignment, ["Paul\u2019s na\u00efve caf\u00e9 \u732b".encode()]),
 }
 

@@ -1,5 +1,6 @@
 """A few hundred changed seeds for every reader; `python -m tests.fuzz` does it for minutes, guided by coverage."""
 
+import json
 import random
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.__main__ import changed
-from tests.fuzz.readers import READERS, tried
+from tests.fuzz.readers import EVENT, FRAMES, LABEL, PAPER, READERS, REPLICATION, RUN, tried
 
 QUICK = [name for name in READERS if name != "text_alignment"]
 
@@ -24,6 +25,23 @@ def test_changed_seeds_are_read_or_refused(name):
     draw = random.Random(7)  # noqa: S311 - inputs, not secrets
     for _ in range(300):
         tried(name, changed(draw, draw.choice(READERS[name][1])))
+
+
+KEYS = [*FRAMES, *PAPER[0], *REPLICATION[0], *RUN, *EVENT, *LABEL, "name", "spans", "run", "options"]
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    max_leaves=12,
+)
+lines = st.lists(values.map(json.dumps), min_size=1, max_size=3).map(lambda rows: "\n".join(rows).encode())
+tables = st.text(alphabet='a1.\t\n\r _-#<>"=/', max_size=80).map(str.encode)
+
+
+@pytest.mark.parametrize("name", QUICK)
+@settings(max_examples=80, deadline=None)
+@given(data=st.binary(max_size=80) | tables | lines)
+def test_anything_is_read_or_refused(name, data):
+    tried(name, data)
 
 
 @settings(max_examples=60, deadline=None)

@@ -53,6 +53,20 @@ def test_pieces_of_a_span_are_found_by_characters_not_by_string():
         assert all(encoding.offsets[k][0] >= 20 and encoding.offsets[k][1] <= 23 for k in second)
 
 
+@pytest.mark.parametrize("checkpoint", [BERT, GPT2], ids=["bert", "gpt2"])
+@settings(max_examples=80, deadline=None)
+@given(text=st.text(min_size=1, max_size=40).filter(str.strip), ends=st.tuples(st.integers(0, 39), st.integers(1, 40)))
+def test_pieces_are_all_that_overlap_a_span(checkpoint, text, ends):
+    start, end = min(ends[0], len(text) - 1), min(max(ends), len(text))
+    try:
+        encoding = checkpoint.encode(text)
+    except InputError:
+        return
+    expected = [k for k, own in enumerate(encoding.offsets) if own is not None and own[0] < end and start < own[1]]
+    if start < end:
+        assert list(encoding.pieces(start, end)) == expected
+
+
 def test_a_span_outside_its_text_is_refused():
     with pytest.raises(InputError, match="of 7 characters"):
         BERT.encode("the dog").pieces(4, 9)

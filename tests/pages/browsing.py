@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
@@ -39,12 +39,24 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(folder: Path, script: str = "app.py", *, port: int = 0, **environment: str) -> Iterator[str]:
-    """`streamlit run app.py` with its own database in `folder`; yields its address once it answers."""
+def serving(
+    folder: Path,
+    script: str = "app.py",
+    *,
+    port: int = 0,
+    before: Callable[[], object] | None = None,
+    **environment: str,
+) -> Iterator[str]:
+    """`streamlit run app.py` with its own database in `folder`; yields its address once it answers.
+
+    before: called in the new process before the server starts.
+    """
     port, log = port or free_port(), (folder / "server.log").open("w")
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
     settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1", **environment}
-    server = subprocess.Popen(command, cwd=PROJECT, env=settings, stdout=log, stderr=subprocess.STDOUT)
+    server = subprocess.Popen(
+        command, cwd=PROJECT, env=settings, stdout=log, stderr=subprocess.STDOUT, preexec_fn=before
+    )
     address = f"http://127.0.0.1:{port}"
     try:
         until(lambda: answers(address) or server.poll() is not None)
@@ -54,6 +66,19 @@ def serving(folder: Path, script: str = "app.py", *, port: int = 0, **environmen
         server.terminate()
         server.wait(20)
         log.close()
+
+
+def process_of(address: str) -> int:
+    """The process that serves `address` (Linux)."""
+    port = address.rsplit(":", 1)[1].encode()
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = file.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"streamlit" in words and port in words:
+            return int(file.parent.name)
+    raise ProcessLookupError(address)
 
 
 def answers(address: str) -> bool:
@@ -81,8 +106,9 @@ def browsing(**options) -> Iterator:
     """A chromium; skips, saying why, where there is none."""
     if not Path(CHROMIUM).is_file():
         pytest.skip("no chromium on this machine: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)  # a field shows its value one paint after it shows itself
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, **options)
         yield browser

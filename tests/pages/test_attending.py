@@ -1,11 +1,15 @@
 """What heads attend to, token to token, head statistics: pasted sentences with the bundled encoder, stored runs."""
 
+import json
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell as shell
+from core import config
 from core.jobs import running
 from core.jobs.pools import Place
+from core.store import runs
 from core.studies import effective, features, relations, statistics
 from pages.parts import resources
 
@@ -76,10 +80,48 @@ def test_links_of_pasted_sentences(db):
     assert not page.exception
     assert not page.error
     assert "subject looks at verb" in captions(page)
-    assert "Always guessing the word at distance" in captions(page)
+    assert "always guessing the word at distance" in captions(page)
     assert {"accuracy", "baseline", "effect"} <= set(page.dataframe[0].value.columns)
     page.selectbox(key="relation").set_value("same-word")
     assert "other words of the other sentence" in captions(page.run())
+
+
+def test_a_head_leads_to_its_maps_on_the_first_sentence(db):
+    page = measured("features")
+    assert "Maps of L" in page.get("page_link")[0].proto.label
+    assert "text=The+old+dog" in page.get("page_link")[0].proto.query_string
+
+
+@pytest.mark.slow
+def test_checkpoints_and_tasks_stand_side_by_side_with_their_difference(db):
+    same = str(config.BUNDLED_MODELS / "atlas-encoder")  # by another name, so that all differences are 0
+    wanted = {"limit": 9, "tasks": ["stsb", "rte"], "compare": same, "features": ["noun"]}
+    job = running.start(db, "features", wanted, "features of two")
+    assert running.wait(db, job, 300).state == "done", running.status(db, job).error
+    page = opened("features")
+    page.segmented_control(key="inputs").set_value("task rows")
+    page.run()
+    assert not page.exception
+    assert not page.error
+    assert "Heads that differ between the checkpoints: 0" in [one.value for one in page.subheader]
+    charts = json.dumps([json.loads(one.proto.spec) for one in page.get("vega_lite_chart")])
+    for title in ("atlas-encoder · stsb", "atlas-encoder · rte", "difference · stsb", "difference · rte"):
+        assert title in charts.replace("\\u00b7", "·")
+    differences = page.dataframe[1].value
+    assert (differences["value"] == 0).all()
+    assert (differences["p"] == 1).all()
+
+
+@pytest.mark.slow
+def test_heads_that_two_tasks_share_are_named(db):
+    wanted = {"limit": 12, "tasks": ["stsb", "rte"], "relations": ["same-word"]}
+    job = running.start(db, "relations", wanted, "same word")
+    assert running.wait(db, job, 300).state == "done", running.status(db, job).error
+    page = opened("relations")
+    page.segmented_control(key="inputs").set_value("task rows")
+    page.run()
+    assert not page.exception
+    assert "heads above their baseline in all these tasks: " in captions(page)
 
 
 def test_head_statistics_and_the_picture_of_heads(db):
@@ -91,6 +133,24 @@ def test_head_statistics_and_the_picture_of_heads(db):
     page.selectbox(key="statistic").set_value("previous")
     table = page.run().dataframe[0].value
     assert table["value"].between(0, 1).all()
+    page.segmented_control(key="colour").set_value("class")
+    assert "compute its class shares first" in page.run().info[0].value
+
+
+def test_heads_are_coloured_by_their_stored_pattern_class(db):
+    heads = [
+        {"part": "head", "checkpoint": "atlas-encoder", "layer": k, "head": j, "class": "vertical" if k else "diagonal"}
+        for k in range(6) for j in range(6)
+    ]  # fmt: skip
+    run = runs.record_run(db, "classify-maps", {"checkpoints": ["atlas-encoder"]}, runs.Provenance())
+    runs.store_rows(db, run, heads)
+    page = measured("statistics")
+    page.segmented_control(key="colour").set_value("class")
+    page.run()
+    assert not page.exception
+    assert not any("class shares" in one.value for one in page.info)
+    charts = [json.loads(one.proto.spec) for one in page.get("vega_lite_chart")]
+    assert any(layer["encoding"].get("color", {}).get("field") == "class" for c in charts for layer in c["layer"])
 
 
 def test_raw_and_effective_attention_side_by_side(db):
@@ -104,6 +164,22 @@ def test_raw_and_effective_attention_side_by_side(db):
         "**Raw attention**",
         "**Effective attention**",
     ]
+
+
+@pytest.mark.parametrize("checkpoint", ["atlas-encoder", "atlas-decoder"])
+def test_the_maps_page_shows_raw_and_effective_side_by_side(db, checkpoint):
+    page = opened("maps")
+    page.selectbox(key="checkpoint").set_value(checkpoint)
+    page.text_input(key="text").set_value("A long text of words " * 10)
+    page.segmented_control(key="weights").set_value("raw and effective")
+    page.run()
+    assert not page.exception
+    assert not page.error
+    assert [one.value for one in page.markdown if "attention**" in one.value] == [
+        "**Raw attention**",
+        "**Effective attention**",
+    ]
+    assert ("projected with the keys it sees" in captions(page)) == (checkpoint == "atlas-decoder")
 
 
 @pytest.mark.parametrize("module", [features, relations, statistics])

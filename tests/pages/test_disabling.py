@@ -8,7 +8,7 @@ import pages.parts.shell as shell
 from core.jobs import running
 from core.jobs.pools import Place
 from core.store.runs import Provenance, record_run, store_rows
-from core.studies import disable, importance, prune
+from core.studies import disable, held, importance, prune
 from pages.parts import pickers, resources
 from tests.studies.planted import CARRIER, save_planted, write_rows
 
@@ -109,3 +109,51 @@ def test_importance_and_curves(db, planted):
     assert "Spearman with" in said(page)
     assert page.dataframe[0].value["name"].iloc[0] == str(CARRIER)
     assert "order from train rows" in said(page)
+
+
+def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_path):
+    twins = planted | {"checkpoint": str(save_planted(tmp_path / "twins", twin=True)), "limit": None}
+    stored(db, disable, twins | {"what": "duplicates"})
+    page = opened("disable", view="A task's rows")
+    fine(page)
+    assert "**1 of 2** groups do" in said(page)
+    assert f"2 like {CARRIER}" in said(page)
+    table = page.dataframe[0].value
+    assert {"distance", "accuracy_beyond_apart", "heads"} <= set(table.columns)
+
+
+def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
+    page = fine(opened("disable", view="A task's rows", head=str(CARRIER)))
+    assert "Nothing has been swept yet" in said(page)
+    stored(db, disable, planted | {"limit": None})
+    stored(db, disable, planted | {"limit": None, "operator": "zero"})
+    page = fine(opened("disable", view="A task's rows", head=f"{CARRIER},L1H1"))
+    found = page.dataframe[-1].value
+    assert len(found) == 4
+    assert set(found["operator"]) == {"disable", "zero"}
+    carrier = found[found["head"] == str(CARRIER)]
+    assert (carrier["change, points"] < -30).all()
+    assert (carrier["p corrected"] < 0.05).all()
+
+
+def test_learning_with_heads_held_in_the_form_of_table_1(db):
+    page = fine(opened("disable", view="Training without"))
+    assert "Nothing has been trained with heads held yet" in said(page)
+    gold, rows = [0, 1] * 10, []
+    for seed, wrong in ((0, 2), (1, 4)):
+        for kind, more in (("free", 0), ("held", 3)):
+            predicted = [1 - label if k < wrong + more else label for k, label in enumerate(gold)]
+            rows.append(
+                {"kind": "run", "task": "sst2", "seed": seed, "initialisation": kind, "metric": "accuracy",
+                 "accuracy": 1 - (wrong + more) / 20, "constant": False, "gold": gold, "predicted": predicted,
+                 "held_heads": 30 * (kind == "held"), "majority": "negative", "baseline": {"accuracy": 0.5},
+                 "train_rows": 40, "dev_rows": 20, "folder": f"{kind}-{seed}"}
+            )  # fmt: skip
+    run = record_run(db, "held", held.DEFAULTS, Provenance(checkpoint="atlas-encoder", task="sst2"))
+    store_rows(db, run, held.summarize(held.DEFAULTS | {"seeds": [0, 1]}, rows))
+    page = fine(opened("disable", view="Training without"))
+    table = page.dataframe[0].value.iloc[0]
+    assert table["free"].startswith("85.0 ± ")
+    assert table["held at fixed patterns"].startswith("70.0 ± ")
+    assert "50.0" in table["constant"]
+    assert "with 30 heads held, accuracy changes by **-15.0** points" in said(page)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from playwright.sync_api import expect
 from streamlit.testing.v1 import AppTest
 
 from pages.parts import resources, shell
@@ -43,8 +44,8 @@ def test_the_start_of_the_app_is_the_first_page(own_database):
 def test_a_link_to_a_page_opens_it_on_a_server_that_nobody_has_visited(name, fresh_address, page):
     visit(page, f"{fresh_address}/{name}?kept=yes")
     assert page.locator('[data-testid="stMain"] h1').first.inner_text() == TITLES[name]
-    assert page.get_by_role("dialog").count() == 0  # "Page not found" would be one
-    assert page.get_by_test_id("stSidebarNav").count() == (1 if len(NAMES) > 1 else 0)
+    expect(page.get_by_role("dialog")).to_have_count(0)  # "Page not found" would be one
+    expect(page.get_by_test_id("stSidebarNav")).to_have_count(1 if len(NAMES) > 1 else 0)
     assert "kept=yes" in page.evaluate("location.search")
 
 

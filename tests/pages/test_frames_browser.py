@@ -1,6 +1,7 @@
 """The frames page in a real browser: type a sentence, read the picture, click a word, open the maps."""
 
 import pytest
+from playwright.sync_api import expect
 
 from core import config
 from tests.pages.browsing import PATIENCE, settled, visit
@@ -26,12 +27,12 @@ def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_t
     pictures = page.get_by_test_id("stVegaLiteChart")
     pictures.nth(2).wait_for(timeout=PATIENCE)
     settled(page)
-    assert pictures.count() == 3, "two directions and the strip"
+    expect(pictures).to_have_count(3)
     assert page.get_by_text("element → target", exact=False).count()
     assert "sentence=The+old+teacher" in page.url
     page.get_by_label("Element words").get_by_text("noise", exact=True).click()
     settled(page)
-    assert page.get_by_test_id("stException").count() == 0
+    expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
@@ -41,5 +42,17 @@ def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
     link.click()
     page.get_by_role("heading", name="Attention maps").wait_for(timeout=PATIENCE)
     settled(page)
-    assert page.get_by_label("Sentence", exact=True).input_value() == SENTENCE
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
     assert "head=L" in page.url
+
+
+def test_the_picture_of_a_sentence_can_be_kept(address, page):
+    visit(page, f"{address}/frames?sentence={SENTENCE}")
+    button = page.get_by_role("button", name="Picture (SVG)")
+    button.wait_for(timeout=PATIENCE)
+    with page.expect_download(timeout=PATIENCE) as kept:
+        button.click()
+    assert kept.value.suggested_filename == "heads.svg"
+    drawn = kept.value.path().read_text(encoding="utf-8")
+    assert drawn.startswith("<svg")
+    assert "element" in drawn

@@ -9,9 +9,13 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.shell as shell
 from core.jobs import running
 from core.jobs.pools import Place
-from core.store import exchange, runs
+from core.store import classifiers, exchange, runs
 from core.store import jobs as store
+from core.store.database import Database
+from core.studies.kept_classifiers import training_options
+from core.studies.label_snapshot import snapshot
 from pages.parts import job_progress, resources
+from tests.studies.test_train_patterns import label_everything, run_all
 
 TINY = "tests.jobs.tiny"
 
@@ -74,7 +78,8 @@ def test_a_running_job_shows_progress_on_its_page_and_a_count_on_every_page(db):
         time.sleep(0.05)
     page = opened()
     assert not page.exception
-    assert "1 job running" in page.sidebar.markdown[0].value
+    (indicator,) = page.sidebar.get("page_link")
+    assert (indicator.proto.label, indicator.proto.page) == ("1 job running", "jobs")
     assert "Slow squares" in text(page)
     page.button(key=f"cancel_{job}").click().run()
     assert running.wait(db, job, 10).state == "cancelled"
@@ -121,3 +126,16 @@ def test_the_progress_line_says_only_what_is_known():
     )
     fresh = running.JobStatus(**known, state="queued", units=0, done=0, size=0, size_done=0, seconds=0.0, rate=None)
     assert job_progress.progress_line(fresh) == "Dividing the work ..."
+
+
+def test_a_training_that_a_terminal_left_gives_its_classifier_too(db, tmp_path):
+    with Database(tmp_path / "other.duckdb") as other:
+        label_everything(other)
+        options, rows = run_all(training_options(other, snapshot(other, "bert"), kind="baseline", folds=2))
+    file = exchange.runs_folder(db.path) / "train-patterns-1.jsonl"
+    exchange.write_run(file, "train-patterns", "Trained", {"run": "r1", "options": options}, rows)
+    page = opened()
+    (button,) = [one for one in page.button if one.label == "Import"]
+    button.click().run()
+    assert not page.exception
+    assert classifiers.classifiers(db)["classifier"].tolist() == ["r1"]

@@ -1,5 +1,6 @@
 """The Jobs page in a real browser, on an app that was killed in the middle of a job."""
 
+import json
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 from core.jobs import running
 from core.store import jobs as store
+from core.store import runs
 from core.store.database import Database
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,3 +153,31 @@ def test_ending_the_app_leaves_a_running_job_to_be_resumed_and_no_worker_behind(
     assert store.jobs(db)["state"].tolist() == ["interrupted"]
     keeper.close()
     db.close()
+
+
+def test_rows_of_a_command_given_while_the_app_runs_are_imported_by_one_click(tmp_path, browser):
+    database = tmp_path / "atlas.duckdb"
+    app = App(database, free_port())
+    try:
+        page = browser.new_page()
+        page.goto(app.url + "/jobs")
+        page.get_by_text("No job has run yet").wait_for()  # the app holds the file now
+        words = ["jobs", "start", "tests.jobs.tiny", "--set", "count=3", "--json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "core", *words],
+            cwd=ROOT,
+            env={**os.environ, "ATLAS_DB": str(database), "ATLAS_WORKERS": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        printed = json.loads(done.stdout)
+        assert printed["rows"] == [{"n": 3, "total": 5, "thirds": 1.0}]
+        page.reload()
+        page.get_by_role("button", name="Import").click()
+        page.get_by_text("Imported.").wait_for()
+        page.get_by_text("From the terminal").wait_for(state="detached")
+    finally:
+        app.end(signal.SIGTERM)
+    with Database(database) as db:
+        assert runs.run_rows(db, printed["provenance"]["run"]) == printed["rows"]

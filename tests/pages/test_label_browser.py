@@ -1,12 +1,15 @@
 """The Label page in a real browser: keys, clicks, undo, a killed server, and suggestions after retraining."""
 
 import pytest
+from playwright.sync_api import expect
 
 from core.store import classifiers, labels
 from core.store.database import Database
+from core.studies import label_snapshot
+from core.studies.kept_classifiers import keep_classifier, training_options
 from tests.pages.browsing import PATIENCE, free_port, serving, settled, visit
 from tests.store.labelling import a_map
-from tests.studies.test_train_patterns import label_everything
+from tests.studies.test_train_patterns import label_everything, run_all
 
 pytestmark = pytest.mark.browser
 MAPS = 60
@@ -64,7 +67,7 @@ def test_keys_and_clicks_label_undo_takes_back_and_saved_means_stored(page, tmp_
         page.keyboard.press("Backspace")
         page.keyboard.press("Control+z")
         page.keyboard.press("f")
-        assert root.get_attribute("data-done") == "4"
+        expect(root).to_have_attribute("data-done", "4")
         page.keyboard.press("Shift+Digit3")
         tiles = root.locator("canvas").bounding_box()
         across, down = tiles["x"] + 60, tiles["y"] + 200  # in the second row, whose tiles are 110 to 130 pixels
@@ -96,7 +99,7 @@ def test_twenty_keys_a_second_lose_nothing_and_a_killed_server_catches_up(page, 
         all_saved(root, 20)
     for _ in range(5):
         page.keyboard.press("2")  # the server is gone
-    assert root.get_attribute("data-waiting") == "5"
+    expect(root).to_have_attribute("data-waiting", "5")
     with serving(tmp_path, port=port):
         all_saved(root, 25)
     events, decided = stored(tmp_path)
@@ -148,3 +151,41 @@ def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tm
     assert (event["classifier"], event["class"]) == (name, event["suggestion"])
     assert 0 < event["probability"] <= 1
     db.close()
+
+
+def test_the_next_tab_sends_what_a_closed_one_could_not(page, tmp_path):
+    fill(tmp_path)
+    port = free_port()
+    with serving(tmp_path, port=port) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("1")
+        all_saved(root, 1)
+    for key in "234":
+        page.keyboard.press(key)  # the server is gone
+    expect(root).to_have_attribute("data-waiting", "3")
+    page.close()
+    with serving(tmp_path, port=port) as address, page.context.new_page() as later:
+        root = open_sheet(later, address, "bob")  # whoever opens it: the labels carry the name of who made them
+        all_saved(root, 0)
+    events, decided = stored(tmp_path)
+    assert [event["annotator"] for event in events] == ["ada"] * 4
+    assert [event["class"] for event in events] == ["vertical", "diagonal", "vertical+diagonal", "block"]
+    assert len(decided) == 4
+
+
+def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path):
+    db = Database(tmp_path / "atlas.duckdb")
+    label_everything(db)
+    wanted = training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4, beside=False)
+    options, rows = run_all(wanted)
+    keep_classifier(db, rows, options, name="first")
+    db.close()
+    cell = max((row for row in rows if row["part"] == "confusion"), key=lambda row: row["n"])
+    with serving(tmp_path) as address:
+        visit(page, f"{address}/patterns")
+        page.get_by_text("Click a cell to see its maps.").wait_for(timeout=PATIENCE)
+        said = f"predicted: {cell['predicted']}; truth: {cell['truth']};"
+        page.locator(f'.mark-rect path[aria-label^="{said}"]').click(timeout=PATIENCE)
+        said = f"{cell['n']} maps labelled {cell['truth']} and predicted {cell['predicted']}"
+        page.get_by_text(said).wait_for(timeout=PATIENCE)
+        page.get_by_test_id("stImageContainer").first.wait_for(timeout=PATIENCE)

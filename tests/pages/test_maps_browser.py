@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from tests.pages.browsing import PATIENCE, painted, settled, visit
 
@@ -51,7 +52,7 @@ def test_a_typed_sentence_shows_every_head_and_hover_reads_the_weight_that_core_
     grid.locator(".allBox").focus()
     page.keyboard.type("l3h2")
     page.keyboard.press("Enter")
-    assert grid.get_attribute("data-head") == "L3H2"
+    expect(grid).to_have_attribute("data-head", "L3H2")
     for query, key in [(0, 0), (2, 5), (len(encoder_maps) - 1, 3)]:
         said = point_at(page, query, key, len(encoder_maps))
         assert encoder_maps.tokens[query] in said
@@ -65,12 +66,12 @@ def test_a_click_enlarges_the_head_under_the_pointer_and_arrows_walk_on(page, ad
     grid = painted(page)
     box = grid.locator("canvas.all").bounding_box()
     page.mouse.click(box["x"] + 40, box["y"] + 30)
-    assert grid.get_attribute("data-head") == "L1H1"
+    expect(grid).to_have_attribute("data-head", "L1H1")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    assert grid.get_attribute("data-head") == "L2H2"
+    expect(grid).to_have_attribute("data-head", "L2H2")
     page.keyboard.press("Escape")
-    assert grid.get_attribute("data-head") == ""
+    expect(grid).to_have_attribute("data-head", "")
 
 
 def test_a_link_reopens_what_was_seen(page, address, browser):
@@ -87,12 +88,12 @@ def test_a_link_reopens_what_was_seen(page, address, browser):
     other = browser.new_page()
     visit(other, link)
     again = painted(other)
-    assert again.get_attribute("data-head") == "L2H3"
-    assert again.get_by_label("Score").input_value() == "previous"
-    assert again.get_by_label("Show").input_value() == "highest"
-    assert again.get_by_label("At least").input_value() == "0.05"
-    assert again.get_by_label("Colour").input_value() == "own"
-    assert other.get_by_label("Sentence", exact=True).input_value() == SENTENCE
+    expect(again).to_have_attribute("data-head", "L2H3")
+    expect(again.get_by_label("Score")).to_have_value("previous")
+    expect(again.get_by_label("Show")).to_have_value("highest")
+    expect(again.get_by_label("At least")).to_have_value("0.05")
+    expect(again.get_by_label("Colour")).to_have_value("own")
+    expect(other.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
     other.close()
 
 
@@ -102,8 +103,8 @@ def test_two_checkpoints_side_by_side_follow_each_other(page, address):
     first.locator(".allBox").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert first.get_attribute("data-head") == "L1H2"
-    assert second.get_attribute("data-head") == "L1H2"
+    expect(first).to_have_attribute("data-head", "L1H2")
+    expect(second).to_have_attribute("data-head", "L1H2")
 
 
 def test_pictures_and_weights_are_saved_as_files(page, address, encoder_maps):
@@ -135,7 +136,7 @@ def test_script_in_a_sentence_is_text_everywhere(page, address):
     page.keyboard.press("Enter")
     point_at(page, 1, 1, 1)
     assert grid.locator(".row span").count() > 10
-    assert grid.locator(".row img, .row script, .row a").count() == 0
+    expect(grid.locator(".row img, .row script, .row a")).to_have_count(0)
     with page.expect_download() as saved:
         grid.get_by_title("Download the picture of all heads as SVG").click()
     assert "<script" not in saved.value.path().read_text()
@@ -148,7 +149,7 @@ def test_letters_typed_in_the_grid_do_not_reach_streamlit(page, address):
     page.keyboard.press("c")
     page.keyboard.press("r")
     settled(page)
-    assert page.get_by_role("dialog").count() == 0
+    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_a_hundred_and_twenty_eight_tokens_are_read_by_pointing(page, address):

@@ -6,12 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.pages.browsing import PATIENCE, answers_with, free_port, serving, settled, until
+from tests.pages.test_label_browser import all_saved, fill
 
 pytestmark = pytest.mark.browser
 PEOPLE = {
     "ada": {"email": "Ada@example.org", "email_verified": True},
+    "grace": {"email": "grace@example.org"},
     "vera": {"email": "vera@example.org"},
     "eve": {"email": "eve@example.org"},  # signs in, but nobody gave her a role
     "mallory": {"email": "ada@example.org", "email_verified": False},  # says she is ada
@@ -26,6 +29,7 @@ server_metadata_url = "{provider}/.well-known/openid-configuration"
 
 [roles]
 admin = ["ada@example.org"]
+annotator = ["grace@example.org"]
 viewer = ["vera@example.org"]
 """
 
@@ -50,6 +54,7 @@ def guarded(provider, tmp_path_factory) -> str:
     """The address of an app that asks everybody to sign in."""
     folder: Path = tmp_path_factory.mktemp("guarded")
     port = free_port()
+    fill(folder, 10)
     (folder / "secrets.toml").write_text(SECRETS.format(port=port, provider=provider))
     with serving(folder, port=port, STREAMLIT_SECRETS_FILES=str(folder / "secrets.toml")) as address:
         yield address
@@ -67,7 +72,7 @@ def sign_in(page, address: str, sub: str) -> None:
 def test_nobody_sees_a_page_before_signing_in(guarded, page):
     page.goto(f"{guarded}/jobs")
     page.get_by_role("button", name="Sign in").wait_for(timeout=PATIENCE)
-    assert page.get_by_test_id("stSidebarNav").count() == 0
+    expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
     assert "No job has run" not in page.inner_text("body")
 
 
@@ -80,18 +85,50 @@ def test_an_admin_is_known_by_mail_address_and_can_leave(guarded, page):
     page.get_by_role("button", name="Sign in").wait_for(timeout=PATIENCE)
 
 
-def test_a_viewer_looks(guarded, page):
+def open_label_page(page, address: str) -> None:
+    page.goto(f"{address}/label")
+    page.locator('[data-testid="stMain"] h1').first.wait_for(timeout=PATIENCE)
+    settled(page)
+
+
+def test_a_viewer_looks_and_labels_nothing(guarded, page):
     sign_in(page, guarded, "vera")
     page.get_by_text("vera@example.org · viewer").wait_for(timeout=PATIENCE)
     page.locator('[data-testid="stMain"] h1').first.wait_for(timeout=PATIENCE)
-    assert page.get_by_role("alert").count() == 0
+    expect(page.get_by_role("alert")).to_have_count(0)
+    open_label_page(page, guarded)
+    page.get_by_text("one must be annotator").wait_for(timeout=PATIENCE)
+    expect(page.locator(".root[data-cursor]")).to_have_count(0)
+
+
+def test_an_annotator_labels_under_their_own_name_and_changes_no_classes(guarded, page):
+    sign_in(page, guarded, "grace")
+    open_label_page(page, guarded)
+    expect(page.get_by_label("Your name", exact=True)).to_have_value("grace@example.org")
+    expect(page.get_by_label("Your name", exact=True)).to_be_disabled()
+    root = page.locator(".root[data-cursor]")
+    root.wait_for(timeout=PATIENCE)
+    root.locator("canvas").focus()
+    page.keyboard.press("1")
+    all_saved(root, 1)
+    page.get_by_role("button", name="Classes").click()
+    page.get_by_label("Name", exact=True).fill("wave")
+    page.get_by_label("What the eye sees").fill("A wave.")
+    page.get_by_role("button", name="Change", exact=True).click()
+    page.get_by_text("one must be admin").wait_for(timeout=PATIENCE)
+
+
+def test_who_signs_in_opens_no_folder_that_the_app_was_not_given(guarded, page):
+    sign_in(page, guarded, "ada")
+    page.goto(f"{guarded}/maps?text=Hello&checkpoint=/etc")
+    page.get_by_text("folders that this app was given").wait_for(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(("sub", "said"), [("eve", "has no role here"), ("mallory", "not verified")])
 def test_someone_without_a_role_or_a_verified_address_stays_out(guarded, page, sub, said):
     sign_in(page, guarded, sub)
     page.get_by_text(said).wait_for(timeout=PATIENCE)
-    assert page.get_by_test_id("stSidebarNav").count() == 0
+    expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
 
 
 def test_a_forged_cookie_is_nobody(guarded, page):

@@ -71,7 +71,9 @@ def test_table_1_stands_beside_the_papers(db, done):
     assert table.loc["STS-B (pearson/spearman)", "constant"].startswith("undefined/undefined")
     assert "n = 2" in table.loc["MRPC (f1/accuracy)", "pre-trained, fine-tuned"]
     assert len(page.dataframe[1].value) == 8
-    assert "n = 16 train and 8 dev rows" in " ".join(one.value for one in page.caption)
+    assert set(table["rows"]) == {"16 / 8"}
+    assert ", MSE " in table.loc["STS-B (pearson/spearman)", "pre-trained, fine-tuned"]
+    assert "bundled samples" in " ".join(one.value for one in page.caption)
 
 
 def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
@@ -118,7 +120,7 @@ def test_change_draws_heads_and_leads_to_the_maps(db, done):
     assert len(heads.options) == 12
     assert sum("cosine" in one.value for one in page.text) == 5
     assert len(page.get("page_link")) >= 5
-    page.segmented_control[0].set_value("divergence").run()
+    next(one for one in page.segmented_control if one.key == "statistic").set_value("divergence").run()
     assert not page.exception
 
 

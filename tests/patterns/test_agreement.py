@@ -53,6 +53,26 @@ def test_alpha_by_hand():
     assert alpha(two_raters()) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_alpha_with_maps_that_not_everybody_labelled(seed):
+    """Against its definition over pairs of opinions: observed disagreement within maps over that among all."""
+    rng = np.random.default_rng(seed)
+    rows = [(f"m{k}", who, 1, "xyz"[rng.integers(3)]) for k in range(12) for who in "abc" if rng.random() < 0.7]
+    by_map = pd.DataFrame(rows).groupby(0)[3].apply(list)
+    pairable = [given for given in by_map if len(given) > 1]
+    values = [one for given in pairable for one in given]
+    observed = sum(
+        sum(a != b for i, a in enumerate(given) for j, b in enumerate(given) if i != j) / (len(given) - 1)
+        for given in pairable
+    ) / len(values)
+    pairs = [a != b for i, a in enumerate(values) for j, b in enumerate(values) if i != j]
+    assert alpha(frame(rows)) == pytest.approx(1 - observed / np.mean(pairs))
+
+
+def test_alpha_needs_two_classes_among_shared_maps():
+    assert np.isnan(alpha(frame([("m1", "a", 1, "x"), ("m1", "b", 1, "x"), ("m2", "a", 1, "y")])))
+
+
 def test_a_second_pass_counts_as_a_rater():
     labels = frame([("m1", "ada", 1, "x"), ("m1", "ada", 2, "x"), ("m2", "ada", 1, "y"), ("m2", "ada", 2, "x")])
     assert agreement(labels, "ada", "ada, pass 2").share == 0.5

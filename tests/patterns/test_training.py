@@ -5,9 +5,9 @@ import torch
 from core.errors import InputError
 from core.patterns import training
 from core.patterns.classes import BERT, GPT2
+from core.patterns.drawn import drawn
 from core.patterns.suggestions import probabilities, suggestions
 from core.patterns.training import CancelledError, Classifier, Recipe, fit
-from tests.patterns.drawn import drawn
 
 QUICK = Recipe(epochs=2, batch=16)
 

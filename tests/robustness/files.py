@@ -170,6 +170,52 @@ CONLLU = {
 }
 
 
+MANIFESTS = {
+    "no JSON": "{",
+    "a list": "[]",
+    "no tables": '{"migrations": []}',
+    "tables with odd names": '{"migrations": [], "tables": {"run; DROP TABLE run": 1}}',
+    "tables upwards": '{"migrations": [], "tables": {"../../etc/passwd": 1}}',
+    "a table that is none": '{"migrations": [], "tables": {"nonesuch": 1}}',
+    "the record of migrations": '{"migrations": [], "tables": {"migration": 1}}',
+    "newer code": '{"migrations": [999], "tables": {}}',
+    "migrations that are words": '{"migrations": "all", "tables": {}}',
+    "migrations that are lists": '{"migrations": [[1]], "tables": {}}',
+}
+
+CLASSES = {  # in place of a good new class
+    "no name": {"name": ""},
+    "a name of 500 letters": {"name": "x" * 500},
+    "a name that is no text": {"name": "\udcff"},
+    "no word on what the eye sees": {"eye": ""},
+    "5,000 letters on what the eye sees": {"eye": "x" * 5000},
+    "a title that is no text": {"title": "\udcff"},
+    "a colour that is more": {"colour": "red; background: url(http://127.0.0.1:9)"},
+    "a key that is none": {"key": "Enter"},
+    "rename a class that is none": {"kind": "rename", "name": "none"},
+    "merge into a class that is none": {"kind": "merge", "name": "vertical", "into": "none"},
+    "merge a class into itself": {"kind": "merge", "name": "vertical", "into": "vertical"},
+}
+
+GOOD = "good,yes\nbad,no\n" * 5
+OWN = {  # a task of one's own
+    "no column of labels": "sentence\n" + "good\n" * 6,
+    "no column of sentences": "text,label\n" + GOOD,
+    "a column twice": "sentence,label,label\n" + "good,yes,yes\nbad,no,no\n" * 5,
+    "one label only": "sentence,label\n" + "good,yes\n" * 6,
+    "labels that look alike": "sentence,label\n" + "good,yes\nbad,YES\n" * 5,
+    "a label for every row": "sentence,label\n" + "".join(f"good,{k}\n" for k in range(200)),
+    "a row without a label": "sentence,label\ngood,\n" + GOOD,
+    "an empty sentence": "sentence,label\n ,yes\n" + GOOD,
+    "a split that is none": "sentence,label,split\ngood,yes,test\nbad,no,train\n",
+    "no dev rows": "sentence,label,split\n" + "good,yes,train\nbad,no,train\n" * 3,
+    "a label in dev only": "sentence,label,split\ngood,yes,train\nbad,no,train\nwell,maybe,dev\n",
+    "a score of 7": "sentence,score\n" + "good,7\n" * 6,
+    "a score that is a word": "sentence,score\n" + "good,much\n" * 6,
+    "a quote that never ends": 'sentence,label\n"good,yes\n' + GOOD,
+}
+
+
 def framenet(place: Path, index: str) -> Path:
     """A release with nothing in it but this index."""
     (place / "frame").mkdir(parents=True)

@@ -131,9 +131,9 @@ FOLDERS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def broken(bundled: Path, name: str, place: Path) -> Path:
-    """A copy of the bundled checkpoint with the thing called `name` wrong."""
+def made(bundled: Path, wrong: Callable[[Path], None], place: Path) -> Path:
+    """A copy of the bundled checkpoint with something wrong."""
     folder = place / "model"
     shutil.copytree(bundled, folder)
-    FOLDERS[name](folder)
+    wrong(folder)
     return folder

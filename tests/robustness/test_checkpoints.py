@@ -6,7 +6,7 @@ from core import config
 from core.errors import AtlasError
 from core.models.opening import open_checkpoint
 from tests.robustness.doors import one_sentence, refused, refused_or_fine
-from tests.robustness.folders import FOLDERS, broken
+from tests.robustness.folders import FOLDERS, made
 from tests.robustness.texts import NAMES, TEXTS
 
 
@@ -17,7 +17,7 @@ def test_names_that_lead_nowhere(name):
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_with_one_thing_wrong(tmp_path, name):
-    folder = broken(config.BUNDLED_MODELS / config.ENCODER, name, tmp_path)
+    folder = made(config.BUNDLED_MODELS / config.ENCODER, FOLDERS[name], tmp_path)
 
     def use():
         from core.capture.running import capture

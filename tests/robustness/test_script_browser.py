@@ -1,18 +1,23 @@
 """Script in sentences, labels, notes and names is text: on no page does it run, or become an element."""
 
+import json
+
 import pytest
+from playwright.sync_api import expect
 
 from core.patterns.classes import BERT
+from core.store import exchange, labels, runs
 from core.store import jobs as job_store
-from core.store import labels, runs
 from core.store.database import Database
 from core.store.runs import Provenance
 from pages.parts import shell
 from tests.pages.browsing import PATIENCE, serving, settled
+from tests.pages.test_label_browser import all_saved, open_sheet
 from tests.store.labelling import a_map, event
 
 pytestmark = pytest.mark.browser
 EVIL = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>[a](javascript:window.owned=1)'
+EVIL_FILE = "<img src=x onerror=window.owned=1>"
 FIELDS = ("text", "pair", "sentence", "checkpoint", "beside", "task", "class_set", "study", "run")
 
 
@@ -30,8 +35,20 @@ def address(tmp_path_factory):
     job = job_store.add_job(db, EVIL, EVIL, {"text": EVIL})
     job_store.set_state(db, job, "failed", error=EVIL)
     db.close()
+    (folder / "runs").mkdir()
+    (folder / "runs" / f"{EVIL_FILE}.jsonl").write_text("no run")
+    exchange.write_run(folder / "runs" / "run.jsonl", EVIL, EVIL, {"run": "r", "options": {}}, [{EVIL: EVIL}])
+    tuned = folder / "runs" / "finetuned" / EVIL_FILE
+    tuned.mkdir(parents=True)
+    (tuned / "config.json").write_text('{"model_type": "bert"}')
+    (tuned / "training.json").write_text(json.dumps({"kind": "fine-tuned", "task": EVIL, "initialisation": EVIL}))
     with serving(folder) as found:
         yield found
+
+
+def nothing_ran(page) -> None:
+    assert page.evaluate("window.owned") is None
+    expect(page.locator("img[src='x'], [onerror], a[href^='javascript']")).to_have_count(0)
 
 
 def open_evil(page, address: str, name: str, query: str) -> None:
@@ -48,9 +65,51 @@ def test_script_is_text(address, page, name):
     page.on("dialog", lambda dialog: (seen.append(dialog.message), dialog.dismiss()))
     for query in ("", "?" + urlencode(dict.fromkeys(FIELDS, EVIL))):
         open_evil(page, address, name, query)
-        assert page.evaluate("window.owned") is None
-        assert page.locator("img[src='x'], [onerror], a[href^='javascript']").count() == 0
+        nothing_ran(page)
     assert not seen
+
+
+def test_names_of_files_and_folders_are_text(address, page):
+    open_evil(page, address, "jobs", "")
+    page.get_by_text(f"{EVIL_FILE}.jsonl").first.wait_for(timeout=PATIENCE)
+    nothing_ran(page)
+    open_evil(page, address, "maps", "?text=Hello")
+    page.get_by_role("combobox", name="Checkpoint").first.click()
+    page.get_by_text(EVIL_FILE).first.wait_for(timeout=PATIENCE)
+    nothing_ran(page)
+
+
+@pytest.mark.parametrize(("name", "query"), [("label", ""), ("frames", "?view=A+set+of+sentences")])
+def test_the_name_of_an_upload_is_text(address, page, name, query):
+    open_evil(page, address, name, query)
+    if name == "label":
+        page.get_by_role("button", name="Files").click()
+    else:
+        page.get_by_role("combobox", name="Sentences").click()
+        page.get_by_role("option", name="a file").click()
+    page.locator("input[type=file]").set_input_files(
+        {"name": f"{EVIL_FILE}.jsonl", "mimeType": "text/plain", "buffer": json.dumps({"text": EVIL}).encode()}
+    )
+    page.get_by_test_id("stFileChipName").wait_for(timeout=PATIENCE)
+    settled(page)
+    if name == "label":
+        page.get_by_role("button", name="Import", exact=True).click()
+        settled(page)
+    nothing_ran(page)
+
+
+def test_classes_notes_and_the_name_of_who_labels_are_text(address, page):
+    root = open_sheet(page, address, EVIL_FILE)
+    page.keyboard.press("6")  # the class with the evil name
+    page.keyboard.press("n")
+    root.locator("input.note").fill(EVIL)
+    root.locator("input.note").press("Enter")
+    all_saved(root, 2)
+    page.get_by_role("button", name="Codebook").click()
+    page.get_by_text("<script>window.owned=1</script>").first.wait_for(timeout=PATIENCE)
+    nothing_ran(page)
+    open_evil(page, address, "agreement", "")
+    nothing_ran(page)
 
 
 def test_a_page_of_another_site_gets_no_session(address):

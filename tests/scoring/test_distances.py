@@ -56,6 +56,12 @@ def test_the_picture_keeps_distances_that_fit_in_the_plane():
     np.testing.assert_allclose(np.sqrt(((places[:, None] - places) ** 2).sum(-1)), gaps, atol=0.05)
 
 
+def test_one_token_leaves_nothing_between_heads():
+    observer = HeadDistances(1, 2).take([0])
+    observer.update(0, torch.ones(1, 2, 1, 1), [0])
+    np.testing.assert_allclose(observer.result(), 0, atol=1e-7)
+
+
 def test_equal_heads_are_one_point():
     places, stress = picture(np.zeros((3, 3)))
     assert stress == 0

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from core.errors import InputError
 from core.scoring.effects import (
+    contrast_intervals,
     counted,
     flips,
     max_t,
     mcnemar,
     metric_intervals,
-    paired_interval,
     rank_agreement,
     split_half,
 )
@@ -50,21 +50,26 @@ def test_mcnemar_is_the_exact_binomial_test(lost, won, both):
     assert mcnemar(before, after) == pytest.approx(min(1.0, 2 * tail))
 
 
-def test_the_interval_of_a_mean_equals_a_loop_over_the_same_draws():
+def test_intervals_equal_a_loop_over_the_same_draws():
     generator = np.random.default_rng(3)
-    before, after = generator.random(12), generator.random((2, 12))
+    gold, before, after = (generator.integers(0, 2, shape) for shape in (12, 12, (3, 12)))
     copies = before.copy(), after.copy()
-    low, high = paired_interval(before, after, seed=5, resamples=300)
+    contrasts = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, -1, -1], [0, 0.5, 0.5], [0, 0, 0]])
+    found = contrast_intervals("accuracy", gold, before, after, contrasts, seed=5, resamples=300)
     draws = np.random.default_rng(5).multinomial(12, [1 / 12] * 12, size=300)
-    for head in range(2):
+    for one, weights in zip(found[:-1], contrasts, strict=False):
         means = []
         for counts in draws:
             total = 0.0
-            for row in range(12):
-                total += counts[row] * (after[head, row] - before[row])
-            means.append(total / 12)
-        assert low[head] == pytest.approx(np.quantile(means, 0.025))
-        assert high[head] == pytest.approx(np.quantile(means, 0.975))
+            for head in range(3):
+                for row in range(12):
+                    change = float(after[head, row] == gold[row]) - float(before[row] == gold[row])
+                    total += weights[head] * counts[row] * change / 12
+            means.append(total)
+        assert one.low == pytest.approx(np.quantile(means, 0.025))
+        assert one.high == pytest.approx(np.quantile(means, 0.975))
+    assert found[-1].value is None  # of no heads
+    assert found[:3] == metric_intervals("accuracy", gold, before, after, seed=5, resamples=300)
     assert np.array_equal(before, copies[0])
     assert np.array_equal(after, copies[1])
 
@@ -73,10 +78,10 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     """True difference 0.1: 200 experiments of 150 rows; between 91% and 99% of the intervals hold it."""
     held = 0
     for seed in range(200):
-        generator = np.random.default_rng(seed)
-        difference = generator.choice([-1, 0, 1], p=[0.1, 0.7, 0.2], size=(1, 150))
-        low, high = paired_interval(np.zeros(150), difference, seed=seed, resamples=400)
-        held += low[0] <= 0.1 <= high[0]
+        kinds = np.random.default_rng(seed).choice(3, p=[0.1, 0.7, 0.2], size=150)  # lost, as before, won
+        before, after = (kinds < 2).astype(int), (kinds > 0).astype(int)
+        (found,) = metric_intervals("accuracy", np.ones(150), before, after[None], seed=seed, resamples=400)
+        held += found.low <= 0.1 <= found.high
     assert 182 <= held <= 198
 
 

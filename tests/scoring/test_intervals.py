@@ -99,3 +99,17 @@ def test_differences_are_paired(data):
     found = _filled(values + 0.25, counts, [range(40)]).result(minus=_filled(values, counts, [range(40)]))
     np.testing.assert_allclose(found.value, 0.25, atol=1e-6)
     np.testing.assert_allclose(found.high - found.low, 0, atol=1e-5)
+
+
+def test_a_difference_is_tested_either_way():
+    chance = np.random.default_rng(0)
+    values = np.stack([chance.normal(mean, 0.1, 40) for mean in (0.5, -0.5, 0.0)], 1)[:, None, :]
+    means = _filled(np.concatenate([values, np.zeros((40, 1, 1))], 2), np.ones((40, 4)), [range(40)])
+    found = means.result()
+    p = found.p_either()[0, 0]
+    assert p[0] < 1e-6
+    assert p[1] < 1e-6
+    assert p[2] > 0.05
+    assert p[3] == 1  # the same everywhere
+    assert found.p_above()[0, 0, 1] > 0.99
+    assert np.isnan(_filled(values[:4], np.ones((4, 3)), [range(4)]).result().p_either()).all()

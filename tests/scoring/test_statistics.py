@@ -80,3 +80,20 @@ def test_distance_of_planted_heads():
     previous[0, 0] = 1
     assert mean_distance(previous[None])[0] == pytest.approx(4 / 5)
     assert mean_distance(torch.eye(5, dtype=torch.float64)[None])[0] == 0
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_batches_and_shards_do_not_matter(causal):
+    """Inputs of equal length meet in a batch or not; separators at the same places or not."""
+    maps = random_maps(1, 5, 2, 6, 6, causal=causal)[0]
+    places = [Places(0, keys, 5) for keys in ((5,), (2, 5), (5,), (), (5,))]
+    whole = HeadStatistics(1, 2, causal=causal).take(places, range(5))
+    whole.update(0, maps, [0, 1, 2, 3, 4])
+    parts = [HeadStatistics(1, 2, causal=causal).take(places, range(5)) for _ in range(2)]
+    parts[0].update(0, maps[[4, 0]], [4, 0])
+    parts[1].update(0, maps[[3]], [3])
+    parts[1].update(0, maps[[1, 2]], [1, 2])
+    parts[0].merge(parts[1])
+    one, two = whole.means.result(), parts[0].means.result()
+    np.testing.assert_allclose(one.value, two.value, atol=1e-9)
+    np.testing.assert_allclose(one.high, two.high, atol=1e-5)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core.capture.words import Word, word_weights
-from core.scoring.tokens import LinkedWords, RelationAttention, best_distance, by_distance, word_maps
+from core.scoring.tokens import LinkedWords, RelationAttention, best_distance, word_maps
 from tests.scoring.maps import random_maps
 
 # 9 positions: [CLS] three words (one of two pieces) [SEP] two words [SEP]
@@ -84,14 +84,6 @@ def test_word_maps_are_those_of_the_capture_core_and_sum_to_one():
     torch.testing.assert_close(found[1].sum(-1), torch.ones(3, 9, dtype=torch.float64))
 
 
-def test_sums_by_distance():
-    maps = random_maps(1, 2, 5, 5)
-    found = by_distance(maps)
-    for d in range(-4, 5):
-        expected = [sum(maps[0, h, q, q + d].item() for q in range(5) if 0 <= q + d < 5) for h in range(2)]
-        np.testing.assert_allclose(found[0, :, d + 4], expected, atol=1e-12)
-
-
 def test_a_planted_verb_to_subject_head_is_found_and_a_previous_token_head_is_not():
     """Head 0 looks at the previous word, head 1 from each verb at its subject, head 2 evenly."""
     chance = np.random.default_rng(0)
@@ -136,3 +128,9 @@ def test_the_best_distance_is_the_commonest():
     chosen, share = best_distance(Counter())
     assert chosen == 0
     assert np.isnan(share)
+
+
+def test_one_word_has_no_link():
+    observer = _observer(causal=True)
+    observer.take([LinkedWords([(0,)], [0], ([], []))], [0]).update(0, torch.ones(1, 3, 1, 1), [0])
+    assert all(parts["weight"].n == 0 for *_, parts in observer.result())

@@ -16,6 +16,14 @@ from core.store import migrations
 from core.store.database import Database
 
 ROOT = Path(__file__).resolve().parents[2]
+OPEN = """
+from core.errors import StoreError
+from core.store.database import Database
+try:
+    Database(sys.argv[1])
+except StoreError as error:
+    print(error)
+"""
 
 
 def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess:
@@ -119,16 +127,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 
 def test_a_second_process_is_told_who_holds_the_file(db):
-    code = """
-import sys
-from core.errors import StoreError
-from core.store.database import Database
-try:
-    Database(sys.argv[1])
-except StoreError as error:
-    print(error)
-"""
-    said = run_python(code, db.path).stdout.strip()
+    said = run_python("import sys\n" + OPEN, db.path).stdout.strip()
     assert f"process {os.getpid()} " in said
     assert "--db" in said
     assert "\n" not in said
@@ -203,7 +202,42 @@ def test_a_corrupt_log_is_never_lost_in_silence(tmp_path, place):
         db.close()
     assert log.name in said
     assert said.count("\n") == 0
-    assert (tmp_path / "backups" / "atlas.duckdb.wal.unread").read_bytes() == bad
+    (copy,) = (tmp_path / "backups").glob("atlas.duckdb.wal.*.unread")
+    assert copy.read_bytes() == bad
+
+
+def test_a_log_that_cannot_be_copied_is_not_read_either(tmp_path):
+    """Reading it could lose it; nothing is opened, and the log stays."""
+    path = tmp_path / "atlas.duckdb"
+    Database(path).close()
+    killed_while_writing(path)
+    log = path.with_name(path.name + ".wal")
+    held, limit = log.read_bytes(), "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))"
+    said = run_python(f"import resource, sys\n{limit}\n{OPEN}", path).stdout.strip()
+    assert "disk is full" in said
+    assert log.read_bytes() == held
+    assert not list((tmp_path / "backups").iterdir())
+    assert len(Database(path).read("SELECT * FROM study_row")) >= 150
+
+
+@pytest.mark.parametrize("trouble", ["a full disk", "a file in place of the folder"])
+def test_without_room_for_a_backup_nothing_is_brought_up_to_date(tmp_path, trouble):
+    path = tmp_path / "atlas.duckdb"
+    db = Database(path)
+    with db.write() as cursor:
+        cursor.execute("DELETE FROM migration WHERE number = (SELECT max(number) FROM migration)")
+    db.close()
+    held, limit = path.read_bytes(), ""
+    if trouble == "a full disk":
+        limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))"
+    else:
+        (tmp_path / "backups").write_text("")
+    said = run_python(f"import resource, sys\n{limit}\n{OPEN}", path).stdout.strip()
+    assert "must be copied to" in said
+    assert "free space" in said
+    assert "\n" not in said
+    assert path.read_bytes() == held
+    assert not list(tmp_path.glob("backups/*"))
 
 
 def test_a_full_disk_stores_nothing_half_and_work_goes_on_after(tmp_path):

@@ -2,20 +2,11 @@
 
 import pytest
 
-from core.store import exchange, migrations
+from core.store import migrations
 from core.store.database import Database
+from tests.store.filling import contents, fill_every_table
 
 STEPS = migrations.known()
-FILLED = {  # a row of a table that each step adds
-    1: "INSERT INTO study_row VALUES ('r', 0, '{}')",
-    2: "INSERT INTO class_event (class_set, kind, class, annotator, stored) "
-    "VALUES ('b', 'add', 'x', 'a', DATE '2026-01-31')",
-    3: "INSERT INTO classifier_choice (class_set, annotator, stored) VALUES ('bert', 'a', now()::TIMESTAMP)",
-}
-
-
-def contents(db, tables):
-    return {name: db.cursor().execute(f'SELECT * FROM "{name}"').fetchall() for name in tables}  # noqa: S608 - ours
 
 
 @pytest.mark.parametrize("upto", range(len(STEPS)), ids=lambda k: f"{k} steps")
@@ -23,11 +14,7 @@ def test_a_file_of_an_earlier_schema(tmp_path, monkeypatch, upto):
     path = tmp_path / "atlas.duckdb"
     monkeypatch.setattr(migrations, "known", lambda: STEPS[:upto])
     old = Database(path)
-    with old.write() as cursor:
-        for step in STEPS[:upto]:
-            if step.number in FILLED:
-                cursor.execute(FILLED[step.number])
-    names = exchange.tables(old)
+    names = fill_every_table(old)
     before = contents(old, names)
     old.close()
     monkeypatch.undo()

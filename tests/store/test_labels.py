@@ -232,6 +232,11 @@ def test_labels_per_hour(filled):
     assert (row["n"], row["per_hour"], row["median_seconds"]) == (4, 1800, 2)
 
 
+def test_labels_that_were_not_timed_have_no_pace(filled):
+    store.record_events(filled, [event(k, f"m{k}", seconds=None) for k in range(1, 5)])
+    assert store.pace(filled, SET)["per_hour"].isna().all()
+
+
 def test_events_travel_as_json(filled):
     store.record_events(filled, json.loads(json.dumps([event(1, happened="2026-11-20T14:00:00.123Z")])))
     assert store.all_events(filled)[0]["happened"].isoformat() == "2026-11-20T14:00:00.123000"

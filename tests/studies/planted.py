@@ -1,20 +1,23 @@
-"""A tiny classifier whose answer is carried by one head: L2H3 looks for a semicolon and tells [CLS]."""
+"""A tiny classifier whose answer is carried by one head: L2H3 looks for a semicolon and tells [CLS]; or by a pair."""
 
 import random
 from pathlib import Path
 
 import torch
 from transformers import BertConfig, BertForSequenceClassification
+from transformers.models.bert.modeling_bert import BertAttention
 
 from core.attention import Head
 from tests.capture.conftest import TEXT, wordpiece
 
 CARRIER = Head(1, 2)
+TWIN = Head(1, 3)
 SEEN, TOLD = 0, 1  # directions of the residual stream: "this piece is a semicolon"; "there was one"
 
 
-def planted() -> BertForSequenceClassification:
-    """3 layers of 4 heads. Every other head has small random weights, so that it matters a little."""
+def planted(*, twin: bool = False) -> BertForSequenceClassification:
+    """3 layers of 4 heads. Every other head has small random weights, so that it matters a little. twin: a second head
+    does what the carrier does, and either of them is enough."""
     tokenizer = wordpiece()
     torch.manual_seed(0)
     config = BertConfig(
@@ -26,8 +29,18 @@ def planted() -> BertForSequenceClassification:
     for part in ("word", "position", "token_type"):
         getattr(bert.embeddings, f"{part}_embeddings").weight[:, [SEEN, TOLD]] = 0
     bert.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids(";"), SEEN] = 1.0
-    head = bert.encoder.layer[CARRIER.layer].attention
-    mine = CARRIER.head * width
+    for head in (CARRIER, TWIN) if twin else (CARRIER,):
+        _carry(bert.encoder.layer[head.layer].attention, head.head * width, width)
+    model.bert.pooler.dense.weight.zero_()
+    model.bert.pooler.dense.weight[0, TOLD] = 0.5
+    model.classifier.weight.zero_()
+    model.classifier.weight[1, 0] = 4.0
+    model.classifier.bias.copy_(torch.tensor([0.0, -2.8]))
+    return model
+
+
+def _carry(head: BertAttention, mine: int, width: int) -> None:
+    """Have the head whose part of the weights starts at `mine` tell [CLS] of a semicolon."""
     rows = slice(mine, mine + width)
     for part in (head.self.query, head.self.key, head.self.value):
         part.weight[rows] = 0
@@ -37,17 +50,11 @@ def planted() -> BertForSequenceClassification:
     head.self.value.weight[mine, SEEN] = 1.0
     head.output.dense.weight[:, rows] = 0
     head.output.dense.weight[TOLD, mine] = 1.0
-    model.bert.pooler.dense.weight.zero_()
-    model.bert.pooler.dense.weight[0, TOLD] = 0.5
-    model.classifier.weight.zero_()
-    model.classifier.weight[1, 0] = 4.0
-    model.classifier.bias.copy_(torch.tensor([0.0, -2.8]))
-    return model
 
 
-def save_planted(folder: Path) -> Path:
+def save_planted(folder: Path, *, twin: bool = False) -> Path:
     """The classifier as a checkpoint folder."""
-    planted().save_pretrained(folder)
+    planted(twin=twin).save_pretrained(folder)
     wordpiece().save_pretrained(folder)
     return folder
 

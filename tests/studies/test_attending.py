@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from core.capture.running import capture
 from core.errors import InputError
 from core.studies import dependencies, effective, features, passes, relations, statistics
 from core.studies.study import Unit
-from core.tasks.conllu import GoldWord
 from core.tasks.language import TaggedSentence, TaggedWord, open_pipeline
 from tests.capture.conftest import tiny
 
@@ -120,6 +120,26 @@ def test_differences_of_two_checkpoints_are_paired(pipeline):
         key = (row["layer"], row["head"], row["statistic"])
         assert row["value"] == pytest.approx(left[key] - right[key], abs=1e-9)
         assert row["low"] <= row["high"]
+        assert np.isnan(row["p"])  # of three inputs
+
+
+@pytest.mark.parametrize(("family", "causal"), [("bert", False), ("gpt2", True)])
+def test_the_classifying_token_is_the_first_of_encoders_and_the_last_of_decoders(family, causal):
+    checkpoint = tiny(family)
+    encoding = checkpoint.encode("the old dog ran .")
+    assert features.classifying(encoding, causal=causal) == (len(encoding) - 1 if causal else 0)
+    options = _options(features, ["the old dog ran ."], features=["first"])
+    rows = passes.measure_now("features", checkpoint, open_pipeline(), options)
+    found = {(r["layer"], r["head"]): r["value"] for r in rows if r["statistic"] == "classifying"}
+    maps = capture(checkpoint, encoding).weights
+    query, key = len(encoding) - 1 if causal else 0, encoding.ordinary[0]
+    assert found == {one: pytest.approx(float(maps[(*one, query, key)]), abs=1e-6) for one in np.ndindex(3, 4)}
+
+
+def test_a_typed_line_is_a_sentence_or_a_pair():
+    assert passes.pair_of(" One dog. ") == "One dog."
+    assert passes.pair_of("One dog. | Two dogs.") == ["One dog.", "Two dogs."]
+    assert passes.pair_of("a|b") == "a|b"
 
 
 @pytest.mark.parametrize(
@@ -151,9 +171,9 @@ def test_token_types_cover_every_position_once():
 
 def test_links_of_gold_trees_leave_out_roots_and_punctuation():
     words = [
-        GoldWord("dogs", 0, 4, "NNS", "NOUN", "nsubj:pass", 1),
-        GoldWord("bark", 5, 9, "VBP", "VERB", "root", 1),
-        GoldWord(".", 9, 10, ".", "PUNCT", "punct", 1),
+        TaggedWord("dogs", 0, 4, "NNS", "NOUN", "nsubj:pass", 1),
+        TaggedWord("bark", 5, 9, "VBP", "VERB", "root", 1),
+        TaggedWord(".", 9, 10, ".", "PUNCT", "punct", 1),
     ]
     assert dependencies.tree_links(dependencies.ALL, words) == [(0, 1)]
     assert dependencies.tree_links("nsubj", words) == [(0, 1)]
@@ -181,6 +201,8 @@ def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
     assert row["n"] == 1
     assert row["value"] in (0, 1)
     assert row["dev"] in (0, 1)
+    assert [found["amod", way]["chosen"] for way in ("forward", "backward")].count(True) == 1
+    assert not found["amod", "backward"]["chosen"] or found["amod", "backward"]["dev"] > row["dev"]
     assert (row["distance"], row["baseline"]) == (1, 1)
     assert found["obj", "forward"]["n"] == 0
     assert "note" in found["obj", "forward"]

@@ -66,7 +66,7 @@ def test_only_the_layer_that_moved_changes(pair, monkeypatch):
 def test_a_head_equals_the_mean_over_rows_of_cropped_maps(pair):
     from core.models.opening import open_checkpoint
 
-    rows = table({"before": pair[0], "after": [pair[1]], "task": "rte", "limit": 5, "max_length": 32})
+    rows = table({"before": pair[0], "after": [pair[1]], "task": "RTE", "limit": 5, "max_length": 32})
     models = [open_checkpoint(name) for name in pair]
     values = []
     for one in read_rows("rte", "dev", limit=5):

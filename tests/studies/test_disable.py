@@ -14,7 +14,7 @@ from core.capture.running import predict
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.opening import open_checkpoint
 from core.studies import disable, disabling, importance, prune
-from tests.studies.planted import CARRIER, save_planted, write_rows
+from tests.studies.planted import CARRIER, TWIN, save_planted, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +75,36 @@ def test_other_kinds_of_variants(options, what, heads, expected):
     broken = [row["name"] for row in variants if row["accuracy"] < 0.8]
     touching = [row["name"] for row in variants if str(CARRIER) in row["heads"].split(",")]
     assert broken == touching
+
+
+def test_near_duplicates_stand_in_for_each_other_until_they_go_together(options, tmp_path):
+    checkpoint = save_planted(tmp_path / "twins", twin=True)
+    rows = rows_of(disable, options | {"checkpoint": str(checkpoint), "what": "duplicates"})
+    groups = {row["heads"]: row for row in rows if row["kind"] == "variant"}
+    twins = groups[f"{CARRIER},{TWIN}"]
+    assert twins["name"] == f"2 like {CARRIER}"
+    assert twins["distance"] == pytest.approx(0, abs=1e-6)
+    assert twins["accuracy"] == pytest.approx(0.5, abs=0.1)
+    assert twins["accuracy_apart"] == 0  # either alone is enough
+    assert twins["accuracy_beyond_apart_high"] < -0.3
+    assert twins["accuracy_beyond_control_high"] < 0
+    assert [row["heads"] for row in groups.values() if row["p"] < 0.05] == [f"{CARRIER},{TWIN}"]
+    (others,) = [row for row in groups.values() if row is not twins]  # all but uniform, and too many for a control
+    assert others["accuracy_apart"] == pytest.approx(0, abs=0.05)
+    assert others["accuracy_control"] is None
+    assert others["accuracy_beyond_control_low"] is None
+    with pytest.raises(InputError, match="between 0 and 1"):
+        disable.units(disable.DEFAULTS | options | {"what": "duplicates", "within": 2.0})
+
+
+def test_two_sweeps_of_one_checkpoint_share_their_heads(options):
+    one, other = rows_of(disable, options), rows_of(disable, options | {"operator": "zero"})
+    pairs, agreement = disable.shared(one, other)
+    assert [row["name"] for row in pairs] == [row["name"] for row in one if row["kind"] == "variant"]
+    assert min(pairs, key=lambda row: row["this"])["name"] == str(CARRIER)
+    assert agreement.n == 12
+    assert disable.shared(one, one)[1].spearman == pytest.approx(1)
+    assert disable.shared(one, rows_of(disable, options | {"what": "layers"}))[1].n == 0
 
 
 def test_importance_puts_the_planted_head_first_and_agrees_with_the_sweep(options):

@@ -1,13 +1,18 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
 from core.capture.running import predict
 from core.errors import InputError
+from core.jobs import running
+from core.jobs.pools import Place
 from core.jobs.work import complete, divide, run_unit, summarize
 from core.models.opening import open_checkpoint
+from core.store import jobs as store
+from core.store.database import Database
 from core.studies import finetune
 from core.studies.published import PAPER, printed
 from core.studies.study import Unit
@@ -77,6 +82,8 @@ def test_a_killed_run_is_taken_up(folder):
     script = f"""
 import os
 from core.tuning import training
+from core.store import jobs as store
+from core.store.database import Database
 from core.studies import finetune
 from core.studies.study import Unit
 save = training.Fit._save
@@ -92,6 +99,37 @@ finetune.run({chosen!r}, Unit({unit["key"]!r}, {unit["arguments"]!r}))
     assert live["steps"] == 10
     again = run_unit("finetune", chosen, unit)["rows"][0]
     assert {k: v for k, v in again.items() if k != "seconds"} == {k: v for k, v in whole.items() if k != "seconds"}
+
+
+@pytest.mark.slow
+def test_a_cancelled_job_is_resumed_and_leaves_only_the_checkpoint(folder, tmp_path):
+    """Cancelled after some epochs in a worker process; the resumed job gives what an undisturbed run gives."""
+    settings = {**SMALL, "epochs": 20, "train_limit": 100}
+    chosen = {"tasks": ["sst2"], "seeds": [5], "settings": settings}
+    db = Database(tmp_path / "atlas.duckdb")
+    keeper = running.runner(db, Place(workers=1, threads=1))
+    try:
+        asked = options(folder, **chosen) | {"folder": str(tmp_path / "runs")}
+        job = running.start(db, "finetune", asked)
+        key = divide("finetune", asked)["units"][0]["key"]
+        end = time.monotonic() + 60
+        while not (tmp_path / "runs" / f"{key}.state").exists():  # written after each epoch
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        running.cancel(db, job)
+        assert running.wait(db, job, 20).state == "cancelled"
+        assert 0 < finetune.live_runs(asked, [key])[key]["step"] < 20 * 13
+        assert not (tmp_path / "runs" / key).exists()
+        running.resume(db, job)
+        assert running.wait(db, job, 120).state == "done"
+        row = store.job_rows(db, job)[0]
+        assert [one.name for one in (tmp_path / "runs").iterdir()] == [key]
+    finally:
+        keeper.close()
+        db.close()
+    whole = options(folder, **chosen) | {"folder": str(tmp_path / "whole")}
+    expected = run_unit("finetune", whole, divide("finetune", whole)["units"][0])["rows"][0]
+    assert (row["last_loss"], row["epochs"]) == (pytest.approx(expected["last_loss"]), expected["epochs"])
 
 
 def test_live_picture_is_short():

@@ -44,7 +44,14 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
     moved = (weights[1] - base).abs()
     assert moved[24:].max() > 0  # the free head learned its query
     summary = held.summarize(options, rows)
-    assert summary[-1]["score"] == pytest.approx(fixed["accuracy"] - free["accuracy"])
+    cost = summary[-1]
+    assert cost["score"] == pytest.approx(fixed["accuracy"] - free["accuracy"])
+    assert cost["low"] <= cost["score"] <= cost["high"]
+    assert (cost["n"], cost["seeds"], cost["held_heads"]) == (24, 1, 9)
+    means = {row["initialisation"]: row["accuracy"] for row in summary if row["kind"] == "mean"}
+    assert means == {"free": free["accuracy"], "held": fixed["accuracy"]}
+    assert next(row for row in summary if row["kind"] == "baseline")["accuracy"] == 0.5
+    assert not any("predicted" in row for row in summary)
 
 
 def test_chosen_heads_are_checked():
@@ -56,3 +63,31 @@ def test_chosen_heads_are_checked():
         layers, heads, causal = 3, 4, False
 
     assert held.held_heads(chosen, Known()) == [Intervention("zero", frozenset({Head(0, 1)}))]
+
+
+def test_runs_of_other_heads_have_folders_of_their_own(tmp_path):
+    options = held.DEFAULTS | {"data": str(write_rows(tmp_path / "data", rows=8))}
+    keys = [
+        {unit.key for unit in held.units(options | chosen)}
+        for chosen in ({}, {"heads": "L1H2"}, {"heads": "L1H2", "operator": "zero"}, {"heads": "L1H3"})
+    ]
+    free = set.intersection(*keys)
+    assert len(free) == 1
+    assert len(set().union(*keys)) == 5
+
+
+def test_what_holding_costs_is_the_mean_over_seeds():
+    gold, rows = [0, 1] * 10, []
+    for seed, right in ((0, 20), (1, 16)):
+        for kind, fewer in (("free", 0), ("held", 5)):
+            found = [label if k < right - fewer else 1 - label for k, label in enumerate(gold)]
+            rows.append(
+                {"kind": "run", "task": "sst2", "seed": seed, "initialisation": kind, "metric": "accuracy",
+                 "gold": gold, "predicted": found, "accuracy": (right - fewer) / 20, "constant": False,
+                 "held_heads": 3, "majority": "negative", "baseline": {"accuracy": 0.5}}
+            )  # fmt: skip
+    cost = held.summarize(held.DEFAULTS, rows)[-1]
+    assert cost["score"] == pytest.approx(-0.25)
+    assert cost["low"] < -0.25 < cost["high"] < 0
+    assert cost["seeds"] == 2
+    assert held.summarize(held.DEFAULTS, rows[:1])[-1]["kind"] != "change"

@@ -22,6 +22,7 @@ def small(shared_data, tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_a_release_is_read_kept_and_found(small, tmp_path):
     options = STUDY.defaults | {"folder": str(small)}
     planned = STUDY.units(options)
@@ -43,6 +44,7 @@ def test_a_release_is_read_kept_and_found(small, tmp_path):
     db.close()
 
 
+@pytest.mark.slow
 def test_lexical_units_are_sliced(release_units):
     assert [unit.key for unit in release_units[:2]] == ["lu-0", "lu-400"]
     assert sum(unit.size for unit in release_units if unit.arguments["kind"] == "lu") == 11829

@@ -6,13 +6,13 @@ import pytest
 
 from core.errors import InputError
 from core.patterns.classes import BERT
+from core.patterns.drawn import drawn
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.store.label_files import export_labels
 from core.studies import label_snapshot, train_patterns
 from core.studies.kept_classifiers import keep_classifier, open_classifier, training_options
 from core.studies.study import Unit
-from tests.patterns.drawn import drawn
 
 
 @pytest.fixture

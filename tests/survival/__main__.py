@@ -3,7 +3,7 @@
 kills     SIGKILLs at random moments while labels are written (--count kills, 100)
 sessions  8 browsers label at once, 2 labels a second each (--count labels each, 100)
 states    the file held, newer, older, truncated, with a damaged log; a full disk; read-only
-load      20 viewers while a job runs (--count viewers, 20)
+load      20 viewers go from page to page while jobs run (--count viewers, 20)
 soak      one viewer for minutes, memory watched (--count minutes, 10)
 """
 

@@ -5,11 +5,14 @@ import sys
 
 from tests.pages.browsing import PROJECT
 
-FILES = ("tests/store/test_database.py", "tests/store/test_earlier_schemas.py", "tests/store/test_full_disk.py")
+FILES = (
+    *("tests/store/test_database.py", "tests/store/test_earlier_schemas.py", "tests/store/test_full_disk.py"),
+    *("tests/store/test_exchange.py", "tests/jobs/test_full_disk.py", "tests/pages/test_trouble_browser.py"),
+)
 
 
 def main() -> dict[str, object]:
-    """Second process, newer version, truncated file, corrupt log, earlier schemas, full disk, read-only file."""
+    """Second process, newer version, truncated file, corrupt log, earlier schemas, exports, full disk, read-only."""
     command = [sys.executable, "-m", "pytest", *FILES, "-q", "-rA", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("PASSED", "FAILED", "ERROR", "SKIPPED"))]

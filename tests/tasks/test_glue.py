@@ -140,8 +140,19 @@ def test_hub_rows_keep_the_hubs_numbers():
     table = datasets.Dataset.from_dict({"premise": ["p"], "hypothesis": ["h"], "label": [2], "idx": [0]})
     found = hub_rows(TASKS["mnli"], "dev", table)[0]
     assert (found.text, found.pair, TASKS["mnli"].labels[found.label]) == ("p", "h", "contradiction")
-    with pytest.raises(InputError, match="withholds"):
+    with pytest.raises(InputError, match="row 1 of the hub's dev of MNLI has one"):
         hub_rows(TASKS["mnli"], "dev", table.map(lambda _: {"label": -1}))
+    with pytest.raises(InputError, match='row 1 of the hub\'s dev has "3"'):
+        hub_rows(TASKS["mnli"], "dev", table.map(lambda _: {"label": 3}))
+    with pytest.raises(InputError, match='no "hypothesis"'):
+        hub_rows(TASKS["mnli"], "dev", table.remove_columns("hypothesis"))
+
+
+def test_hub_scores_are_numbers_from_0_to_5():
+    table = datasets.Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "label": [3.8]})
+    assert hub_rows(TASKS["stsb"], "dev", table)[0].label == 3.8
+    with pytest.raises(InputError, match="from 0 to 5; row 1"):
+        hub_rows(TASKS["stsb"], "dev", table.map(lambda _: {"label": -1.0}))
 
 
 def test_no_network_is_one_sentence(monkeypatch):

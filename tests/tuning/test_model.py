@@ -2,6 +2,8 @@ import pytest
 import torch
 
 from core.errors import CheckpointError, InputError
+from core.models.classifier import fresh_classifier
+from core.models.opening import open_checkpoint
 from core.tasks.glue import TASKS
 from core.tuning.batches import collate, encode
 from core.tuning.model import initialised, layers_of, logits_of, loss_of, predictions, uses_segments
@@ -144,9 +146,25 @@ def test_outputs_and_losses():
     [
         ("gpt2", "cls", "sees nothing of its sentence"),
         ("gpt2", "sep", "no separator"),
-        ("bert", "max", "reads from one"),
     ],
 )
 def test_impossible_poolings(family, pooling, message):
     with pytest.raises(CheckpointError, match=message):
         initialised(tiny(family), SST2, "pretrained", Recipe(pooling=pooling), 0)
+
+
+def test_a_head_reads_from_a_known_place():
+    with pytest.raises(CheckpointError, match="reads from one of auto, cls"):
+        fresh_classifier(tiny("bert"), ("one", "other"), pooling="max")
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_a_checkpoint_whose_head_has_another_number_of_labels_gets_a_new_head(tmp_path, family):
+    base = tiny(family)
+    initialised(base, TASKS["mnli"], "pretrained", Recipe(), 0).save_pretrained(tmp_path)
+    base.tokenizer.save_pretrained(tmp_path)
+    model = initialised(open_checkpoint(str(tmp_path)), SST2, "pretrained", Recipe(), 0)
+    assert model.config.id2label == {0: "negative", 1: "positive"}
+    assert logits_of(model, base, encode(base, rows(3), 64)).shape == torch.Size([3, 2])
+    kept = dict(model.base_model.named_parameters())
+    assert all(torch.equal(kept[name], value) for name, value in base.model.named_parameters() if "pooler" not in name)

@@ -25,8 +25,13 @@ def test_changes_and_mistakes():
         ({"epoch": 1}, "'epoch' is none"),
         ({"learning_rate": 7.0}, "between 0 and 1; seen 7"),
         ({"keep": "first"}, "keep is one of"),
+        ({"pooling": "max"}, "pooling is one of auto, cls, sep, mean, last"),
+        ({"train_limit": 0}, "train_limit must lie between 1"),
+        ({"dev_limit": -2}, "dev_limit must lie between 1"),
+        ({"train_last": -1}, "train_last must lie between 0"),
+        ({"dropout": 1.0}, "dropout must lie between 0 and 0.99"),
     ]:
         with pytest.raises(InputError, match=message):
             Recipe.of("paper", changes)
-    with pytest.raises(InputError, match="paper, replication, small"):
+    with pytest.raises(InputError, match="paper, replication, small, long"):
         Recipe.of("fast")

@@ -1,11 +1,14 @@
 import errno
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification
 
 from core.capture.running import capture, predict
+from core.config import PROJECT
 from core.errors import CheckpointError
 from core.models.opening import open_checkpoint
 from core.tasks.glue import TASKS
@@ -93,6 +96,38 @@ def test_a_full_disk_leaves_the_previous_checkpoint(tmp_path, monkeypatch, when)
         save_tuned(tmp_path / "one", second, base, FACTS)
     assert {file.name: file.read_bytes() for file in (tmp_path / "one").iterdir()} == before
     assert [file.name for file in tmp_path.iterdir()] == ["one"]
+
+
+@pytest.mark.parametrize("kilobytes", [2, 40])
+def test_files_that_cannot_grow_leave_the_previous_checkpoint_and_state(tmp_path, kilobytes):
+    """In a process whose files may not exceed a size: the writers' own errors, on config (2) or weights (40)."""
+    base = tiny("bert")
+    save_tuned(tmp_path / "one", outcome_of(base), base, FACTS)
+    save_state(tmp_path / "state", {"identity": "a", "step": 1})
+    before = {str(file): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    script = f"""
+import resource, torch
+from pathlib import Path
+from core.errors import CheckpointError
+from core.tuning.saving import save_tuned
+from core.tuning.state import save_state
+from tests.capture.conftest import tiny
+from tests.tuning.test_saving import FACTS, outcome_of
+base, place = tiny("bert"), Path({str(tmp_path)!r})
+outcome = outcome_of(base, seed=1)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({kilobytes} * 1024, {kilobytes} * 1024))
+for save in (
+    lambda: save_tuned(place / "one", outcome, base, FACTS),
+    lambda: save_state(place / "state", {{"identity": "a", "step": 2, "weights": torch.zeros(100_000)}}),
+):
+    try:
+        save()
+    except CheckpointError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=PROJECT)
+    assert done.stdout.count("what was saved there before is kept") == 2, done.stdout + done.stderr
+    assert {str(file): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 
 
 def test_a_full_disk_leaves_the_previous_state(tmp_path, monkeypatch):

@@ -1,7 +1,7 @@
 """Numbered steps that bring a database file to the code's form: `NNN_name.sql`, one transaction each, recorded."""
 
+import contextlib
 import re
-import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from core.errors import StoreError
-from core.store.recovery import backups
+from core.store.recovery import backups, copied, stamp
 
 FOLDER = Path(__file__).parent
 _RECORD = """
@@ -75,16 +75,20 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 
 
 def back_up(path: Path, step: Migration) -> Path:
-    """Copy the closed file (and its log) beside itself before `step` changes it; returns the copy."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    """Copy the closed file (and its log) beside itself before `step` changes it; returns the copy.
+
+    Errors: StoreError when that cannot be done whole; then no copy is left, and the file is as it was.
+    """
     folder = backups(path)
+    copy = folder / f"{path.stem}-before-{step.number:03}-{stamp()}{path.suffix}"
     try:
-        folder.mkdir(exist_ok=True)
-        copy = Path(shutil.copy2(path, folder / f"{path.stem}-before-{step.number:03}-{stamp}{path.suffix}"))
+        copied(path, copy)
         log = path.with_name(path.name + ".wal")
         if log.exists():
-            shutil.copy2(log, copy.with_name(copy.name + ".wal"))
+            copied(log, copy.with_name(copy.name + ".wal"))
     except OSError as error:
+        with contextlib.suppress(OSError):  # the folder may be no folder
+            copy.unlink()
         raise StoreError(
             f"The database {path} must be copied to {folder} before it is brought up to date, but that failed "
             f"({error.strerror}); free space or give write access there."

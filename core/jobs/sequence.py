@@ -1,0 +1,128 @@
+"""Several jobs one after another, each taking up what an earlier one of the same options left in the store.
+
+A job whose options were asked for before is not run again when it is done, and goes on where it stopped when it is
+not. `begin` does this in a thread of the app, so that no page need stay open; commands call `run_in_turn`.
+"""
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from core.errors import AtlasError, JobError
+from core.jobs import running
+from core.store import jobs as store
+from core.store.database import Database
+from core.studies.study import Options
+
+log = logging.getLogger("atlas.jobs")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One job of a sequence."""
+
+    study: str
+    options: Options
+    title: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What became of it: its run, or why there is none. kept: it had been done before."""
+
+    run: str | None
+    error: str = ""
+    kept: bool = False
+
+
+def run_in_turn(
+    db: Database,
+    asked: Sequence[Asked],
+    *,
+    watch: Callable[[Database, str], object] = running.wait,
+    before: Callable[[int, str | None], None] | None = None,
+    anew: bool = False,
+) -> list[Ended]:
+    """Run every job of `asked` in this order; one that fails leaves its sentence and the next one starts.
+
+    watch: returns once the job has stopped. before: told the number of each job and its id (None: it is done
+    already) before it is waited for. anew: run what is done once more. A job that is cancelled or interrupted ends
+    the sequence. Errors: JobError then.
+    """
+    found: list[Ended] = []
+    for number, one in enumerate(asked):
+        done = None if anew else store.finished_like(db, one.study, one.options)
+        job = None if done else _put(db, one)
+        if before:
+            before(number, job)
+        if job is None:
+            found.append(Ended(done, kept=True))
+            continue
+        watch(db, job)
+        now = running.status(db, job)
+        if now.state in ("cancelled", "interrupted"):
+            raise JobError(f"The job {one.title} was {now.state}; ask for the same again to go on.")
+        found.append(Ended(now.run, now.error or ""))
+    return found
+
+
+def _put(db: Database, one: Asked) -> str:
+    job = store.unfinished_like(db, one.study, one.options)
+    if job is None:
+        return running.start(db, one.study, one.options, one.title)
+    if not running.status(db, job).active:
+        running.resume(db, job)
+    return job
+
+
+# ---------------------------------------------------------------- in the app
+
+
+@dataclass
+class AtWork:
+    """A sequence in a thread. at: number of the job under way; job: its id; error: why it ended early."""
+
+    asked: Sequence[Asked]
+    at: int = 0
+    job: str | None = None
+    error: str = ""
+    over: bool = False
+
+
+_AT_WORK: "weakref.WeakKeyDictionary[Database, AtWork]" = weakref.WeakKeyDictionary()
+
+
+def at_work(db: Database) -> AtWork | None:
+    """The newest sequence begun on this database here, over or not."""
+    return _AT_WORK.get(db.shared)
+
+
+def begin(db: Database, asked: Sequence[Asked], then: Callable[[list[Ended]], object]) -> AtWork:
+    """Run `asked` in a thread of this process, then call `then` with what became of it.
+
+    Errors: JobError while another sequence is at work.
+    """
+    now = at_work(db)
+    if now is not None and not now.over:
+        raise JobError("One report is made at a time, and one is being made; wait for it or cancel its job first.")
+    db.person.must("annotator", "start a job")
+    state = _AT_WORK[db.shared] = AtWork(asked)
+
+    def note(number: int, job: str | None) -> None:
+        state.at, state.job = number, job
+
+    def work() -> None:
+        try:
+            then(run_in_turn(db, asked, before=note))
+        except AtlasError as error:
+            state.error = str(error)
+        except Exception as error:  # a defect of ours is told on the page, not only in the log
+            log.exception("A sequence of jobs failed")
+            state.error = f"Putting the results together met a defect ({type(error).__name__}); report it."
+        finally:
+            state.over = True
+
+    threading.Thread(target=work, daemon=True).start()
+    return state

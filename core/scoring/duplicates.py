@@ -1,0 +1,72 @@
+"""Groups of near-duplicate heads, and other heads to compare them with.
+
+Clark et al. (2019, section 6) see heads of one layer cluster by Jensen-Shannon distance; are such heads "functional
+duplicates", so that one stands in for the other? Then a group costs more together than its heads cost one at a time,
+added up, and random heads of the same layers tell what that many heads cost anyway.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from core.attention import Head
+from core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Group:
+    """Near-duplicates. heads: in order. middle: the one nearest to the others. distance: mean between two of them."""
+
+    heads: tuple[Head, ...]
+    middle: Head
+    distance: float
+
+
+def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: float) -> list[Group]:
+    """Clusters of two heads or more by average linkage, the closest first.
+
+    distances: between heads, layer by layer. heads: of one layer. within: two clusters are joined while the mean
+    distance between their heads is at most this share of the mean between any two heads. Raises InputError unless it
+    is above 0 and below 1.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    if not 0 < within < 1:
+        raise InputError(
+            f"Near-duplicates are closer than heads are on average: a share between 0 and 1, not {within}."
+        )
+    apart = squareform(distances, checks=False)
+    if not apart.size or not apart.any():
+        return []
+    label = fcluster(linkage(apart, "average"), within * apart.mean(), criterion="distance")
+    members = [np.flatnonzero(label == one) for one in np.unique(label)]
+    found = [_group(distances, some, heads) for some in members if len(some) > 1]
+    return sorted(found, key=lambda group: (group.distance, group.heads))
+
+
+def _group(distances: Float[np.ndarray, "head head"], some: np.ndarray, heads: int) -> Group:
+    between = distances[np.ix_(some, some)].sum(1) / (len(some) - 1)
+    every = [Head(*divmod(int(one), heads)) for one in some]
+    return Group(tuple(every), every[int(between.argmin())], float(between.mean()))
+
+
+def matched(group: Group, layers: int, heads: int, *, draws: int, seed: int) -> list[list[Head]]:
+    """Random other heads, as many of each layer as the group has; of any layer where its own has too few left. None
+    where fewer heads are left than the group has."""
+    chance, found = np.random.default_rng([seed, *(head.layer * heads + head.head for head in group.heads)]), []
+    others = {Head(layer, head) for layer in range(layers) for head in range(heads)} - set(group.heads)
+    for _ in range(draws if len(others) >= len(group.heads) else 0):
+        chosen: list[Head] = []
+        for layer in sorted({head.layer for head in group.heads}):
+            wanted = sum(head.layer == layer for head in group.heads)
+            chosen += _some(chance, sorted(head for head in others if head.layer == layer), wanted)
+        missing = len(group.heads) - len(chosen)
+        chosen += _some(chance, sorted(others - set(chosen)), missing)
+        found.append(sorted(chosen))
+    return found
+
+
+def _some(chance: np.random.Generator, heads: list[Head], most: int) -> list[Head]:
+    return [heads[k] for k in chance.permutation(len(heads))[:most]]

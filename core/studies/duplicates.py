@@ -1,0 +1,101 @@
+"""Groups of near-duplicate heads for `disable`: found on train rows, disabled together on the task's rows.
+
+Beside each group stand its heads one at a time and random heads of the same layers: three roles of variants.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.attention import Head
+from core.errors import InputError
+from core.scoring import effects
+from core.scoring.duplicates import Group, groups_of, matched
+from core.studies import disabling
+from core.studies.study import Options, Row
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint
+
+GROUP_ROWS, QUERIES = 200, 4  # train rows that find the groups; rows of each map that are compared
+CONTROLS = 5  # random sets beside each group
+TOGETHER, ALONE, CONTROL = "together", "alone", "control"
+
+
+def check(within: float) -> None:
+    """Raises InputError for a share that is none."""
+    groups_of(np.zeros((2, 2)), 2, within=within)
+
+
+def variants(options: Options, checkpoint: "Checkpoint") -> list[Row]:
+    """Every group together, each of its heads alone, and its controls: {name, heads, role, group, distance, ...}."""
+    found = _groups(
+        options["checkpoint"], options["device"], options["task"], options["data"], options["seed"], options["within"]
+    )
+    if not found:
+        raise InputError(
+            f"No two heads are nearer than {options['within']:g} of the mean distance between heads: raise within."
+        )
+    rows = []
+    for number, group in enumerate(found):
+        name = f"{len(group.heads)} like {group.middle}"
+        rows.append(_variant(name, group.heads, TOGETHER, number) | {"distance": group.distance})
+        rows += [_variant(str(head), [head], ALONE, number) for head in group.heads]
+        sets = matched(group, checkpoint.layers, checkpoint.heads, draws=CONTROLS, seed=options["seed"])
+        rows += [_variant(f"control {k + 1} of {name}", some, CONTROL, number) for k, some in enumerate(sets)]
+    return rows
+
+
+def _variant(name: str, heads: Sequence[Head], role: str, group: int) -> Row:
+    return {"name": name, "layer": None, "head": None, "heads": list(heads), "role": role, "group": group}
+
+
+@lru_cache(maxsize=4)
+def _groups(name: str, device: str, task: str, data: str | None, seed: int, within: float) -> list[Group]:
+    """The same on every worker: they depend on nothing but the options."""
+    from core.capture.running import run
+    from core.scoring.distances import HeadDistances
+    from core.tasks.glue import read_rows
+
+    checkpoint = disabling.classifier(name, device)
+    rows = read_rows(task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
+    distances = HeadDistances(checkpoint.layers, checkpoint.heads, queries=QUERIES, seed=seed)
+    run(checkpoint, disabling.encoded(checkpoint, rows), [distances.take(range(len(rows)))])
+    return groups_of(distances.result(), checkpoint.heads, within=within)
+
+
+def together(variants: Sequence[Row], changed: np.ndarray) -> tuple[list[Row], np.ndarray]:
+    """The groups themselves, and what was predicted without each."""
+    places = [k for k, one in enumerate(variants) if one["role"] == TOGETHER]
+    return [variants[k] for k in places], changed[places]
+
+
+def beside(
+    names: Sequence[str],
+    gold: np.ndarray,
+    plain: np.ndarray,
+    changed: np.ndarray,
+    variants: Sequence[Row],
+    *,
+    seed: int,
+) -> list[Row]:
+    """For every group and metric: what its heads cost one at a time, added up ("apart"), what random heads cost
+    ("control"), and what it costs beyond each, with 95% paired bootstrap intervals."""
+    roles = np.array([one["role"] for one in variants])
+    group = np.array([one["group"] for one in variants])
+    chosen = np.flatnonzero(roles == TOGETHER)
+    apart = np.stack([(roles == ALONE) & (group == group[k]) for k in chosen]).astype(float)
+    control = np.stack([(roles == CONTROL) & (group == group[k]) for k in chosen]) / CONTROLS
+    whole = np.eye(len(variants))[chosen]
+    beyond = (whole - control) * control.any(1, keepdims=True)  # the largest groups leave too few heads for a control
+    contrasts = {"apart": apart, "control": control, "beyond_apart": whole - apart, "beyond_control": beyond}
+    rows: list[Row] = [{} for _ in chosen]
+    for name in names:
+        for label, weights in contrasts.items():
+            found = effects.contrast_intervals(name, gold, plain, changed, weights, seed=seed)
+            for row, one in zip(rows, found, strict=True):
+                field = f"{name}_{label}"
+                row |= {field: one.value, f"{field}_low": one.low, f"{field}_high": one.high}
+    return rows

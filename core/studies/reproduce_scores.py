@@ -1,0 +1,200 @@
+"""Our number for every printed score: Table 1, change, disabling, importance, pruning; and pictures of every head.
+
+As `reproduce_measures`, which has what is read off the maps themselves.
+"""
+
+from collections.abc import Callable
+
+from core.studies import reproduce_measures as maps
+from core.studies.reproduce_compare import Ours
+from core.studies.reproduce_evidence import (
+    Estimate,
+    Evidence,
+    Found,
+    correlation_interval,
+    f1_interval,
+    mean_over,
+    metric_of,
+    picked,
+    share_interval,
+)
+from core.studies.reproduce_measures import estimate_of, layers_of
+from core.studies.study import Row
+
+# ---------------------------------------------------------------- fine-tuning
+
+
+def table_one(evidence: Evidence) -> list[Ours]:
+    """Means over seeds; the interval is over dev rows."""
+    found = []
+    for one in evidence.of("tuning"):
+        rows = [row["dev_rows"] for row in picked(one.rows, kind="run")]
+        for row in picked(one.rows, kind="mean"):
+            for metric in ("accuracy", "f1", "pearson", "mse"):
+                if row.get(metric) is None:
+                    continue
+                note = f"{row['n']} seed{'s' * (row['n'] > 1)}" + ("; " + row["note"] if row["note"] else "")
+                known = (one.step.task, metric, row["initialisation"], scored(row, metric, min(rows)))
+                found.append(Ours("table-1", *known, min(rows), "dev rows", one.run, note))
+    return found
+
+
+def scored(row: Row, metric: str, n: int) -> Estimate:
+    """A score of n rows with its interval over them; none for the mean squared error."""
+    value = float(row[metric])
+    if metric == "accuracy":
+        return share_interval(value, n)
+    if metric == "f1":
+        return f1_interval(value, float(row["accuracy"]), n)
+    return correlation_interval(value, n) if metric == "pearson" else Estimate(value)
+
+
+def change(evidence: Evidence) -> list[Ours]:
+    """Layer means of the cosine before and after (Fig 5)."""
+    found = []
+    for one in evidence.of("change"):
+        rows = sorted(picked(one.rows, kind="layer", statistic="cosine"), key=lambda row: row["layer"])
+        if rows:
+            estimates = [estimate_of(row) for row in rows]
+            found += layers_of(estimates, "change", one.step.task, "", rows[0]["n"], "inputs", one.run)
+    return found
+
+
+# ---------------------------------------------------------------- disabling
+
+
+def _sweep(one: Found) -> tuple[list[Row], str]:
+    return picked(one.rows, kind="variant"), metric_of(one.rows)
+
+
+def heads(evidence: Evidence) -> list[Ours]:
+    """Best, mean and worst change of the score when one head is disabled, and the best one on unseen rows (Fig 8)."""
+    found = []
+    for one in evidence.of("heads"):
+        rows, metric = _sweep(one)
+        known = sorted(
+            (row for row in rows if row[f"{metric}_change"] is not None), key=lambda r: -r[f"{metric}_change"]
+        )
+        if not known:
+            continue
+        about = (known[0]["n"], "dev rows", one.run)
+        for item, row in (("best head", known[0]), ("worst head", known[-1])):
+            note = f"{row['name']}, {metric}; p {row['p']:.2g} corrected over {len(rows)} heads"
+            found.append(Ours("heads", one.step.task, item, "disabled", estimate_of(row, metric), *about, note))
+        mean = mean_over(known, *(f"{metric}_{end}" for end in ("change", "low", "high")))
+        if mean:
+            found.append(Ours("heads", one.step.task, "mean over heads", "disabled", mean, *about, metric))
+        for row in picked(one.rows, kind="split half"):
+            held = Estimate(row["held_out"], row["low"], row["high"])
+            note = f"chosen on the other half, most often {row['name']}; share of rows right, or squared error"
+            found.append(
+                Ours(
+                    "heads", one.step.task, "best head, on rows that did not choose it", "disabled", held, *about, note
+                )
+            )
+    return found
+
+
+def _by_layers(evidence: Evidence, part: str, condition: str) -> list[Ours]:
+    found = []
+    for one in evidence.of(part):
+        rows, metric = _sweep(one)
+        ends = [f"{metric}_{end}" for end in ("change", "low", "high")]
+        known = [row for row in rows if row[ends[0]] is not None]
+        layers = sorted({row["layer"] for row in known})
+        best = [max((row for row in known if row["layer"] == k), key=lambda row: row[ends[0]]) for k in layers]
+        estimates = [estimate_of(row, metric) for row in best]
+        n = known[0]["n"] if known else 0
+        found += layers_of(estimates, part, one.step.task, condition, n, "dev rows", one.run)
+    return found
+
+
+def layers(evidence: Evidence) -> list[Ours]:
+    """Change of the score when a layer is disabled (Fig 9)."""
+    return _by_layers(evidence, "layers", "disabled")
+
+
+def alone(evidence: Evidence) -> list[Ours]:
+    """Change of the score when a layer keeps its best head alone (Michel et al., Table 2)."""
+    return _by_layers(evidence, "alone", "zeroed")
+
+
+def prune(evidence: Evidence) -> list[Ours]:
+    """Largest share of heads that goes, least important first, before the score falls beyond luck (Michel, Fig 3)."""
+    found = []
+    for one in evidence.of("prune"):
+        for order in ("importance", "sweep"):
+            steps = sorted(picked(one.rows, order=order), key=lambda row: row["removed"])
+            if steps:
+                share, following = removable(steps)
+                estimate = Estimate(share, share, following)
+                about = (steps[0]["n"], "dev rows", one.run, f"{steps[0]['metric']}; from the curve's steps")
+                found.append(Ours("prune", one.step.task, "removable share of heads", order, estimate, *about))
+    return found
+
+
+def removable(steps: list[Row]) -> tuple[float, float]:
+    """The last share before the change's interval lies below 0 for the first time, and the share where it does."""
+    kept = 0.0
+    for row in steps:
+        if row["high"] is not None and row["high"] < row["baseline"]:
+            return kept, float(row["share"])
+        kept = float(row["share"])
+    return kept, 1.0
+
+
+def importance(evidence: Evidence) -> list[Ours]:
+    """Rank correlation of importance with what zeroing each head does (Michel et al., section 4)."""
+    found = []
+    for one in evidence.of("importance"):
+        for row in picked(one.rows, kind="correlation"):
+            if row["spearman"] is not None:
+                item, note = f"importance against {row['name']}", f"Spearman, p {row['p']:.2g}"
+                estimate = correlation_interval(row["spearman"], row["n"])
+                found.append(
+                    Ours("importance", one.step.task, item, "zeroed", estimate, row["n"], "heads", one.run, note)
+                )
+    return found
+
+
+MEASURES: dict[str, Callable[[Evidence], list[Ours]]] = {
+    "shares": maps.shares,
+    "frames": maps.frames,
+    "sink": maps.sink,
+    "table-1": table_one,
+    "change": change,
+    "features": maps.features,
+    "tokens": maps.tokens,
+    "heads": heads,
+    "layers": layers,
+    "alone": alone,
+    "importance": importance,
+    "prune": prune,
+    "statistics": maps.statistics,
+    "dependencies": maps.dependencies,
+    "effective": maps.effective,
+}
+
+
+# ---------------------------------------------------------------- a picture of every head
+
+
+def head_maps(evidence: Evidence) -> list[Row]:
+    """Rows of kind "head" for the pictures of Figs 3, 5 and 8: one number a head, exhibit and task."""
+    found: list[Row] = []
+    for one in evidence.of("frames"):
+        found += _map(one, "frames", picked(one.rows, kind="head"), "mean largest weight")
+    for one in evidence.of("change"):
+        found += _map(one, "change", picked(one.rows, kind="head", statistic="cosine"), "cosine")
+    for one in evidence.of("heads"):
+        rows, metric = _sweep(one)
+        renamed = [row | {end: row[f"{metric}_{name}"] for end, name in
+                          (("value", "change"), ("low", "low"), ("high", "high"))} for row in rows]  # fmt: skip
+        found += _map(one, "heads", renamed, f"change of {metric}")
+    return found
+
+
+def _map(one: Found, exhibit: str, rows: list[Row], label: str) -> list[Row]:
+    names = ("layer", "head", "value", "low", "high", "n")
+    about = {"kind": "head", "exhibit": exhibit, "checkpoint": one.step.checkpoint, "task": one.step.task}
+    return [about | {"label": label, "run": one.run} | {name: row.get(name) for name in names} for row in rows]

@@ -1,0 +1,179 @@
+"""A task of the user's own: a table of sentences with labels, as a CSV or TSV file.
+
+A file's path is its task's name wherever a task is asked for. Columns, by their names in the first line: `sentence`,
+`sentence2` for pairs, `label` (a word) or `score` (0 to 5), and `split` (train or dev). Without `split` every fifth
+row is dev, so that a file of labelled sentences is enough.
+"""
+
+import csv
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from core import config
+from core.errors import InputError
+
+ENDINGS = {".csv": ",", ".tsv": "\t"}
+SPLITS = ("train", "dev")
+DEV_EVERY = 5
+MOST_LABELS = 100
+LARGEST_SCORE = 5.0  # as STS-B counts
+
+
+@dataclass(frozen=True)
+class OwnRow:
+    """A row. id: split, zero-based place and a mark of the text, so that an edited row is another one."""
+
+    id: str
+    split: str
+    text: str
+    pair: str | None
+    label: int | float
+
+
+@dataclass(frozen=True)
+class OwnFile:
+    """What a file says. labels: sorted, empty for scores; rows[k].label is an index into them, or a score."""
+
+    path: Path
+    labels: tuple[str, ...]
+    paired: bool
+    rows: tuple[OwnRow, ...]
+
+    def of(self, split: str) -> list[OwnRow]:
+        """Rows of "train" or "dev", in the order of the file."""
+        return [row for row in self.rows if row.split == split]
+
+    @property
+    def majority(self) -> float | None:
+        """Share of the commonest dev label; None for scores."""
+        dev = self.of("dev")
+        return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
+
+
+def is_own(task: str) -> bool:
+    """Whether a task is named by a file of the user's own."""
+    return Path(task.strip()).suffix.lower() in ENDINGS
+
+
+def absolute(task: str) -> str:
+    """The task as workers elsewhere find it: a file's full path, any other name unchanged."""
+    try:
+        return str(Path(task.strip()).expanduser().resolve()) if is_own(task) else task
+    except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, or the home of somebody unknown
+        raise InputError(f"A task of your own is a file that can be found; {task[:60]!r} cannot ({error}).") from error
+
+
+def read_own(task: str) -> OwnFile:
+    """The file, checked. Errors: InputError naming the file, and the column or row that must be mended."""
+    path = config.inside(absolute(task))
+    try:
+        return _read(path, path.stat().st_mtime_ns)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"A task of your own is a readable CSV or TSV file in UTF-8; {path} is not ({error}): name one that is."
+        ) from error
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, modified: int) -> OwnFile:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        lines = csv.DictReader(stream, delimiter=ENDINGS[path.suffix.lower()], strict=True)
+        columns = [(name or "").strip().lower() for name in lines.fieldnames or ()]
+        kind = _kind(path, columns)
+        lines.fieldnames = columns
+        found = [(number, line) for number, line in enumerate(lines) if any(line.values())]
+    if not found:
+        raise InputError(f"A task needs rows; {path.name} has none below its first line: add some.")
+    written = [_cell(path, number, line, kind) for number, line in found]
+    labels = _labels(path, written) if kind == "label" else ()
+    rows = tuple(
+        _row(path, columns, number, line, labels.index(value) if labels else _score(path, number, value))
+        for (number, line), value in zip(found, written, strict=True)
+    )
+    return _both_splits(OwnFile(path, labels, "sentence2" in columns, rows))
+
+
+def _kind(path: Path, columns: list[str]) -> str:
+    """ "label" or "score", whichever column there is. Errors: InputError naming the column that is missing."""
+    for one in ("sentence", "label" if "score" not in columns else "score"):
+        if one not in columns:
+            raise InputError(
+                f'A task of your own needs the columns sentence and label (or score); {path.name} has no "{one}" (it '
+                f"has {', '.join(columns)[:120] or 'no first line'}): name its columns so in the first line."
+            )
+    if twice := [name for name, count in Counter(columns).items() if count > 1]:
+        raise InputError(f'Each column has a name of its own; {path.name} has "{twice[0]}" twice: rename one.')
+    return "score" if "score" in columns else "label"
+
+
+def _cell(path: Path, number: int, line: dict, column: str) -> str:
+    value = (line.get(column) or "").strip()
+    if not value or None in line:
+        what = f"no {column}" if not value else "more columns than the first line"
+        raise InputError(f"Every row is complete; row {number + 1} of {path.name} has {what}: repair or remove it.")
+    return value
+
+
+def _labels(path: Path, written: list[str]) -> tuple[str, ...]:
+    found = tuple(sorted(set(written)))
+    if not 2 <= len(found) <= MOST_LABELS:
+        raise InputError(
+            f'The column label has 2 to {MOST_LABELS} different words; {path.name} has {len(found)} ("{found[0][:40]}"'
+            f"{', ...' if len(found) > 1 else ''}): name classes there, or numbers from 0 to 5 in a column score."
+        )
+    alike = Counter(re.sub(r"[\s_-]", "", label.lower()) for label in found)  # heads are matched by name so
+    if max(alike.values()) > 1:
+        raise InputError(
+            f"Labels differ in more than case, spaces and dashes; {path.name} has two that do not "
+            f'("{alike.most_common(1)[0][0][:40]}"): spell them alike.'
+        )
+    return found
+
+
+def _score(path: Path, number: int, value: str) -> float:
+    try:
+        score = float(value)
+    except ValueError:
+        score = float("nan")
+    if not 0 <= score <= LARGEST_SCORE:
+        raise InputError(
+            f'A score is a number from 0 to 5; row {number + 1} of {path.name} has "{value[:40]}": repair or remove it.'
+        )
+    return score
+
+
+def _row(path: Path, columns: list[str], number: int, line: dict, label: int | float) -> OwnRow:
+    text = _cell(path, number, line, "sentence")
+    pair = _cell(path, number, line, "sentence2") if "sentence2" in columns else None
+    split = _cell(path, number, line, "split").lower() if "split" in columns else _split_of(number)
+    if split not in SPLITS:
+        raise InputError(
+            f'The column split says train or dev; row {number + 1} of {path.name} says "{split[:40]}": correct it.'
+        )
+    mark = hashlib.sha256(f"{text}\n{pair}\n{label}".encode()).hexdigest()[:8]
+    return OwnRow(f"{split}-{number}-{mark}", split, text, pair, label)
+
+
+def _split_of(number: int) -> str:
+    return "dev" if number % DEV_EVERY == DEV_EVERY - 1 else "train"
+
+
+def _both_splits(found: OwnFile) -> OwnFile:
+    for split in SPLITS:
+        if not found.of(split):
+            raise InputError(
+                f"A task has train and dev rows; {found.path.name} has {len(found.rows)} rows and none is {split}: add "
+                "some, or a column split that says so."
+            )
+    known = {row.label for row in found.of("train")}
+    for row in found.of("dev") if found.labels else ():
+        if row.label not in known:
+            raise InputError(
+                f'Every label occurs in train rows; "{found.labels[int(row.label)][:40]}" of {found.path.name} is only '
+                "in dev rows, where nothing could have learned it: move some rows."
+            )
+    return found

@@ -1,0 +1,217 @@
+"""The pictures and numbers of a stored sweep."""
+
+import pandas as pd
+import streamlit as st
+
+from core.attention import Head
+from core.store.runs import head_scores, run_rows, runs, study_rows
+from core.studies.disable import shared
+from core.tasks.glue import TASKS
+from pages.parts import charts, resources
+from pages.parts.disable_sweeps import pick_run, title_of
+from pages.parts.head_links import asked_heads, pick_and_link
+from pages.parts.shell import plain
+
+ENDS = ("low", "high")
+BESIDE = "{}_beyond"  # columns of groups of near-duplicates
+
+
+def show_results() -> None:
+    """Pictures, numbers and what they are worth, of a stored sweep."""
+    picked = pick_run("disable", "Nothing has been swept yet: choose a fine-tuned checkpoint and press Sweep.")
+    if picked is None:
+        return
+    run, about = picked
+    rows = study_rows(resources.database(), run)
+    variants, baseline = rows[rows["kind"] == "variant"], rows[rows["kind"] == "baseline"].iloc[0]
+    metric = next(name for name in ("accuracy", "f1", "pearson") if name in rows)
+    names = [name for name in ("accuracy", "f1", "pearson") if name in rows]
+    if len(names) > 1:
+        metric = st.segmented_control("Metric", names, default=metric, required=True) or metric
+    _headline(variants, baseline, metric, rows[rows["kind"] == "split half"])
+    if baseline["what"] == "duplicates":
+        _duplicates(variants, metric)
+    elif baseline["what"] in ("layers", "groups"):
+        _bars(variants, baseline, metric)
+    else:
+        _heads(variants, baseline, metric)
+    if baseline["what"] in ("heads", "layers", "all-but-one"):
+        _beside_another(run)
+    _table(variants, metric)
+    said_so = (
+        f"{about['checkpoint']} · {TASKS[baseline['task']].name} {about['split']} · n = {int(baseline['n'])} rows",
+        f"operator {baseline['operator']} · {about['dtype']} · {about['created']:%d %B %Y}",
+        "intervals: paired bootstrap, 95%, one at a time; p: max-T permutation, corrected over all",
+    )
+    st.caption(plain(" · ".join(said_so)))
+    if baseline["what"] in ("heads", "all-but-one"):
+        names = [str(Head(int(a), int(b))) for a, b in zip(variants["layer"], variants["head"], strict=True)]
+        pick_and_link(str(about["checkpoint"]), names, here="disable", key="go_on")
+    _everywhere(asked_heads())
+
+
+def _headline(variants: pd.DataFrame, baseline: pd.Series, metric: str, halves: pd.DataFrame) -> None:
+    kept = variants[variants["p"] < 0.05]
+    if variants[f"{metric}_change"].isna().all():
+        st.info(f"{metric} is undefined here: the untouched checkpoint predicts the same for every row.")
+        return
+    best = variants.loc[variants[f"{metric}_change"].astype(float).idxmax()]
+    left, middle, right = st.columns(3)
+    left.metric(f"{metric}, untouched", f"{100 * baseline[metric]:.1f}")
+    middle.metric(f"best: {best['name']}", f"{100 * best[metric]:.1f}", f"{100 * best[f'{metric}_change']:+.1f}")
+    right.metric("change beyond luck", f"{len(kept)} of {len(variants)}", help="p < 0.05 after correction over all")
+    if len(halves):
+        half = halves.iloc[0]
+        st.markdown(
+            f"Chosen on one half of the rows, the best gains **{100 * half['chosen']:+.1f}** there and "
+            f"**{100 * half['held_out']:+.1f}** on the other half (95% of splits: {100 * half['low']:+.1f} to "
+            f"{100 * half['high']:+.1f}); {half['name']} is chosen in {half['same']:.0%} of the splits."
+        )
+
+
+def _heads(variants: pd.DataFrame, baseline: pd.Series, metric: str) -> None:
+    left, right = st.columns([3, 2])
+    drawn = variants.astype({"layer": int, "head": int}).assign(change=100 * variants[f"{metric}_change"].astype(float))
+    marked = [
+        Head(int(a), int(b)) for a, b, p in zip(drawn["layer"], drawn["head"], drawn["p"], strict=True) if p < 0.05
+    ]
+    asked = asked_heads()
+    with left:
+        st.altair_chart(
+            charts.head_picture(
+                drawn,
+                value="change",
+                label=f"{metric}, points",
+                title=f"Change of {metric} from {100 * baseline[metric]:.1f} (Fig 8); outlined: beyond luck or asked",
+                diverging=True,
+                highlight=[*marked, *asked],
+                tooltip=("flipped", "p", metric),
+            ),
+            width="content",
+        )
+    with right:
+        values = (100 * drawn[metric].astype(float)).round(1).value_counts().sort_index()
+        counts = pd.DataFrame({metric: [f"{one:.1f}" for one in values.index], "heads": values.to_numpy()})
+        st.altair_chart(
+            charts.bars_with_intervals(
+                counts, x=metric, y="heads", title="Heads by the score without them (Michel et al., Fig 1)"
+            )
+        )
+    for head in asked:
+        mine = drawn[(drawn["layer"] == head.layer) & (drawn["head"] == head.head)]
+        for _, row in mine.iterrows():
+            st.markdown(f"**{head}**: {said(row, metric)}.")
+
+
+def said(row: pd.Series, metric: str) -> str:
+    """One variant in words."""
+    ends = f"{100 * row[f'{metric}_low']:+.1f} to {100 * row[f'{metric}_high']:+.1f}"
+    flips = f", {int(row['flipped'])} predictions change" if pd.notna(row["flipped"]) else ""
+    return f"{metric} {100 * row[f'{metric}_change']:+.1f} points (95%: {ends}){flips}, corrected p {row['p']:.3f}"
+
+
+def _bars(variants: pd.DataFrame, baseline: pd.Series, metric: str) -> None:
+    shown = variants.assign(
+        score=100 * variants[metric].astype(float),
+        low=100 * (baseline[metric] + variants[f"{metric}_low"].astype(float)),
+        high=100 * (baseline[metric] + variants[f"{metric}_high"].astype(float)),
+    )
+    st.altair_chart(
+        charts.bars_with_intervals(
+            shown, x="name", y="score", low="low", high="high", y_title=f"{metric} x 100", x_title="disabled",
+            rule=100 * baseline[metric], title="Score without each; dashed: untouched (Fig 9)",
+            tooltip=("flipped", "p"), sort=list(shown["name"]),
+        )
+    )  # fmt: skip
+
+
+def _duplicates(variants: pd.DataFrame, metric: str) -> None:
+    """Near-duplicates together, one at a time, and random heads of the same layers."""
+    kinds = {"change": "together", "apart": "one at a time, added up", "control": "random heads of the same layers"}
+    lines = []
+    for row in variants.to_dict("records"):
+        for field, said_of_it in kinds.items():
+            ends = {end: row[f"{metric}_{end}" if field == "change" else f"{metric}_{field}_{end}"] for end in ENDS}
+            if pd.notna(row[f"{metric}_{field}"]):
+                points = {name: 100 * value for name, value in (ends | {"change": row[f"{metric}_{field}"]}).items()}
+                lines.append({"group": row["name"], "disabled": said_of_it, "heads": row["heads"], **points})
+    chart = charts.bars_with_intervals(
+        pd.DataFrame(lines), x="group", y="change", low="low", high="high", colour="disabled", rule=0,
+        y_title=f"change of {metric}, points", title="Do near-duplicates stand in for each other?",
+        tooltip=("heads",), sort=list(variants["name"]),
+    )  # fmt: skip
+    st.altair_chart(chart)
+    worse = variants[variants[f"{metric}_beyond_apart_high"].astype(float) < 0]
+    st.markdown(
+        "A group whose heads stand in for each other loses more together than its heads lose one at a time: "
+        f"**{len(worse)} of {len(variants)}** groups do (95% interval of the difference below 0, one at a time)"
+        + (f": {', '.join(worse['name'])}." if len(worse) else ".")
+    )
+
+
+def _beside_another(run: str) -> None:
+    """Which heads do two tasks share? Another sweep's changes against this one's."""
+    known = runs(resources.database(), "disable")
+    others = known[(known["run"] != run)].set_index("run")
+    if others.empty:
+        return
+    other = st.selectbox(
+        "Beside another sweep", [None, *others.index],
+        format_func=lambda one: "none" if one is None else title_of(others.loc[one]),
+    )  # fmt: skip
+    if other is None:
+        return
+    pairs, agreement = shared(run_rows(resources.database(), run), run_rows(resources.database(), other))
+    if not pairs:
+        st.info("The two sweeps share no head of the same name: choose one of the same kind.")
+        return
+    both = pd.DataFrame(pairs).astype({"this": float, "other": float})
+    both[["this", "other"]] *= 100
+    rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f} (p {agreement.p:.3f})"
+    title = f"Changes of two sweeps, points; Spearman {rho}, n = {agreement.n}"
+    st.altair_chart(charts.points(both, x="this", y="other", title=title, label="name"))
+
+
+def _table(variants: pd.DataFrame, metric: str) -> None:
+    with st.expander(f"All {len(variants)}"):
+        columns = [
+            "name",
+            metric,
+            f"{metric}_change",
+            f"{metric}_low",
+            f"{metric}_high",
+            "flipped",
+            "mcnemar",
+            "p",
+            "heads",
+        ]
+        extra = [name for name in variants if name == "distance" or name.startswith(BESIDE.format(metric))]
+        st.dataframe(variants[columns + extra], hide_index=True)
+
+
+def _everywhere(heads: list[Head]) -> None:
+    """What the heads that were asked for do in every stored sweep of single heads, whatever the task."""
+    if not heads:
+        return
+    found = head_scores(resources.database(), study="disable")
+    found = found[found["statistic"].str.endswith(" heads")]
+    found = found[[Head(int(a), int(b)) in heads for a, b in zip(found["layer"], found["head"], strict=True)]]
+    if found.empty:
+        st.info(f"No sweep of single heads has {', '.join(map(str, heads))} yet: choose a checkpoint and press Sweep.")
+        return
+    found = found.assign(
+        name=[str(Head(int(a), int(b))) for a, b in zip(found["layer"], found["head"], strict=True)],
+        operator=found["statistic"].str.removesuffix(" heads"),
+        metric=found["feature"],
+        **{field: 100 * found[field].astype(float) for field in ("value", "low", "high")},
+    )
+    columns = {"name": "head", "value": "change, points", "low": "95% from", "high": "95% to", "p": "p corrected"}
+    st.subheader(f"{', '.join(map(str, heads))} in every sweep")
+    st.dataframe(
+        found[["name", "checkpoint", "metric", "operator", "value", "low", "high", "p"]].rename(columns=columns),
+        hide_index=True,
+        column_config={
+            name: st.column_config.NumberColumn(format="%+.2f") for name in ("change, points", "95% from", "95% to")
+        },
+    )
+    st.caption("One head at a time; intervals are not corrected, p is, over all heads of its sweep.")

@@ -1,0 +1,93 @@
+"""Fine-tuning with heads held at fixed patterns, beside the free model, in the form of Table 1."""
+
+import pandas as pd
+import streamlit as st
+
+from core.attention import parse_heads
+from core.jobs import running
+from core.store.runs import run_rows
+from core.studies.finetune import METRICS
+from core.tasks.glue import TASKS
+from core.tuning.recipe import PRESET_NOTES, PRESETS
+from pages.parts import charts, pickers, resources, table_one
+from pages.parts.disable_live import OPERATORS
+from pages.parts.disable_sweeps import active_jobs, pick_run
+from pages.parts.shell import clear_errors, plain
+from pages.parts.tuning_settings import pick_data, pick_settings
+
+
+def show_training() -> None:
+    """Start runs; see what is running; compare free and held."""
+    _start()
+    active_jobs("held")
+    with clear_errors():
+        _results()
+
+
+def _start() -> None:
+    left, middle, right = st.columns([3, 3, 1])
+    with left:
+        checkpoint = pickers.pick_checkpoint("Pre-trained checkpoint")
+    tasks = middle.multiselect("Tasks", list(TASKS), default=["sst2"], format_func=lambda key: TASKS[key].name)
+    seeds = right.number_input("Seeds", 1, 20, 3)
+    left, middle, right, last = st.columns([3, 2, 3, 1], vertical_alignment="bottom")
+    heads = left.text_input(
+        "Heads held", key="head", bind="query-params", placeholder="all but one of each layer, patterns in turn",
+        help="Empty: all heads of each layer but the last, at current, previous, next and first token in turn.",
+    )  # fmt: skip
+    operator = middle.selectbox(
+        "At", list(OPERATORS), format_func=OPERATORS.__getitem__, key="operator", bind="query-params",
+        disabled=not heads,
+    )  # fmt: skip
+    preset = right.selectbox("Recipe", list(PRESETS), format_func=lambda name: f"{name}: {PRESET_NOTES[name]}")
+    with st.expander("Data and settings"):
+        data, changed = pick_data(), pick_settings(preset)
+    if last.button("Train", type="primary", width="stretch", disabled=not (checkpoint and tasks)):
+        with clear_errors():
+            parse_heads(heads or "")
+            name, _ = resources.split_revision(checkpoint or "")
+            options = {
+                "checkpoint": name, "tasks": tasks, "seeds": list(range(seeds)), "data": data, "preset": preset,
+                "settings": changed, "heads": heads or "", "operator": operator,
+            }  # fmt: skip
+            names = ", ".join(TASKS[key].name for key in tasks)
+            running.start(resources.database(), "held", options, f"Fixed patterns: {name} on {names}")
+            st.rerun()
+
+
+def _results() -> None:
+    picked = pick_run(
+        "held", "Nothing has been trained with heads held yet: choose a checkpoint and tasks, and press Train.", "held"
+    )
+    if picked is None:
+        return
+    run, about = picked
+    rows = run_rows(resources.database(), run)
+    st.dataframe(table_one.table_one(rows), hide_index=True)
+    changes = [row for row in rows if row["kind"] == "change" and row["score"] is not None]
+    for row in changes:
+        ends = f"{100 * row['low']:+.1f} to {100 * row['high']:+.1f}"
+        st.markdown(
+            f"**{plain(TASKS[row['task']].name)}**: with {row['held_heads']} heads held, {row['metric']} changes by "
+            f"**{100 * row['score']:+.1f}** points (95%: {ends}; n = {row['n']} rows, {row['seeds']} seeds)."
+        )
+    means = table_one.bars(rows)
+    if len(means):
+        st.altair_chart(
+            charts.bars_with_intervals(
+                means, x="task", y="value", low="low", high="high", colour="initialisation",
+                y_title="first metric x 100", title="Mean over seeds, one standard deviation either way",
+                tooltip=("n",),
+            )
+        )  # fmt: skip
+    mine = pd.DataFrame([row for row in rows if row["kind"] == "run"])
+    st.caption(
+        plain(
+            f"x 100; mean ± standard deviation over seeds · {about['checkpoint']} · {about['created']:%d %B %Y} · the "
+            "change is measured on the same dev rows, paired bootstrap · † predictions were constant in some run"
+        )
+    )
+    with st.expander("Runs and their checkpoints"):
+        columns = ["task", "initialisation", "seed", "held_heads", *METRICS, "folder"]
+        st.dataframe(mine[[name for name in columns if name in mine]], hide_index=True)
+        st.caption("A checkpoint that learned with heads held opens as any other does, its heads free again.")

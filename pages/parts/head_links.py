@@ -1,0 +1,36 @@
+"""From a head on one page to the same head on the others."""
+
+import streamlit as st
+
+from core.attention import Head, parse_heads
+from pages.parts.shell import PAGES_FOLDER
+
+LINKS = {  # page: what its link says, and which view it opens
+    "maps": ("Maps of {}", ":material/grid_on:", {}),
+    "frames": ("Frame relations of {}", ":material/account_tree:", {}),
+    "disable": ("What happens without {}", ":material/block:", {}),
+    "prune": ("Importance of {}", ":material/content_cut:", {}),
+}
+
+
+def asked_heads() -> list[Head]:
+    """The heads that the link to this page named, whatever groups they are in."""
+    return parse_heads(st.query_params.get("head", "").replace(";", ","))
+
+
+def show_links(checkpoint: str, head: Head | str, *, here: str, text: str = "", pair: str = "") -> None:
+    """Links to the other pages with this head chosen. here: the page they are on, left out."""
+    asked = {"checkpoint": checkpoint, "head": str(head), "text": text, "pair": pair}
+    asked = {name: value for name, value in asked.items() if value}
+    with st.container(horizontal=True):
+        for page, (label, icon, view) in LINKS.items():
+            if page != here:
+                place = PAGES_FOLDER / f"{page}.py"
+                st.page_link(place, label=label.format(head), icon=icon, query_params=asked | view)
+
+
+def pick_and_link(checkpoint: str, heads: list[str], *, here: str, key: str) -> None:
+    """The same for a head that is chosen from a list."""
+    name = st.selectbox("Go on with a head", heads, index=None, placeholder="a head", key=key)
+    if name:
+        show_links(checkpoint, name, here=here)

@@ -1,0 +1,120 @@
+"""Reproduction: the papers' figures, tables and claims beside what this app measures, as one report."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from core.config import settings
+from core.jobs import sequence
+from core.store.runs import one_run, run_rows, runs
+from core.studies import reproduce as report
+from core.studies.reproduce_plan import DEFAULTS, PARTS
+from core.tasks.glue import TASKS
+from pages.parts import job_progress, pickers, resources
+from pages.parts.reproduction_pictures import claims_table, downloads, exhibits, summary
+from pages.parts.shell import clear_errors, plain
+
+NO_REPORT = (
+    "No report has been made yet: choose checkpoints above and press Make the report, or run `python -m core reproduce "
+    "atlas-encoder atlas-decoder` in a terminal. With the sizes above it takes a quarter of an hour on two cores."
+)
+
+
+def chosen_options() -> dict | None:
+    """What to report on; None while no checkpoint is chosen."""
+    left, right = st.columns([3, 2])
+    checkpoints = left.multiselect(
+        "Checkpoints", pickers.checkpoint_names(), default=DEFAULTS["checkpoints"], accept_new_options=True,
+        help=pickers.CHECKPOINT_HELP,
+    )  # fmt: skip
+    glue = settings().glue
+    data = right.text_input(
+        "Data", str(glue or ""), placeholder="a folder; empty for the bundled samples",
+        help="GLUE's task folders, the papers' sentence lists and a treebank, in it or in folders inside it.",
+    )  # fmt: skip
+    with st.expander("Tasks, parts and sizes"):
+        one, two = st.columns(2)
+        tasks = one.multiselect("Tasks", list(TASKS), format_func=lambda key: TASKS[key].name, placeholder="all there")
+        parts = two.multiselect("Parts", PARTS, placeholder="all")
+        places = st.columns(4)
+        numbers = {
+            "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS["limit"]),
+            "sweep_limit": places[1].number_input("Rows of sweeps", 8, 100_000, DEFAULTS["sweep_limit"]),
+            "train_limit": places[2].number_input("Train rows", 8, None, DEFAULTS["train_limit"]),
+            "seeds": places[3].number_input("Seeds", 1, 20, DEFAULTS["seeds"]),
+        }
+    if not checkpoints:
+        return None
+    return {"checkpoints": checkpoints, "data": data.strip() or None, "tasks": tasks, "parts": parts} | numbers
+
+
+def start() -> None:
+    """Choose, and begin the jobs one after another."""
+    options = chosen_options()
+    if not st.button("Make the report", type="primary", disabled=options is None) or options is None:
+        return
+    with clear_errors():
+        db = resources.database()
+        with st.spinner("Looking at data and checkpoints ..."):
+            wanted = report.prepared(db, options)
+        asked = [sequence.Asked(step.study, step.options, step.title) for step in wanted.steps]
+        sequence.begin(
+            db, asked, lambda ended: report.finish(db, wanted, [(one.run, one.error) for one in ended])
+        )  # fmt: skip
+        st.rerun()
+
+
+@st.fragment(run_every=1.0)
+def watch() -> None:
+    """The report under way: which step, and that step's job."""
+    with clear_errors():
+        now = sequence.at_work(resources.database())
+        if now is None or now.over:
+            st.rerun()
+            return
+        title = plain(now.asked[now.at].title)
+        st.progress(now.at / len(now.asked), text=f"Step {now.at + 1} of {len(now.asked)} · {title}")
+        if now.job:
+            job_progress.show_job(now.job, rows=False)
+
+
+def results() -> None:
+    """A stored report: summary, claims, exhibits."""
+    db = resources.database()
+    known = runs(db, report.STUDY_NAME)
+    if known.empty:
+        st.info(NO_REPORT, icon=":material/menu_book:")
+        return
+    about = known.set_index("run")
+    run = st.selectbox(
+        "Report",
+        list(about.index),
+        format_func=lambda one: f"{_names(about.loc[one, 'checkpoint'])} · {about.loc[one, 'created']:%d %B %Y %H:%M}",
+        key="run",
+        bind="query-params",
+    )
+    rows, of = run_rows(db, run), one_run(db, run)
+    summary(rows, of)
+    downloads(rows, of)
+    claims_table(rows)
+    exhibits(rows)
+
+
+def _names(checkpoints: str) -> str:
+    return ", ".join(Path(one).name for one in checkpoints.split(", "))
+
+
+st.title("Reproduction")
+st.caption(
+    "Every figure, table and claim of Kovaleva et al. 2019 and its GPT-2 replication, and what Michel, Clark and "
+    "Brunner et al. measured, beside ours. What is stored is not computed again."
+)
+now = sequence.at_work(resources.database())
+if now is not None and not now.over:
+    watch()
+else:
+    start()
+    if now is not None and now.error:
+        st.error(plain(now.error), icon=":material/info:")
+with clear_errors():
+    results()

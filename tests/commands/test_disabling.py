@@ -1,0 +1,71 @@
+"""`study disable|importance|prune` as typed: rows in every form, two sweeps compared, a checkpoint saved."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import core.__main__
+from core.capture.pruning import pruned_heads
+from core.errors import AtlasError, InputError
+from core.models.opening import open_checkpoint
+from tests.studies.planted import CARRIER, save_planted, write_rows
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planted")
+    checkpoint, data = save_planted(folder / "checkpoint"), write_rows(folder / "data", rows=24)
+    database = folder / "atlas.duckdb"
+
+    def command(study, *arguments):
+        done = CliRunner().invoke(
+            core.__main__.app,
+            ["study", study, str(checkpoint), "--data", str(data), "--workers", "1", *map(str, arguments)],
+            env={"ATLAS_DB": str(database), "OMP_NUM_THREADS": "1", "COLUMNS": "300"},
+        )
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    return command
+
+
+def test_a_sweep_and_another_beside_it(asked):
+    first = json.loads(asked("disable", "--json"))
+    assert first["study"] == "disable"
+    worst = min((row for row in first["rows"] if row["kind"] == "variant"), key=lambda row: row["accuracy_change"])
+    assert worst["name"] == str(CARRIER)
+    run = first["provenance"]["run"]
+    said = asked("disable", "--operator", "zero", "--beside", run)
+    assert f"1 of 12 change the outcome beyond luck (p < 0.05, corrected over all): {CARRIER}." in said
+    assert "Beside the other sweep: Spearman" in said
+    assert "n = 12 (most harm in both: L2H3" in said
+    again = json.loads(asked("disable", "--beside", run, "--json"))["rows"][-1]
+    assert again["kind"] == "correlation"
+    assert again["spearman"] == pytest.approx(1)
+    with pytest.raises(InputError, match=r"'nope' is none\. Stored: "):
+        asked("disable", "--beside", "nope")
+
+
+def test_groups_typed_and_found(asked):
+    typed = asked("disable", "--heads", "L1H1,L2H3; L3H4", "--csv").splitlines()
+    assert typed[0].startswith("kind,name")
+    assert [line.split(",")[1].strip('"') for line in typed[1:]][1:3] == ["L1H1", "L3H4"]
+    near = asked("disable", "--what", "duplicates", "--within", "0.5")
+    assert "like L" in near
+    assert "accuracy_beyond_apart" in near
+    with pytest.raises(AtlasError, match="between 0 and 1"):
+        asked("disable", "--what", "duplicates", "--within", "3")
+
+
+def test_importance_and_a_pruned_checkpoint(asked, tmp_path):
+    rows = json.loads(asked("importance", "--raw", "--json"))["rows"]
+    assert rows[0]["name"] == str(CARRIER)
+    asked("prune", "--order", "importance", "--order", "random", "--save", tmp_path / "pruned", "--share", "0.5")
+    gone = pruned_heads(open_checkpoint(str(tmp_path / "pruned"), head="classifier"))
+    assert len(gone) == 6
+    assert CARRIER not in gone

@@ -1,0 +1,143 @@
+"""The Reproduction page: empty, starting a report, showing one, and its downloads."""
+
+import json
+import re
+import zipfile
+from io import BytesIO
+
+import pandas as pd
+import pytest
+from playwright.sync_api import expect
+from streamlit.testing.v1 import AppTest
+
+from core.jobs import sequence
+from core.store import jobs, runs
+from core.studies import reproduce as report
+from core.studies.reproduce_plan import DEFAULTS, Facts, find_data, plan
+from pages.parts import resources, shell
+from pages.parts.reproduction_pictures import _zipped
+from tests.pages.browsing import PATIENCE, serving, until, visit
+from tests.studies.reported import head_rows, layer_rows
+
+OPTIONS = DEFAULTS | {"checkpoints": ["atlas-encoder"], "tasks": ["rte", "qqp"], "parts": ["change", "frames"]}
+
+
+def stored(db):
+    """A report on rows made by hand, stored as the command stores it; returns its run."""
+    data, facts = find_data(None), {"atlas-encoder": Facts(causal=False, preset="small")}
+    steps = plan(db, OPTIONS, data, facts)
+    heads = [row | {"kind": "head", "survives": False, "baseline": 0.1} for row in head_rows([[0.1, 0.3], [0.2, 0.1]])]
+    summary = {
+        "kind": "summary", "layers": 2, "heads": 2, "above_99": 1, "survivors": [], "n": 50, "links": 50,
+        "links_before": 40, "average": "sentences", "line_99": 0.29,
+    }  # fmt: skip
+    rows = {"frames": [summary, *heads], "change": layer_rows((0.9, 0.9, 0.5, 0.4))}
+    ended = []
+    for step in steps:
+        if step.part not in rows:
+            ended.append((None, "left out here"))
+            continue
+        run = runs.record_run(db, step.study, step.options, runs.Provenance(checkpoint=step.checkpoint))
+        runs.store_rows(db, run, rows[step.part])
+        ended.append((run, "") if step.task != "qqp" else (None, "no such <b>rows</b>"))
+    return report.finish(db, report.Report(OPTIONS, data, facts, steps), ended)
+
+
+@pytest.fixture
+def db(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield resources.database()
+    resources.database.clear()
+
+
+def opened() -> AppTest:
+    page = AppTest.from_file(shell.__file__, default_timeout=120).run()
+    return page.switch_page("../reproduction.py").run()
+
+
+def test_an_empty_page_says_what_to_do(db):
+    assert "press Make the report" in opened().info[0].value
+
+
+def test_a_stored_report_is_shown_in_order_with_its_claims(db):
+    stored(db)
+    page = opened()
+    assert not page.exception
+    assert not page.error
+    assert [one.value for one in page.header] == [
+        "What the sources say, and whether it holds here", "Heads on frame-semantic links",
+        "Change of attention with fine-tuning",
+    ]  # fmt: skip
+    table = next(one.value for one in page.markdown if one.value.startswith("| claim"))
+    line = next(one for one in table.splitlines() if "last two layers" in one)
+    assert "(#change)" in line
+    assert ":green[holds] RTE" in line
+    assert "Known error: Two of 144 numbers always do" in table
+    values = next(one.value for one in page.dataframe if "verdict" in one.value and (one.value["item"] == "L1H2").any())
+    row = values[values["item"] == "L1H2"].iloc[0]
+    assert (row["ours"], row["published"], row["verdict"]) == (0.3, 0.201, "cannot be compared")
+    assert "another checkpoint" in row["why"]
+    assert any("no such" in str(one.value) for one in page.dataframe)
+    assert any("python -m core reproduce atlas-encoder" in one.value for one in page.code)
+
+
+def test_a_report_is_begun_with_what_was_chosen(db, monkeypatch):
+    asked = []
+    monkeypatch.setattr(sequence, "begin", lambda db, steps, then: asked.extend(steps))
+    page = opened()
+    page.multiselect[0].set_value(["atlas-encoder"]).run()
+    next(one for one in page.multiselect if one.label == "Parts").set_value(["frames"]).run()
+    next(one for one in page.button if one.label == "Make the report").click().run()
+    assert not page.error
+    assert [one.study for one in asked] == ["frame-heads"]
+    assert asked[0].options["checkpoint"] == "atlas-encoder"
+
+
+def test_a_report_under_way_shows_its_step(db):
+    step = sequence.Asked("tests.jobs.tiny", {"count": 40, "seconds": 0.1}, "Report: squares")
+    state = sequence.begin(db, [step, step], lambda ended: None)
+    until(lambda: state.job is not None)
+    page = opened()
+    assert not page.exception
+    assert any("Step 1 of 2" in str(one.proto.text) for one in page.get("progress"))
+    assert all(one.label != "Make the report" for one in page.button)
+    from core.jobs import running
+
+    running.cancel(db, state.job)
+    until(lambda: state.over)
+    page.run()
+    assert "was cancelled" in page.error[0].value
+
+
+def test_parquet_files_travel_as_one(db):
+    from core.studies.reproduce_html import parquet_files
+
+    rows = [{"kind": "value", "value": 1.5, "note": None}, {"kind": "step", "options": {"a": [1]}}]
+    with zipfile.ZipFile(BytesIO(_zipped(parquet_files(rows)))) as archive:
+        assert pd.read_parquet(BytesIO(archive.read("values.parquet")))["value"].tolist() == [1.5]
+        assert json.loads(pd.read_parquet(BytesIO(archive.read("steps.parquet")))["options"][0]) == {"a": [1]}
+
+
+@pytest.mark.browser
+def test_a_claim_leads_to_its_figure_and_the_report_opens_alone(page, tmp_path):
+    from core.store.database import Database
+
+    with Database(tmp_path / "atlas.duckdb") as db:
+        stored(db)
+        assert not len(jobs.jobs(db))
+    with serving(tmp_path) as address:
+        visit(page, f"{address}/reproduction")
+        page.get_by_role("link", name="The last two layers change most").first.click()
+        page.wait_for_function("location.hash === '#change'")
+        with page.expect_download(timeout=PATIENCE) as download:
+            page.get_by_role("button", name="Report as HTML").click()
+        file = tmp_path / "report.html"
+        download.value.save_as(file)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())  # the server is gone
+    page.locator("#chart-change svg.marks").wait_for(timeout=PATIENCE)
+    assert [one for one in asked if not re.match("file:|data:|blob:", one)] == []
+    assert page.locator("#claims tbody tr").count() >= 4
+    expect(page.locator("b >> text=rows")).to_have_count(0)  # texts from errors are escaped

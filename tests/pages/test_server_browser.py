@@ -1,0 +1,50 @@
+"""The server itself: who can reach it, which requests it takes, and how much."""
+
+import http.client
+from pathlib import Path
+
+import pytest
+
+from tests.pages.browsing import PATIENCE, visit
+
+pytestmark = pytest.mark.browser
+LISTENING, LOOPBACK = "0A", "0100007F"  # as /proc/net/tcp writes them
+MEGABYTE = 2**20
+
+
+def asked(address: str, path: str, headers: dict[str, str]) -> int:
+    """The status that a PUT with these headers gets."""
+    host, port = address.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    try:
+        connection.putrequest("PUT", path)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_it_listens_on_this_machine_only(address):
+    port = f"{int(address.rsplit(':', 1)[1]):04X}"
+    rows = [line.split() for file in ("tcp", "tcp6") for line in Path("/proc/net", file).read_text().splitlines()[1:]]
+    listening = [row[1].split(":")[0] for row in rows if row[3] == LISTENING and row[1].endswith(f":{port}")]
+    assert listening == [LOOPBACK]
+
+
+def test_an_upload_needs_the_token_and_has_a_bound(address, page):
+    visit(page, f"{address}/frames?view=A+set+of+sentences")
+    page.get_by_role("combobox", name="Sentences").click()
+    page.get_by_role("option", name="a file").click()
+    with page.expect_request(lambda request: request.method == "PUT", timeout=PATIENCE) as sent:
+        page.locator("input[type=file]").set_input_files(
+            {"name": "sentences.jsonl", "mimeType": "text/plain", "buffer": b'{"text": "A cat."}'}
+        )
+    path = sent.value.url.removeprefix(address)
+    said = {name: value for name, value in sent.value.all_headers().items() if not name.startswith(":")}
+    own = {name: said[name] for name in ("cookie", "x-xsrftoken", "content-type")}
+    without = {name: value for name, value in own.items() if name != "x-xsrftoken"}
+    assert asked(address, path, without | {"content-length": "0"}) == 403
+    assert asked(address, path, own | {"x-xsrftoken": "forged", "content-length": "0"}) == 403
+    assert asked(address, path, own | {"content-length": str(201 * MEGABYTE)}) == 413

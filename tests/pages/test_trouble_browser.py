@@ -1,0 +1,77 @@
+"""The database in trouble, as someone in a browser meets it: one sentence, nothing lost, and on it goes."""
+
+import ctypes
+import os
+import resource
+
+import pytest
+from playwright.sync_api import expect
+
+from core.store.database import Database
+from tests.pages.browsing import PATIENCE, process_of, serving, settled, visit
+from tests.pages.test_label_browser import all_saved, fill, open_sheet, stored
+
+pytestmark = pytest.mark.browser
+DROP_FROM_BOUND, OVERRIDE = 24, 1  # of prctl, and the right of root to write what is read-only
+
+
+def the_one_alert(page) -> str:
+    page.get_by_role("alert").first.wait_for(timeout=PATIENCE)
+    settled(page)
+    expect(page.get_by_role("alert")).to_have_count(1)
+    return page.get_by_role("alert").inner_text()
+
+
+def test_labels_wait_in_the_browser_while_the_disk_is_full(page, tmp_path):
+    fill(tmp_path)
+    with serving(tmp_path) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("1")
+        all_saved(root, 1)
+        server = process_of(address)
+        _, most = resource.prlimit(server, resource.RLIMIT_FSIZE)
+        log = (tmp_path / "atlas.duckdb.wal").stat().st_size
+        resource.prlimit(server, resource.RLIMIT_FSIZE, (log, most))  # stands for a disk without one free byte
+        page.keyboard.press("2")
+        page.keyboard.press("3")
+        assert "its disk is full" in the_one_alert(page)
+        expect(root).to_have_attribute("data-waiting", "2")
+        expect(page.get_by_role("button", name="Drop the labels")).to_have_count(0)
+        resource.prlimit(server, resource.RLIMIT_FSIZE, (most, most))
+        page.get_by_role("button", name="Save again").click()
+        all_saved(root, 3)
+        page.get_by_role("alert").wait_for(state="detached", timeout=PATIENCE)
+        root.locator("canvas").focus()
+        page.keyboard.press("4")
+        all_saved(root, 4)
+    events, decided = stored(tmp_path)
+    assert [event["sequence"] for event in events] == [1, 2, 3, 4]
+    assert len(decided) == 4
+
+
+def like_anybody() -> None:
+    """Give up root's right to write files that are read-only, for this process and what it starts."""
+    if os.getuid() == 0:
+        ctypes.CDLL(None).prctl(DROP_FROM_BOUND, OVERRIDE, 0, 0, 0)
+
+
+def test_a_read_only_file(page, tmp_path):
+    fill(tmp_path)
+    (tmp_path / "atlas.duckdb").chmod(0o444)
+    with serving(tmp_path, before=like_anybody) as address:
+        visit(page, f"{address}/label")
+        assert "read-only" in the_one_alert(page)
+        visit(page, f"{address}/maps?text=The cat sat.")  # a page without labels works
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_file_that_another_process_holds_until_it_ends(page, tmp_path):
+    fill(tmp_path)
+    holder = Database(tmp_path / "atlas.duckdb")
+    with serving(tmp_path) as address:
+        visit(page, f"{address}/jobs")
+        assert f"process {os.getpid()} " in the_one_alert(page)
+        holder.close()
+        visit(page, f"{address}/jobs")
+        page.get_by_text("No job has run yet").wait_for(timeout=PATIENCE)
+        expect(page.get_by_text("holds it now")).to_have_count(0)

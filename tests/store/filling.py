@@ -1,0 +1,51 @@
+"""Two rows in every table, whatever tables there are: tests that must hold for all of them need no list."""
+
+from datetime import datetime
+
+from core.store import exchange
+
+VALUES = {
+    "VARCHAR": "naïve\n'; DROP TABLE run; -- \U0001f600",
+    "JSON": '{"a": [1, null, 0.30000000000000004]}',
+    "BLOB": bytes(range(256)),
+    "INTEGER": 7,
+    "BIGINT": 2**40,
+    "DOUBLE": 0.1 + 0.2,
+    "BOOLEAN": True,
+    "TIMESTAMP": datetime(2026, 1, 31, 12, 0, 0, 123456),
+    "VARCHAR[]": ["a", None, "'"],
+}
+
+
+def fill_every_table(db) -> list[str]:
+    """Add a row with every column, and one with only those that must have a value; returns the tables' names."""
+    names = exchange.tables(db)
+    with db.write() as cursor:
+        for table in names:
+            columns = cursor.execute(
+                "SELECT column_name, data_type, is_nullable, column_default FROM duckdb_columns() "
+                "WHERE table_name = ? ORDER BY column_index",
+                [table],
+            ).fetchall()
+            rows = [columns, [column for column in columns if not column[2] and column[3] is None]]
+            for number, wanted in enumerate(rows):
+                given = {name: unlike(VALUES[kind], number) for name, kind, *_ in wanted}
+                marks = ", ".join("?" * len(given))
+                cursor.execute(
+                    f"INSERT INTO {table} ({', '.join(given)}) VALUES ({marks})",  # noqa: S608 - the file's own names
+                    list(given.values()),
+                )
+    return names
+
+
+def unlike(value, number):
+    """The same for the first row, another for the second: keys are unique."""
+    return f"{value}{number}" if number and isinstance(value, str) and value[0] != "{" else value
+
+
+def contents(db, tables) -> dict[str, list]:
+    """Rows of each table, in one order."""
+    return {
+        name: sorted(map(repr, db.cursor().execute(f'SELECT * FROM "{name}"').fetchall()))  # noqa: S608 - ours
+        for name in tables
+    }

@@ -1,0 +1,43 @@
+"""Evidence made by hand, so that a test knows what a report must say of it."""
+
+from core.studies.reproduce_evidence import Evidence, Found
+from core.studies.reproduce_plan import Step
+
+CHECKPOINT = "one/of-ours"
+
+
+def found(part, rows, task=None, *, options=None, error=""):
+    step = Step(part, part, options or {}, CHECKPOINT, part, task)
+    return Found(step, None if error else f"run of {part}", tuple(rows), error)
+
+
+def evidence(*some, causal=False, official=(), checkpoint=CHECKPOINT):
+    return Evidence(checkpoint, causal, tuple(official), tuple(some))
+
+
+def layer_rows(values, half=0.01, **more):
+    """Rows of a study's layers: a value and an interval of +- half."""
+    return [
+        {"kind": "layer", "statistic": "cosine", "layer": k, "value": value, "low": value - half, "high": value + half,
+         "n": 50} | more
+        for k, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def head_rows(table, half=0.01, **more):
+    """Rows of heads from a layer x head table."""
+    return [
+        {"layer": k, "head": j, "value": value, "low": value - half, "high": value + half, "n": 50} | more
+        for k, row in enumerate(table)
+        for j, value in enumerate(row)
+    ]
+
+
+def sweep_rows(changes, half=0.01, n=100, metric="accuracy"):
+    """A sweep's rows: {name: change of the metric}."""
+    rows = [{"kind": "baseline", "name": "untouched", metric: 0.7, "n": n}]
+    for k, (name, change) in enumerate(changes.items()):
+        ends = {f"{metric}_change": change, f"{metric}_low": change - half, f"{metric}_high": change + half}
+        row = {"kind": "variant", "name": name, "layer": k // 2, "head": k % 2, "p": 0.5, "n": n, "flipped": k}
+        rows.append(row | ends)
+    return rows

@@ -1,0 +1,251 @@
+"""The sources' sentences on evidence made by hand: each holds, fails and stays open where it must."""
+
+import pytest
+
+from core.studies import reproduce_claims_maps as maps
+from core.studies import reproduce_claims_scores as scores
+from core.studies.reproduce_evidence import Estimate
+from core.studies.reproduce_exhibits import CLAIMS, EXHIBITS
+from core.studies.reproduce_outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED, apart, decided, no_loss
+from core.studies.reproduce_plan import PARTS
+from core.studies.reproduce_scores import MEASURES, removable
+from tests.studies.reported import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
+
+
+def only(outcomes):
+    (one,) = outcomes
+    return one.outcome
+
+
+def span(low, high):
+    return Estimate((low + high) / 2, low, high)
+
+
+def test_every_claim_leads_to_an_exhibit_and_every_exhibit_is_measured():
+    ids = [item.id for item in EXHIBITS]
+    assert len(set(ids)) == len(ids)
+    assert {claim.exhibit for claim in CLAIMS} <= set(ids)
+    assert set(ids) == set(MEASURES)
+    assert {part for item in EXHIBITS for part in item.parts} - {"sink", "sinkless"} == set(PARTS)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_without_evidence_a_claim_cannot_be_tested(claim):
+    for one in claim.test(evidence(found("heads", (), "rte", error="no such file"))):
+        assert one.outcome == UNTESTED
+        assert one.said
+
+
+def test_words_for_intervals():
+    assert [decided(span(*ends)) for ends in ((0.1, 0.2), (-0.2, -0.1), (-0.1, 0.1))] == [HOLDS, FAILS, UNDECIDED]
+    assert decided(Estimate(0.5)) == UNDECIDED
+    assert apart([span(0.5, 0.6)], [span(0.1, 0.4), span(0.2, 0.3)]) == HOLDS
+    assert apart([span(0.5, 0.6), span(0.1, 0.2)], [span(0.3, 0.4)]) == FAILS
+    assert apart([span(0.3, 0.6)], [span(0.1, 0.4)]) == UNDECIDED
+    assert [no_loss([span(*ends)]) for ends in ((-0.005, 0.2), (-0.2, -0.1), (-0.1, 0.1))] == [HOLDS, FAILS, UNDECIDED]
+
+
+@pytest.mark.parametrize(
+    ("values", "half", "outcome"),
+    [
+        ((0.9, 0.9, 0.9, 0.6, 0.5), 0.01, HOLDS),
+        ((0.9, 0.4, 0.9, 0.6, 0.5), 0.01, FAILS),
+        ((0.9, 0.9, 0.9, 0.88, 0.5), 0.05, UNDECIDED),
+    ],
+)
+def test_the_last_two_layers_change_most(values, half, outcome):
+    one = evidence(found("change", layer_rows(values, half), "rte"), found("change", layer_rows(values[::-1]), "qqp"))
+    assert only(maps.last_two_layers(one)) == outcome  # QQP is left out, as the sentence says
+
+
+def test_all_layers_but_the_first_two_change():
+    assert only(maps.all_but_first_two(evidence(found("change", layer_rows((0.9, 0.9, 0.5, 0.4)), "mrpc")))) == HOLDS
+    assert only(maps.all_but_first_two(evidence(found("change", layer_rows((0.9, 0.3, 0.5, 0.4)), "mrpc")))) == FAILS
+
+
+def frames_rows(table, kept=()):
+    import numpy as np
+
+    line = float(np.quantile(table, 0.99))
+    heads = [row | {"kind": "head", "baseline": 0.05, "survives": False} for row in head_rows(table)]
+    above = sum(row["value"] >= line for row in heads)
+    summary = {
+        "kind": "summary", "layers": len(table), "heads": len(table[0]), "above_99": above,
+        "survivors": list(kept), "n": 20, "links": 20, "links_before": 19, "average": "sentences", "line_99": line,
+    }  # fmt: skip
+    return [summary, *heads]
+
+
+@pytest.mark.parametrize(("layers", "heads", "above"), [(12, 12, 2), (6, 6, 1), (6, 12, 1), (10, 10, 1), (24, 16, 4)])
+def test_how_many_heads_reach_the_99th_percentile_is_known_before_looking(layers, heads, above):
+    table = [[(k * heads + j) / 1000 for j in range(heads)] for k in range(layers)]
+    (one,) = maps.percentile(evidence(found("frames", frames_rows(table))))
+    assert f"{above} of {layers * heads} heads" in one.said
+    assert f"has {above} at or above it" in one.said
+    assert one.outcome == (HOLDS if above == 2 else FAILS)
+
+
+def test_frame_heads_that_survive():
+    rows = frames_rows([[0.1, 0.4], [0.2, 0.1]], kept=("L1H2",))
+    assert only(maps.survivors(evidence(found("frames", rows)))) == HOLDS
+    assert only(maps.survivors(evidence(found("frames", frames_rows([[0.1, 0.4]]))))) == FAILS
+    assert only(maps.element_first(evidence(found("frames", rows)))) == HOLDS
+
+
+def test_frame_heads_are_harmless_only_where_the_rows_can_say_so():
+    rows = frames_rows([[0.1, 0.4], [0.3, 0.1]])  # the best two: L1H2 and L2H1
+    for changes, half, outcome in (
+        ({"L1H2": 0.0, "L2H1": 0.01, "L1H1": -0.3}, 0.005, HOLDS),
+        ({"L1H2": -0.2, "L2H1": 0.01}, 0.005, FAILS),
+        ({"L1H2": 0.0, "L2H1": 0.0}, 0.1, UNDECIDED),
+    ):
+        one = evidence(found("frames", rows), found("heads", sweep_rows(changes, half), "rte"))
+        assert only(maps.harmless_frame_heads(one)) == outcome
+
+
+def feature_rows(layers, feature, *, statistic="max", checkpoint=CHECKPOINT, half=0.01):
+    more = {"statistic": statistic, "feature": feature, "checkpoint": checkpoint}
+    return head_rows([[value, value] for value in layers], half, **more)
+
+
+def test_cls_early_sep_late():
+    early, late = (0.5, 0.4, 0.1, 0.1), (0.1, 0.1, 0.4, 0.5)
+    for starts, separators, outcome in ((early, late, HOLDS), (late, early, FAILS), (early, (0.3,) * 4, UNDECIDED)):
+        rows = feature_rows(starts, "start") + feature_rows(separators, "separator")
+        assert only(maps.early_and_late(evidence(found("features", rows, "rte")))) == outcome
+    assert only(maps.early_and_late(evidence(found("features", rows, "rte"), causal=True))) == UNTESTED
+
+
+def test_stripes_are_special_tokens():
+    rows = feature_rows((0.2, 0.3), "start") + feature_rows((0.3, 0.4), "separator")
+    assert (
+        only(maps.not_linguistic(evidence(found("features", rows + feature_rows((0.05, 0.05), "noun"), "rte"))))
+        == HOLDS
+    )
+    assert (
+        only(maps.not_linguistic(evidence(found("features", rows + feature_rows((0.6, 0.6), "noun"), "rte")))) == FAILS
+    )
+
+
+def test_more_to_nouns_reads_the_difference_the_right_way_round():
+    rows = feature_rows((-0.1, -0.1), "noun", checkpoint="difference")  # before less after: it rose
+    assert only(maps.more_to_nouns(evidence(found("features", rows, "mrpc")))) == HOLDS
+    rows = feature_rows((0.1, 0.1), "noun", checkpoint="difference")
+    assert only(maps.more_to_nouns(evidence(found("features", rows, "mrpc")))) == FAILS
+
+
+def test_the_classifying_row_is_the_fine_tuned_last_layers():
+    def rows(separator, punctuation, checkpoint):
+        return [
+            *feature_rows((0.9, separator), "separator", statistic="classifying", checkpoint=checkpoint),
+            *feature_rows((0.0, punctuation), "punctuation", statistic="classifying", checkpoint=checkpoint),
+        ]
+
+    some = rows(0.1, 0.5, CHECKPOINT) + rows(0.5, 0.1, "tuned")
+    assert only(maps.separator_or_punctuation(evidence(found("features", some, "mrpc")))) == HOLDS
+    assert only(maps.separator_or_punctuation(evidence(found("features", some, "rte")))) == FAILS
+
+
+def test_the_best_noun_pronoun_head_is_diagonal_or_not():
+    links = head_rows([[0.1, 0.6], [0.2, 0.1]], task="rte", feature="noun-pronoun", statistic="forward", baseline=0.3)
+    for kind, outcome in (("previous", HOLDS), ("broad", FAILS)):
+        places = [
+            {"task": "rte", "statistic": "place", "layer": k, "head": j, "kind": kind if (k, j) == (0, 1) else "other"}
+            for k in range(2)
+            for j in range(2)
+        ]
+        assert only(maps.diagonal_heads(evidence(found("relations", links), found("statistics", places)))) == outcome
+
+
+def test_a_random_head_helps_on_average():
+    for changes, outcome in (
+        ({"L1H1": 0.05, "L1H2": 0.03}, HOLDS),
+        ({"L1H1": -0.05, "L1H2": -0.03}, FAILS),
+        ({"L1H1": 0.05, "L1H2": -0.04}, UNDECIDED),
+    ):
+        one = evidence(found("heads", sweep_rows(changes), "rte"), found("heads", sweep_rows({"L1H1": -0.5}), "sst2"))
+        assert only(scores.random_head_helps(one)) == outcome  # SST-2 is not claimed
+
+
+def test_the_best_of_many_counts_on_rows_that_did_not_choose_it():
+    held = {"kind": "split half", "chosen": 0.1, "held_out": 0.0, "low": -0.05, "high": 0.05, "n": 100, "name": "L1H1"}
+    rows = [*sweep_rows({"L1H1": 0.1, "L1H2": 0.0}), held]
+    assert only(scores.some_head_helps(evidence(found("heads", rows, "rte")))) == UNDECIDED
+    rows[-1] = held | {"low": 0.01}
+    assert only(scores.some_head_helps(evidence(found("heads", rows, "rte")))) == HOLDS
+
+
+def test_dead_heads_are_told_from_live_ones():
+    live, dead = sweep_rows({"L1H1": 0.0, "L1H2": 0.1}), sweep_rows({"L1H1": 0.0})
+    assert only(scores.nothing_changes(evidence(found("heads", live, "rte"), causal=True))) == FAILS
+    assert only(scores.nothing_changes(evidence(found("heads", dead, "rte"), causal=True))) == HOLDS
+
+
+def test_shared_heads_are_a_rank_correlation():
+    names = [f"L{k}H{j}" for k in range(1, 5) for j in range(1, 4)]
+    up, down = ({name: sign * k / 100 for k, name in enumerate(names)} for sign in (1, -1))
+    for other, outcome in ((up, HOLDS), (down, FAILS)):
+        one = evidence(
+            found("heads", sweep_rows(up, metric="pearson"), "stsb"), found("heads", sweep_rows(other), "rte")
+        )
+        assert only(scores.shared_heads(one)) == outcome
+
+
+def tuning_rows(pretrained, random, n=1000, constant=0):
+    about = {"metric": "accuracy", "task": "rte"}
+    mean = about | {"kind": "mean", "n": 1, "note": "", "constant": 0}
+    return [
+        about | {"kind": "run", "dev_rows": n},
+        mean | {"initialisation": "pretrained", "accuracy": pretrained},
+        mean | {"initialisation": "random", "accuracy": random, "constant": constant},
+        about | {"kind": "baseline", "accuracy": 0.527, "n": 1},
+    ]
+
+
+def test_pretraining_helps_and_random_weights_learn():
+    one = evidence(found("tuning", tuning_rows(0.9, 0.7), "rte"))
+    assert only(scores.pretraining_helps(one)) == HOLDS
+    assert only(scores.random_learns(one)) == HOLDS
+    constant = evidence(found("tuning", tuning_rows(0.9, 0.527, constant=1), "rte"))
+    assert only(scores.random_learns(constant)) == FAILS
+
+
+def test_constant_cells_are_looked_at_on_the_official_rows_only():
+    rows = tuning_rows(0.6, 0.527, n=277)
+    assert only(scores.constant_cells(evidence(found("tuning", rows, "rte"), official=("rte",)))) == HOLDS
+    assert only(scores.constant_cells(evidence(found("tuning", rows, "rte")))) == UNTESTED
+    some = tuning_rows(0.6, 0.527, n=100)
+    assert only(scores.constant_cells(evidence(found("tuning", some, "rte"), official=("rte",)))) == UNTESTED
+
+
+def curve(highs):
+    return [
+        {"kind": "step", "order": "importance", "removed": k, "share": k / 10, "baseline": 0.8, "high": high,
+         "low": high - 0.02, "change": high - 0.81, "metric": "accuracy", "n": 100}
+        for k, high in enumerate(highs)
+    ]  # fmt: skip
+
+
+def test_the_removable_share_ends_before_the_first_loss_beyond_luck():
+    assert removable(curve([0.80, 0.81, 0.80, 0.79, 0.81])) == (0.2, 0.3)
+    assert removable(curve([0.80, 0.81])) == (0.1, 1.0)
+    assert only(scores.many_heads_go(evidence(found("prune", curve([0.82, 0.82, 0.82]), "rte")))) == HOLDS
+    assert only(scores.many_heads_go(evidence(found("prune", curve([0.82, 0.82, 0.70]), "rte")))) == FAILS
+
+
+def test_effective_attention_parts_with_length():
+    def rows(short, long):
+        return [
+            {
+                "statistic": "correlation by length",
+                "length_from": low,
+                "length_to": low + 7,
+                "mean": r,
+                "n": 4,
+                "task": "rte",
+            }
+            for low, r in ((9, short), (81, long))
+        ]
+
+    assert only(scores.effective_drops(evidence(found("effective", rows(1.0, 0.6))))) == HOLDS
+    assert only(scores.effective_drops(evidence(found("effective", rows(1.0, 1.0))))) == UNDECIDED

@@ -1,0 +1,182 @@
+"""A printed number beside ours: the verdict, and the intervals it rests on."""
+
+import csv
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import pearsonr
+from sklearn.metrics import accuracy_score, f1_score
+
+from core.studies import published
+from core.studies.published import BERT, GPT2, PAPER, Figure
+from core.studies.reproduce_compare import AGREES, CANNOT, DIFFERS, Ours, Place, is_checkpoint, paired, verdict
+from core.studies.reproduce_evidence import (
+    Estimate,
+    correlation_interval,
+    f1_interval,
+    mean_over,
+    share_interval,
+)
+
+BASE = Place(BERT, ("rte",))
+
+
+def figure(**changes):
+    return Figure(
+        **({"source": PAPER, "exhibit": "x", "task": "rte", "item": "a", "condition": "", "value": 0.5} | changes)
+    )
+
+
+def ours(value=0.5, low=0.4, high=0.6, **changes):
+    about = {"exhibit": "x", "task": "rte", "item": "a", "condition": "", "n": 277, "of": "dev rows", "run": "r"}
+    return Ours(estimate=Estimate(value, low, high), **(about | changes))
+
+
+@pytest.mark.parametrize(
+    ("printed", "measured", "place", "word", "why"),
+    [
+        (figure(), ours(), BASE, AGREES, "within 0.4 to 0.6"),
+        (figure(value=0.61), ours(), BASE, DIFFERS, "0.11 below"),
+        (figure(value=0.61, error=0.02), ours(), BASE, AGREES, "within"),  # its reading error reaches in
+        (figure(value=0.3), ours(), BASE, DIFFERS, "0.2 above"),
+        (figure(), ours(low=None, high=None), BASE, CANNOT, "no interval"),
+        (figure(), None, BASE, CANNOT, "not measured"),
+        (figure(), ours(), Place("atlas-encoder", ("rte",)), CANNOT, "another checkpoint"),
+        (figure(checkpoint=GPT2), ours(), BASE, CANNOT, "printed for gpt2"),
+        (figure(), ours(), Place(BERT), CANNOT, "other rows"),
+        (figure(task=None), ours(task=None), Place(BERT), AGREES, "within"),  # no rows of a task are asked for
+        (figure(flaw="it is wrong"), ours(), BASE, CANNOT, "it is wrong"),
+    ],
+)
+def test_the_verdict(printed, measured, place, word, why):
+    found = verdict(printed, measured, place)
+    assert found[0] == word
+    assert why in found[1]
+
+
+def test_without_a_printed_number_there_is_no_verdict():
+    assert verdict(None, ours(), BASE) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "name", ["bert-base-uncased", "google-bert/bert-base-uncased@v1", "/models/bert-base-uncased/"]
+)
+def test_a_checkpoint_is_known_by_its_last_name(name):
+    assert is_checkpoint(name, BERT)
+    assert not is_checkpoint(name, GPT2)
+    assert not is_checkpoint("bert-base-uncased-mine", BERT)
+
+
+def test_numbers_are_paired_by_task_item_and_condition_and_none_is_lost():
+    printed = [figure(), figure(item="b"), figure(source="another"), figure(task="qqp")]
+    rows = paired(printed, [ours(), ours(item="only ours")], BASE, {"qqp": "no rows of QQP"})
+    assert [(row["item"], row["source"], row["published"], row["value"]) for row in rows] == [
+        ("a", PAPER, 0.5, 0.5), ("a", "another", 0.5, 0.5), ("only ours", None, None, 0.5), ("b", PAPER, 0.5, None),
+        ("a", PAPER, 0.5, None),
+    ]  # fmt: skip
+    assert [row["verdict"] for row in rows] == [AGREES, AGREES, "", CANNOT, CANNOT]
+    assert rows[-1]["why"] == "no rows of QQP"
+    assert rows[0]["run"] == "r"
+
+
+# ---------------------------------------------------------------- intervals
+
+
+def test_f1_and_accuracy_give_back_the_counts():
+    generator = np.random.default_rng(0)
+    gold = generator.random(300) < 0.6
+    predicted = np.where(generator.random(300) < 0.75, gold, ~gold)
+    f1, accuracy = f1_score(gold, predicted), accuracy_score(gold, predicted)
+    found = f1_interval(f1, accuracy, 300)
+    draws = [generator.integers(0, 300, 300) for _ in range(2000)]
+    low, high = np.quantile([f1_score(gold[k], predicted[k]) for k in draws], [0.025, 0.975])
+    assert found.value == f1
+    assert found.low == pytest.approx(low, abs=0.02)
+    assert found.high == pytest.approx(high, abs=0.02)
+
+
+def test_f1_of_0_has_an_upper_end_only_above():
+    found = f1_interval(0.0, 0.3, 100)
+    assert (found.value, found.low) == (0.0, pytest.approx(0.0))
+    assert 0.0 < found.high < 0.2
+
+
+def test_a_correlation_has_fishers_interval():
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=80)
+    test = pearsonr(x, x + generator.normal(size=80))
+    found, known = correlation_interval(test.statistic, 80), test.confidence_interval()
+    assert (found.low, found.high) == pytest.approx((known.low, known.high), abs=1e-6)
+    assert correlation_interval(0.5, 3).low is None
+
+
+def test_a_share_has_wilsons_interval():
+    n, k, z = 50, 20, 1.959964
+    share = k / n
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    found = share_interval(share, n)
+    assert (found.low, found.high) == pytest.approx((middle - half, middle + half), abs=1e-5)
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=9))
+def test_the_interval_of_a_mean_over_heads_is_never_too_narrow(heads):
+    """Standard errors add at most: a mean of normal heads with any correlation has an error of at most their mean."""
+    rows = [{"value": value, "low": value - 1.96 * error, "high": value + 1.96 * error} for value, error in heads]
+    found = mean_over(rows)
+    independent = np.sqrt(sum(error**2 for _, error in heads)) / len(heads)
+    assert found.value == pytest.approx(np.mean([value for value, _ in heads]))
+    assert found.high - found.value >= 1.96 * independent - 1e-9
+    assert mean_over([]) is None
+
+
+# ---------------------------------------------------------------- what the papers printed
+
+
+def test_printed_numbers_have_one_place_each():
+    found = published.figures()
+    keys = [(one.source, one.exhibit, one.task, one.item, one.condition) for one in found]
+    assert len(keys) == len(set(keys))
+    assert {one.exhibit for one in found} >= {"shares", "frames", "table-1", "change", "features", "heads", "layers"}
+
+
+def test_shares_of_the_paper_fill_the_figure():
+    for task in ("mrpc", "qqp"):
+        some = [
+            one.value for one in published.figures() if (one.source, one.exhibit, one.task) == (PAPER, "shares", task)
+        ]
+        assert sum(some) == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_range_of_heterogeneous_maps_in_the_prose_includes_block():
+    share = {
+        (one.task, one.item): one.value for one in published.figures() if (one.source, one.exhibit) == (PAPER, "shares")
+    }
+    for task, said in (("mrpc", 0.32), ("qqp", 0.61)):
+        assert share[task, "heterogeneous"] + share[task, "block"] == pytest.approx(said, abs=0.006)
+        assert abs(share[task, "heterogeneous"] - said) > 0.02
+
+
+@pytest.mark.parametrize(
+    ("file", "exhibit", "item"),
+    [("cos_qqp", "change", "layer {} of 12"), ("sep_qqp_base", "features", "separator, layer {} of 12")],
+)
+def test_layer_means_are_those_of_the_recovered_pictures(shared_data, file, exhibit, item):
+    with (shared_data / "paper" / f"recovered_{file}.csv").open() as stream:
+        means = [np.mean([float(one) for one in row]) for row in csv.reader(stream)]
+    known = {
+        one.item: one.value for one in published.figures() if one.exhibit == exhibit and one.condition != "fine-tuned"
+    }
+    assert [known[item.format(k)] for k in range(1, 13)] == pytest.approx(means, abs=0.01)
+
+
+def test_frame_heads_are_those_of_the_recovered_picture(shared_data):
+    with (shared_data / "paper" / "recovered_framenet_bert.csv").open() as stream:
+        table = np.array([[float(one) for one in row] for row in csv.reader(stream)])
+    known = {one.item: one.value for one in published.figures() if one.exhibit == "frames"}
+    assert known["L1H2"] == pytest.approx(table[0, 1], abs=0.003)
+    assert known["L7H6"] == pytest.approx(table[6, 5], abs=0.003)
+    assert known["mean over heads"] == pytest.approx(table.mean(), abs=0.003)
+    assert known["99th percentile of the heads"] == pytest.approx(np.quantile(table, 0.99), abs=0.003)

@@ -1,0 +1,120 @@
+"""Tasks of the user's own: rows, labels and splits as the file says, and errors that name what to mend."""
+
+import pytest
+
+from core.errors import InputError
+from core.tasks import own
+from core.tasks.glue import TASKS, read_rows, task_of
+from core.tasks.labels import label_order
+from core.tasks.metrics import constant_baselines
+
+PLAIN = "sentence,label\n" + "".join(f'"Row {k}, said",{"ham" if k % 3 else "spam"}\n' for k in range(10))
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, name="mail.csv"):
+        file = tmp_path / name
+        file.write_text(text, encoding="utf-8")
+        return str(file)
+
+    return write
+
+
+def test_a_file_is_a_task_with_its_labels_and_every_fifth_row_is_dev(written):
+    path = written(PLAIN)
+    task = task_of(path)
+    assert (task.key, task.name, task.labels, task.metrics) == (path, "mail.csv", ("ham", "spam"), ("accuracy",))
+    assert (task.train_rows, task.dev_rows, task.majority) == (8, 2, 0.5)
+    dev = read_rows(path, "dev")
+    assert [(row.text, row.pair, task.labels[row.label]) for row in dev] == [
+        ("Row 4, said", None, "ham"),
+        ("Row 9, said", None, "spam"),
+    ]
+    assert [row.id.split("-")[:2] for row in read_rows(path, "train", limit=3, seed=1)] != []
+    assert TASKS[path] == task
+    assert label_order(task, {0: "Spam", 1: "HAM"}) == (1, 0)
+    assert constant_baselines(task, [row.label for row in dev]) == {"ham": {"accuracy": 0.5}, "spam": {"accuracy": 0.5}}
+
+
+def test_pairs_scores_and_splits_of_a_tab_separated_file(written):
+    text = "Split\tsentence\tsentence2\tscore\ntrain\ta b\tc\t0\ndev\td\te f\t4.5\n\ntrain\tg\th\t5\n"
+    task = task_of(written(text, "alike.TSV"))
+    assert (task.is_score, task.outputs, task.metric, task.majority) == (True, 1, "pearson", None)
+    (row,) = read_rows(task, "dev")
+    assert (row.text, row.pair, row.label) == ("d", "e f", 4.5)
+    assert [row.text for row in read_rows(task, "train")] == ["a b", "g"]
+
+
+def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
+    import os
+
+    path = written(PLAIN)
+    before = read_rows(path, "dev")
+    os.utime(written(PLAIN.replace("Row 9", "Line 9")), ns=(1, 1))
+    after = read_rows(path, "dev")
+    assert after[0].id == before[0].id
+    assert after[1].id != before[1].id
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("text,label\na,b\n", 'mail.csv has no "sentence" (it has text, label)'),
+        ("sentence,tag\na,b\n", 'mail.csv has no "label" (it has sentence, tag)'),
+        ("", 'has no "sentence" (it has no first line)'),
+        ("sentence,label\n", "mail.csv has none below its first line"),
+        ("sentence,label,label\na,b,c\n", '"label" twice'),
+        ("sentence,label\na,x\n,y\n", "row 2 of mail.csv has no sentence"),
+        ("sentence,label\na,x\nb,\n", "row 2 of mail.csv has no label"),
+        ("sentence,label\na,x\nb\n", "row 2 of mail.csv has no label"),
+        ("sentence,label\na,x\nb,y,z\n", "row 2 of mail.csv has more columns than the first line"),
+        ("sentence,label\na,x\nb,x\n", 'mail.csv has 1 ("x")'),
+        ("sentence,label\n" + "".join(f"a,{k}\n" for k in range(101)), "mail.csv has 101"),
+        ("sentence,label\na,not ok\nb,Not-OK\n", "has two that do not"),
+        ("sentence,score\na,7\n", 'row 1 of mail.csv has "7"'),
+        ("sentence,score\na,nan\n", 'row 1 of mail.csv has "nan"'),
+        ("sentence,label,split\na,x,train\nb,y,test\n", 'row 2 of mail.csv says "test"'),
+        ("sentence,label\na,x\nb,y\n", "has 2 rows and none is dev"),
+        ("sentence,label,split\na,x,train\nb,y,dev\n", '"y" of mail.csv is only in dev rows'),
+        ('sentence,label\n"a,x\n', "is a readable CSV or TSV file"),
+    ],
+)
+def test_what_must_be_mended_is_named_in_one_sentence(written, text, said):
+    with pytest.raises(InputError) as seen:
+        task_of(written(text))
+    assert said in str(seen.value)
+    assert "\n" not in str(seen.value)
+
+
+def test_a_file_that_is_not_there_and_one_that_is_no_text(written, tmp_path):
+    with pytest.raises(InputError, match="is a readable CSV"):
+        task_of(str(tmp_path / "none.csv"))
+    (tmp_path / "bytes.csv").write_bytes(b"sentence,label\n\xff\xfe,x\n")
+    with pytest.raises(InputError, match="in UTF-8"):
+        task_of(str(tmp_path / "bytes.csv"))
+
+
+def test_a_file_outside_the_folders_of_an_app_for_others_is_not_read(written, monkeypatch, tmp_path):
+    path = written(PLAIN)
+    monkeypatch.setenv("ATLAS_FOLDERS", str(tmp_path / "elsewhere"))
+    with pytest.raises(InputError, match="ATLAS_FOLDERS"):
+        task_of(path)
+    monkeypatch.setenv("ATLAS_FOLDERS", str(tmp_path))
+    assert task_of(path).name == "mail.csv"
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-this-name/a.csv", "a\0b.csv", "a" * 5000 + ".csv"])
+def test_paths_that_are_none_are_one_sentence(path):
+    with pytest.raises(InputError):
+        task_of(path)
+
+
+def test_only_csv_and_tsv_files_are_tasks_and_paths_become_full(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert own.absolute("mail.csv") == str(tmp_path / "mail.csv")
+    assert own.absolute("sst2") == "sst2"
+    with pytest.raises(InputError, match="a CSV file of your own"):
+        task_of("mail.txt")
+    with pytest.raises(KeyError):
+        TASKS["mail.txt"]
