@@ -6,6 +6,7 @@ import streamlit as st
 from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
 from core.tasks.features import FEATURES
 from pages.parts import attending, charts
+from pages.parts.files import show_files
 from pages.parts.shell import plain
 
 VALUES = {"value": "attention", "effect": "excess over random tokens"}
@@ -106,7 +107,7 @@ if len(changes):
     st.subheader(f"Heads that differ between the checkpoints: {len(attending.above_null(changes))}")
     attending.table(found, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences")
     st.caption("First checkpoint less the second, paired by input; p is two-sided, q corrects it for all heads.")
-attending.files(rows, drawn, "features")
+show_files(rows, drawn, "features")
 st.subheader("The classifying token, last layer")
 classifying(rows)
 st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")

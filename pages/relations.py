@@ -7,6 +7,7 @@ from core.jobs import running
 from core.store import runs as store
 from core.tasks.relations import RELATIONS
 from pages.parts import attending, job_progress, pickers, resources
+from pages.parts.files import show_files
 from pages.parts.shell import clear_errors, plain
 
 VALUES = {"value": "weight", "effect": "excess", "accuracy": "accuracy"}
@@ -72,7 +73,7 @@ def dependencies() -> None:
     columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over"]
     about = attending.Found(best, "", facts["options"]["checkpoint"], "", "")
     attending.table(about, best, columns, by="over", key="trees")
-    attending.files(rows, [], "dependencies")
+    show_files(rows, [], "dependencies")
     st.caption(
         f"{plain(facts['checkpoint'])} · {facts['created']:%d %B %Y} · head, direction and fixed distance chosen on "
         "dev, reported on test (the file has both directions); value: accuracy with its 95% interval over sentences; "
@@ -114,7 +115,7 @@ if found is not None:
         st.subheader(f"Heads above their baseline: {len(attending.above_null(chosen))}")
         columns = ["value", "low", "high", "n", "baseline", "effect", "p", "q", "accuracy"]
         attending.table(found, chosen, columns, by="effect", key="heads")
-        attending.files(rows, drawn, "relations")
+        show_files(rows, drawn, "relations")
 st.subheader("Dependencies on gold trees")
 with clear_errors():
     dependencies()

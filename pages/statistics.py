@@ -8,6 +8,7 @@ import streamlit as st
 from core.scoring.definitions import KINDS, STATISTICS
 from core.store import runs as store
 from pages.parts import attending, charts, effective, pickers, resources
+from pages.parts.files import show_files
 from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
 
 COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
@@ -76,7 +77,7 @@ if found is not None:
         st.info("Two heads at least are needed to compare them.")
     else:
         drawn += picture_of_heads(placed)
-    attending.files(rows, drawn, "statistics")
+    show_files(rows, drawn, "statistics")
 
 st.subheader("Effective attention")
 st.caption(

@@ -22,8 +22,8 @@ LINKS = {  # page: name of the picture to the rest of its address
         + "&weights=raw and effective",
         "long": "?text=" + "It was the best of times, it was the worst of times. " * 12 + "&head=L4H1&scale=own",
     },
-    "frames": {"sentence": "?sentence=He was becoming agitated about the long delay.&beside=atlas-decoder"},
-    "disable": {"sentence": "?text=The old [MASK] sat in the garden.&head=L2H2,L1H6"},
+    "frames": {"sentence": "?text=He was becoming agitated about the long delay.&beside=atlas-decoder"},
+    "disable": {"sentence": "?text=The old [MASK] sat in the garden.&heads=L2H2,L1H6"},
     "features": {"sentences": "?measure=true", "rows": "?inputs=task rows"},
     "relations": {"sentences": "?measure=true", "rows": "?inputs=task rows"},
     "statistics": {

@@ -28,12 +28,6 @@ def packs(device: torch.device, dtype: torch.dtype) -> bool:
     return dtype == torch.bfloat16 and has_bfloat16()
 
 
-def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """The dtype that layers compute in: float32 on a CPU without instructions for `dtype`, where PyTorch would emulate
-    it many times slower."""
-    return torch.float32 if device.type == "cpu" and not packs(device, dtype) else dtype
-
-
 class Linear:
     """y = x W^T + b, without gradients. weight [out, in], bias [out] or None; both are copied in `dtype`."""
 

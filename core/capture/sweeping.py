@@ -15,10 +15,10 @@ from torch import Tensor
 
 from core.attention import Head
 from core.capture.interventions import Intervention, Operator, operator_of
-from core.capture.linear import arithmetic
 from core.capture.running import batches, predict
 from core.capture.stacks import Stack, changed_mixture, contributions, fixed_rows, single_position, stack_of
 from core.errors import InputError
+from core.models.arithmetic import arithmetic
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 

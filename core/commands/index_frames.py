@@ -4,8 +4,10 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Cluster, Csv, Json, Latex, Workers, form_of, show_rows
-from core.commands.patterns import database, job_rows
+from core.commands.output import Cluster, Csv, Json, Latex, Workers, follow, form_of, place, show_rows
+from core.commands.patterns import database
+from core.jobs import running
+from core.store import runs
 
 
 def index_frames(
@@ -21,7 +23,9 @@ def index_frames(
 
     form = form_of(as_json, csv, latex)
     with database(beside=False) as db:
-        known, rows = job_rows(db, "index-frames", {"folder": folder}, "Index of FrameNet", cluster, workers)
+        running.runner(db, place(cluster, workers))
+        run = follow(db, running.start(db, "index-frames", {"folder": folder}, "Index of FrameNet"))
+        known, rows = runs.one_run(db, run), runs.run_rows(db, run)
         counted = keep(db, str(known["run"]))
     skipped = [one for row in rows for one in row["skipped"]]
     shown = [{"release": name, "annotations": count, "skipped": len(skipped)} for name, count in counted.items()]

@@ -16,9 +16,7 @@ from core.commands.output import (
     Json,
     Latex,
     Workers,
-    follow,
     form_of,
-    place,
     ran,
     remove,
     show_rows,
@@ -26,7 +24,6 @@ from core.commands.output import (
 from core.config import settings
 from core.errors import InputError
 from core.jobs import running
-from core.store import runs
 from core.store.database import Database
 from core.store.exchange import runs_folder
 from core.store.recovery import HeldError
@@ -53,15 +50,6 @@ def database(*, beside: bool) -> Iterator[Database]:
         db.close()
         if passing:
             remove(passing)
-
-
-def job_rows(
-    db: Database, study: str, options: dict[str, Any], title: str, cluster: str | None, workers: int | None
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Run a study as a job; what is known of its run, and its rows."""
-    running.runner(db, place(cluster, workers))
-    run = follow(db, running.start(db, study, options, title))
-    return runs.one_run(db, run), runs.run_rows(db, run)
 
 
 @app.command("train")

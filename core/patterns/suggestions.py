@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Float32
 
 from core.errors import InputError
-from core.models.arithmetic import half_or_single
+from core.models.arithmetic import arithmetic
 from core.patterns.baseline import features
 from core.patterns.raster import rasterize
 from core.patterns.training import BASELINE, Classifier
@@ -41,7 +41,7 @@ def probabilities(
         return np.zeros((0, len(classifier.classes)), dtype=np.float32), 0
     if classifier.recipe.kind == "baseline":
         return _of_baseline(classifier, maps), 0
-    kind = half_or_single() if dtype == "bfloat16" else torch.float32
+    kind = arithmetic(torch.device("cpu"), getattr(torch, dtype))
     network = classifier.network(kind)
     found, cropped = [], 0
     for part in _batches(maps, classifier.size):

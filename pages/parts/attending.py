@@ -201,23 +201,6 @@ def links(checkpoint: str, head: str, found: Found) -> None:
     show_links(checkpoint, head, here="", text=found.text, pair=found.pair)
 
 
-def files(rows: pd.DataFrame, found: Sequence[Any], name: str) -> None:
-    """Buttons: the rows as CSV, the pictures together as SVG and PNG."""
-    places = st.columns([1, 1, 1, 3])
-    places[0].download_button(
-        "Rows (CSV)", lambda: rows.to_csv(index=False), f"{name}.csv", on_click="ignore", key=f"csv_{name}"
-    )
-    for place, kind in zip(places[1:3], ("svg", "png"), strict=True):
-        if found:
-            place.download_button(
-                f"Pictures ({kind.upper()})",
-                lambda kind=kind: charts.exported(charts.together(found), kind),
-                f"{name}.{kind}",
-                on_click="ignore",
-                key=f"{kind}_{name}",
-            )
-
-
 def notes(rows: pd.DataFrame) -> pd.DataFrame:
     """Say what no input has; returns the rows of heads."""
     if "note" in rows:

@@ -36,7 +36,7 @@ def show_live() -> None:
     pair = pickers.pick_text("Second sentence (optional)", key="pair")
     typed = st.text_input(
         "Heads to change",
-        key="head",
+        key="heads",
         bind="query-params",
         placeholder="L1H2, L7H6: type them, or click them in the picture",
     )
@@ -99,11 +99,11 @@ def _picture(moved: Any, heads: list[Head]) -> None:
 def _toggle(key: str) -> None:
     cells = st.session_state[key].selection.get("cell", [])
     with clear_errors():
-        heads = parse_heads(st.session_state.get("head", ""))
+        heads = parse_heads(st.session_state.get("heads", ""))
         for cell in cells:
             clicked = Head(int(cell["layer"]), int(cell["head"]))
             heads = [one for one in heads if one != clicked] if clicked in heads else [*heads, clicked]
-        st.session_state["head"] = ",".join(str(one) for one in heads)
+        st.session_state["heads"] = ",".join(str(one) for one in heads)
         st.session_state["live_clicks"] = st.session_state.get("live_clicks", 0) + 1
 
 

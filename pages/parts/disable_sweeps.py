@@ -77,7 +77,7 @@ def _groups(what: str) -> dict[str, Any]:
     """What more a sweep of groups is told: the heads, or how near near-duplicates are."""
     if what == "groups":
         typed = st.text_input(
-            "Groups", key="head", bind="query-params", placeholder="L1H2,L7H6; L4H1",
+            "Groups", key="heads", bind="query-params", placeholder="L1H2,L7H6; L4H1",
             help='Heads of a group between commas, groups between semicolons; clicks in "One sentence" fill this in.',
         )  # fmt: skip
         return {"heads": typed or ""}

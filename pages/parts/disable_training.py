@@ -32,7 +32,7 @@ def _start() -> None:
     seeds = right.number_input("Seeds", 1, 20, 3)
     left, middle, right, last = st.columns([3, 2, 3, 1], vertical_alignment="bottom")
     heads = left.text_input(
-        "Heads held", key="head", bind="query-params", placeholder="all but one of each layer, patterns in turn",
+        "Heads held", key="heads", bind="query-params", placeholder="all but one of each layer, patterns in turn",
         help="Empty: all heads of each layer but the last, at current, previous, next and first token in turn.",
     )  # fmt: skip
     operator = middle.selectbox(

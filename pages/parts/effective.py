@@ -8,6 +8,7 @@ from core.jobs import running
 from core.scoring.definitions import TYPES
 from core.store import runs as store
 from pages.parts import attending, charts, job_progress, maps_grid, pickers, resources
+from pages.parts.files import show_files
 from pages.parts.map_payload import as_bytes
 from pages.parts.shell import clear_errors, plain
 
@@ -74,7 +75,7 @@ def show_stored() -> None:
         if len(some):
             st.markdown(f"**{kind.capitalize()}**")
             drawn += attending.pictures(some.assign(task=some["task"] + f" · {kind}"), "value", f"{kind} attention")
-    attending.files(rows, drawn, "effective")
+    show_files(rows, drawn, "effective")
     st.caption(f"{plain(facts['checkpoint'])} · n = {len(facts['row_ids'] or [])} inputs · {facts['created']:%d %B %Y}")
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,9 @@ from core.errors import AtlasError
 from core.frames.lexicon import Lexicon, Roles, bundled_lexicon, release_lexicon
 from core.frames.records import AnnotatedSentence, Element, Span, Spans
 from pages.parts import charts, pickers, resources
-from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+from pages.parts.files import show_files
+from pages.parts.head_links import show_links
+from pages.parts.shell import clear_errors, plain
 
 EXAMPLES = (
     "He was becoming agitated about the noise.",
@@ -85,7 +86,7 @@ def _offer_annotation(marked: Marked) -> None:
 
 
 def _take(text: str) -> None:
-    st.session_state["sentence"] = text
+    st.session_state["text"] = text
 
 
 def _inputs() -> tuple[str | None, str | None, str]:
@@ -95,7 +96,7 @@ def _inputs() -> tuple[str | None, str | None, str]:
     with places[1]:
         second = pickers.pick_checkpoint("Beside it", key="beside", none="no second checkpoint")
     with places[2]:
-        text = pickers.pick_text(key="sentence", placeholder="Type a sentence and press Enter")
+        text = pickers.pick_text(placeholder="Type a sentence and press Enter")
     return first, second, text
 
 
@@ -207,7 +208,7 @@ def show_heads(name: str, marked: Marked) -> None:
     rows = pd.DataFrame(found[direction].rows())
     head = chosen or Head(int(rows["layer"][0]), int(rows["head"][0]))
     _table(name, rows, found[direction], marked)
-    _files(name, rows, drawn[direction])
+    show_files(rows, [drawn[direction]], "heads", key=name)
     _strip(name, head, shown, links, marked)
 
 
@@ -263,17 +264,6 @@ def _table(name: str, rows: pd.DataFrame, found: Any, marked: Marked) -> None:
     )
 
 
-def _files(name: str, rows: pd.DataFrame, drawn: Any) -> None:
-    """Rows and picture to keep; a picture is made when it is asked for."""
-    places = st.columns(3)
-    places[0].download_button("Rows (CSV)", rows.to_csv(index=False), file_name="heads.csv", on_click="ignore",
-                              icon=":material/download:", key=f"csv|{name}")  # fmt: skip
-    kinds: tuple[Literal["svg", "png"], ...] = ("svg", "png")
-    for place, kind in zip(places[1:], kinds, strict=True):
-        place.download_button(f"Picture ({kind.upper()})", partial(charts.exported, drawn, kind), on_click="ignore",
-                              file_name=f"heads.{kind}", icon=":material/image:", key=f"{kind}|{name}")  # fmt: skip
-
-
 def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Marked) -> None:
     """Fig 3's strip: what the target and the element look at, and who looks at the target."""
     from core.studies.frame_lookup import strips
@@ -283,9 +273,4 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
         key=f"strip|{name}",
     )
     st.caption("Rows: weights of a query over all keys, pieces of a word averaged; position 0 is marked as the sink.")
-    left, right = st.columns(2)
-    asked = {"checkpoint": name, "head": str(head)}
-    left.page_link(PAGES_FOLDER / "maps.py", label=f"Open {head} on this sentence", icon=":material/grid_on:",
-                   query_params=asked | {"text": marked.text})  # fmt: skip
-    right.page_link(PAGES_FOLDER / "disable.py", label=f"What happens without {head}", icon=":material/block:",
-                    query_params=asked | {"view": "A task's rows"})  # fmt: skip
+    show_links(name, head, here="frames", text=marked.text)

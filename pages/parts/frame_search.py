@@ -74,7 +74,7 @@ def _use_as_set(rows: str) -> None:
 
 
 def _look_up(text: str) -> None:
-    st.session_state["sentence"], st.session_state["view"] = text, "One sentence"
+    st.session_state["text"], st.session_state["view"] = text, "One sentence"
 
 
 def _index() -> None:

@@ -1,8 +1,7 @@
 """A set of sentences: start the study, show which heads survive, compare two checkpoints, export."""
 
 import json
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -13,8 +12,10 @@ from core.errors import InputError
 from core.jobs import running
 from core.store import runs
 from pages.parts import charts, pickers, resources
+from pages.parts.files import show_files
+from pages.parts.head_links import show_links
 from pages.parts.job_progress import show_job
-from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+from pages.parts.shell import clear_errors, plain
 
 SOURCES = {
     "bundled": "the 137 bundled sentences",
@@ -170,7 +171,7 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
     cell = event["selection"].get("cell") if event else None
     head = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else Head.parse(heads["name"].iloc[0])
     _sentences_of(run, rows, summary, head)
-    _files(run, heads, picture)
+    show_files(heads, [picture], "frame-heads", of="Heads", key=run)
 
 
 def _headline(summary: dict[str, Any], count: int) -> None:
@@ -230,22 +231,7 @@ def _sentences_of(run: str, rows: list[dict[str, Any]], summary: dict[str, Any],
                              column_config={"weight": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
         number = event["selection"]["rows"][0] if event["selection"]["rows"] else 0
         text = listed["sentence"].iloc[number]
-        asked = {"checkpoint": summary["checkpoint"], "head": str(head)}
-        st.page_link(PAGES_FOLDER / "maps.py", label=f"Open {head} on “{plain(text)}”", icon=":material/grid_on:",
-                     query_params=asked | {"text": text})  # fmt: skip
-    st.page_link(PAGES_FOLDER / "disable.py", label=f"What happens without {head}", icon=":material/block:",
-                 query_params=asked | {"view": "A task's rows"})  # fmt: skip
-
-
-def _files(run: str, heads: pd.DataFrame, picture: Any) -> None:
-    places = st.columns(3)
-    places[0].download_button("Heads (CSV)", heads.to_csv(index=False), file_name="frame-heads.csv",
-                              on_click="ignore", key=f"csv|{run}", icon=":material/download:")  # fmt: skip
-    kinds: tuple[Literal["svg", "png"], ...] = ("svg", "png")
-    for place, kind in zip(places[1:], kinds, strict=True):
-        place.download_button(f"Picture ({kind.upper()})", partial(charts.exported, picture, kind),
-                              file_name=f"frame-heads.{kind}", on_click="ignore", key=f"{kind}|{run}",
-                              icon=":material/image:")  # fmt: skip
+    show_links(summary["checkpoint"], head, here="frames", text=text)
 
 
 def settings_folder() -> str:

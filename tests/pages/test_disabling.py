@@ -67,13 +67,13 @@ def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted, m
     page.text_input(key="text").set_value("the old engine ; ran all night")
     fine(page.run())
     assert "No head is changed yet" in said(page)
-    page.text_input(key="head").set_value(str(CARRIER))
+    page.text_input(key="heads").set_value(str(CARRIER))
     fine(page.run())
     assert "changes to" in said(page)
     table = page.dataframe[0].value
     assert table["before"].sum() == pytest.approx(1)
     assert abs(table["before"] - table["after"]).max() > 0.1
-    page.text_input(key="head").set_value("L9H9")
+    page.text_input(key="heads").set_value("L9H9")
     assert "there is no L9H9" in page.run().error[0].value
 
 
@@ -81,7 +81,7 @@ def test_a_language_model_says_its_words(db):
     page = opened("disable")
     page.selectbox(key="checkpoint").set_value("atlas-decoder")
     page.text_input(key="text").set_value("The old cook saw her")
-    page.text_input(key="head").set_value("L1H1,L2H3")
+    page.text_input(key="heads").set_value("L1H1,L2H3")
     fine(page.run())
     assert "Word predicted after the last piece" in said(page)
     assert len(page.dataframe[0].value) == 10
@@ -123,11 +123,11 @@ def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_pat
 
 
 def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
-    page = fine(opened("disable", view="A task's rows", head=str(CARRIER)))
+    page = fine(opened("disable", view="A task's rows", heads=str(CARRIER)))
     assert "Nothing has been swept yet" in said(page)
     stored(db, disable, planted | {"limit": None})
     stored(db, disable, planted | {"limit": None, "operator": "zero"})
-    page = fine(opened("disable", view="A task's rows", head=f"{CARRIER},L1H1"))
+    page = fine(opened("disable", view="A task's rows", heads=f"{CARRIER},L1H1"))
     found = page.dataframe[-1].value
     assert len(found) == 4
     assert set(found["operator"]) == {"disable", "zero"}

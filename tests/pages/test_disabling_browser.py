@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from core import config
-from tests.pages.browsing import PATIENCE, settled, visit
+from tests.pages.browsing import PATIENCE, painted, settled, visit
 
 pytestmark = [
     pytest.mark.browser,
@@ -43,7 +43,7 @@ def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(add
     assert re.search(r"(stays|changes to \w+) without L2H2, L6H1", said.inner_text())
     expect(page.get_by_text("Word predicted at position 4", exact=False)).to_have_count(1)
     expect(page.get_by_test_id("stDataFrame")).to_have_count(1)
-    assert "head=L2H2%2CL6H1" in page.url
+    assert "heads=L2H2%2CL6H1" in page.url
     # layers above the first touched one moved, the one below did not
     below, above = (cell(page, head).get_attribute("aria-label") for head in ("L1H1", "L3H1"))
     assert below.endswith("map moved by: 0")
@@ -53,8 +53,11 @@ def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(add
 
 
 def test_clicked_heads_go_on_to_a_sweep_and_a_head_of_the_maps_comes_here(address, page):
-    visit(page, f"{address}/disable?text={MASKED}&head=L2H2,L6H1")
-    page.get_by_role("link", name="Maps of L2H2").wait_for(timeout=PATIENCE)
+    visit(page, f"{address}/disable?text={MASKED}&heads=L2H2,L6H1")
+    page.get_by_role("link", name="Maps of L2H2").click(timeout=PATIENCE)
+    page.get_by_role("heading", name="Attention maps").wait_for(timeout=PATIENCE)
+    expect(painted(page)).to_have_attribute("data-head", "L2H2")
+    visit(page, f"{address}/disable?text={MASKED}&heads=L2H2,L6H1")
     page.get_by_role("button", name="Disable these on a task's rows").click()
     groups = page.get_by_label("Groups", exact=True)
     groups.wait_for(timeout=PATIENCE)

@@ -29,15 +29,15 @@ def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_t
     settled(page)
     expect(pictures).to_have_count(3)
     assert page.get_by_text("element → target", exact=False).count()
-    assert "sentence=The+old+teacher" in page.url
+    assert "text=The+old+teacher" in page.url
     page.get_by_label("Element words").get_by_text("noise", exact=True).click()
     settled(page)
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
-    visit(page, f"{address}/frames?sentence={SENTENCE}")
-    link = page.get_by_role("link", name="on this sentence")
+    visit(page, f"{address}/frames?text={SENTENCE}")
+    link = page.get_by_role("link", name="Maps of")
     link.wait_for(timeout=PATIENCE)
     link.click()
     page.get_by_role("heading", name="Attention maps").wait_for(timeout=PATIENCE)
@@ -47,7 +47,7 @@ def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
 
 
 def test_the_picture_of_a_sentence_can_be_kept(address, page):
-    visit(page, f"{address}/frames?sentence={SENTENCE}")
+    visit(page, f"{address}/frames?text={SENTENCE}")
     button = page.get_by_role("button", name="Picture (SVG)")
     button.wait_for(timeout=PATIENCE)
     with page.expect_download(timeout=PATIENCE) as kept:

@@ -18,7 +18,7 @@ from tests.store.labelling import a_map, event
 pytestmark = pytest.mark.browser
 EVIL = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>[a](javascript:window.owned=1)'
 EVIL_FILE = "<img src=x onerror=window.owned=1>"
-FIELDS = ("text", "pair", "sentence", "checkpoint", "beside", "task", "class_set", "study", "run")
+FIELDS = ("text", "pair", "checkpoint", "beside", "task", "class_set", "study", "run")
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ NAMES = {  # of checkpoints; none opens
 }
 
 QUERIES = {  # of every page
-    "texts": {"text": TEXTS["a script"], "pair": TEXTS["NUL"], "sentence": TEXTS["SQL"]},
+    "texts": {"text": TEXTS["a script"], "pair": TEXTS["NUL"], "run": TEXTS["SQL"]},
     "long texts": {"text": "x " * 4_000, "pair": "y " * 4_000},
     "a checkpoint that is none": {"checkpoint": "nobody/none", "beside": "/etc/passwd"},
     "a checkpoint with a script": {"checkpoint": NAMES["a script"], "text": "Hello there."},
