@@ -2,13 +2,16 @@
 
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 
 from pages.parts import shell
-from tests.pages.browsing import PATIENCE, browsing, process_of, serving, visit
+from tests.pages.browsing import PATIENCE, browsing, process_of, serving, settled, visit
 from tests.pages.test_label_browser import fill
+from tests.survival.viewers import browse_all
 
 PAGES = [page.name for page in shell.PAGES]
 TEXT = "The keys to the old cabinet were on the table."
@@ -29,11 +32,9 @@ BROWSE = """
   const next = () => {
     if (taken.length >= visits) return;
     const before = title(), all = links(), began = performance.now();
-    let ran = false;
     const watch = new MutationObserver(() => {
       const state = document.querySelector('[data-testid="stApp"]').dataset.testScriptState;
-      ran = ran || state === "running";
-      if (!ran || state !== "notRunning" || !title() || title() === before) return;
+      if (state !== "notRunning" || !title() || title() === before) return;  // a title comes with its run, not before
       watch.disconnect();
       taken.push((performance.now() - began) / 1000);
       const said = document.querySelectorAll('[data-testid="stException"], [data-testid="stAlertContentError"]');
@@ -51,52 +52,63 @@ BROWSE = """
 
 
 def start_jobs(browser, address: str) -> None:
-    """Start studies of the bundled checkpoint on their pages, as a user does: one runs, the others wait for it."""
+    """Start work on its pages, as a user does: a study, and fine-tunings that last longer than the visits."""
     page = browser.new_page()
-    for study in ("statistics", "features", "relations"):
-        visit(page, f"{address}/{study}?inputs=task+rows")
-        page.get_by_role("button", name="Run", exact=True).first.click()
-        page.get_by_text("running").first.wait_for(timeout=PATIENCE)
+    visit(page, f"{address}/statistics?inputs=task+rows")
+    page.get_by_role("button", name="Run", exact=True).first.click()
+    page.get_by_text("running").first.wait_for(timeout=PATIENCE)
+    visit(page, f"{address}/finetune")
+    seeds = page.get_by_label("Seeds", exact=True)
+    seeds.fill("20")
+    seeds.press("Enter")
+    settled(page)
+    page.get_by_role("button", name="Fine-tune", exact=True).click()
+    page.get_by_role("button", name="Cancel").first.wait_for(timeout=PATIENCE)
     page.context.close()
 
 
-def main(viewers: int = 20, visits: int = 7, pause: float = 10.0) -> dict[str, object]:
-    """`viewers` go from page to page by the sidebar, one in `pause` seconds each, while jobs run.
+def main(viewers: int = 20, visits: int = 12, pause: float = 5.0) -> dict[str, object]:
+    """`viewers` go from page to page, one in about `pause` seconds each, while jobs run; one of them in a browser.
 
-    Seconds from the click until the page of that name has settled; memory of the server before and after.
+    Seconds from asking for a page until its script has finished, and from the browser's click until the page of that
+    name has settled; memory of the server before and after.
     """
     with (
         tempfile.TemporaryDirectory() as name,
         serving(Path(name), ATLAS_WORKERS="1") as address,
         browsing() as browser,
+        ThreadPoolExecutor(1) as elsewhere,
     ):
-        pages = [browser.new_context().new_page() for _ in range(viewers)]
-        for page in pages:  # a first visit downloads the front end; it is not what is measured
-            visit(page, f"{address}/maps?text={TEXT}")
+        page = browser.new_context().new_page()
+        visit(page, f"{address}/maps?text={TEXT}")  # the first visit downloads the front end
         start_jobs(browser, address)
         before = memory_of(address)
-        for number, page in enumerate(pages):
-            page.evaluate(BROWSE, [number, visits, pause * 1000])
-        for page in pages:
-            page.wait_for_function(
-                f"window.atlasVisits.taken.length >= {visits}", timeout=PATIENCE + 3000 * visits * pause
-            )
-        seen = [page.evaluate("window.atlasVisits") for page in pages]
-        running = pages[0].get_by_text(" running").count() > 0
+        query = urlencode({"text": TEXT})
+        others = elsewhere.submit(browse_all, address, viewers - 1, PAGES, query, visits, pause)
+        page.evaluate(BROWSE, [1, visits, pause * 1000])
+        page.wait_for_function(f"window.atlasVisits.taken.length >= {visits}", timeout=PATIENCE + 3000 * visits * pause)
+        seen, opened = page.evaluate("window.atlasVisits"), others.result()
+        running = page.get_by_text(" running").count() > 0
         after = memory_of(address)
-    taken, errors = ([value for one in seen for value in one[name]] for name in ("taken", "errors"))
+    taken = [value for one in opened for value in one.seconds]
+    errors = [*seen["errors"], *(said for one in opened for said in one.errors)]
     return {
         "viewers": viewers,
         "a job ran all the time": running,
-        "pages opened": len(taken),
+        "pages opened": len(taken) + len(seen["taken"]),
         "errors": len(errors),
         "what they said": "; ".join(sorted(set(errors)))[:2000],
-        "p50 s": float(np.median(taken)),
-        "p95 s": float(np.quantile(taken, 0.95)),
+        "script finished, p50 s": float(np.median(taken)),
+        "script finished, p95 s": float(np.quantile(taken, 0.95)),
         "slowest s": max(taken),
+        "settled in the browser, p50 s": float(np.median(seen["taken"])),
+        "settled in the browser, p95 s": float(np.quantile(seen["taken"], 0.95)),
         "memory before, MB": before,
         "memory after, MB": after,
-        "passed": not errors and running and float(np.quantile(taken, 0.95)) <= 1.0 and after - before < 500,
+        "passed": not errors
+        and running
+        and max(float(np.quantile(some, 0.95)) for some in (taken, seen["taken"])) <= 1.0
+        and after - before < 500,
     }
 
 
