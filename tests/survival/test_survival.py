@@ -1,8 +1,25 @@
 """The fast forms of what `python -m tests.survival` runs at length."""
 
-from tests.survival import kills
+import asyncio
+
+from tests.pages.browsing import serving
+from tests.survival import kills, viewers
 
 
 def test_kills_lose_no_acknowledged_label():
     found = kills.main(3)
     assert found["passed"], found
+
+
+def test_a_viewer_without_a_screen_opens_pages_and_reads_what_is_wrong(tmp_path):
+    async def look(address: str) -> viewers.Seen:
+        seen = viewers.Seen()
+        async with viewers.opened(address, seen) as viewer:
+            for page, query in (("jobs", ""), ("maps", "text=Hello.&checkpoint=/none"), ("none", "")):
+                assert await viewer.visit(page, query) > 0
+        return seen
+
+    with serving(tmp_path) as address:
+        missing, nowhere = asyncio.run(look(address)).errors
+    assert "/none" in missing
+    assert nowhere == "none: there is no such page"

@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from streamlit.proto.Alert_pb2 import Alert
@@ -102,23 +102,30 @@ class Viewer:
         self._timers = []
 
 
-async def browse(address: str, number: int, pages: Sequence[str], query: str, visits: int, pause: float) -> Seen:
-    """One viewer goes from page to page, one in about `pause` seconds. The first page is not counted."""
-    draw, seen = random.Random(number), Seen()  # noqa: S311 - no secret
+@asynccontextmanager
+async def opened(address: str, seen: Seen) -> AsyncIterator[Viewer]:
+    """A session of the app at `address`."""
     place = f"{address.replace('http', 'ws', 1)}/_stcore/stream"
     async with connect(place, subprotocols=["streamlit"], max_size=None) as socket:
         viewer = Viewer(socket, seen)
         listening = asyncio.create_task(viewer.listen())
+        yield viewer
+        viewer.stop()
+        listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await listening
+
+
+async def browse(address: str, number: int, pages: Sequence[str], query: str, visits: int, pause: float) -> Seen:
+    """One viewer goes from page to page, one in about `pause` seconds. The first page is not counted."""
+    draw, seen = random.Random(number), Seen()  # noqa: S311 - no secret
+    async with opened(address, seen) as viewer:
         await viewer.visit("maps", query)
         await asyncio.sleep(pause * draw.random())
         for step in range(visits):
             page = pages[(number + step * (1 + number % 5)) % len(pages)]
             seen.seconds.append(await viewer.visit(page, query))
             await asyncio.sleep(pause * (0.5 + draw.random()))
-        viewer.stop()
-        listening.cancel()
-        with suppress(asyncio.CancelledError):
-            await listening
     return seen
 
 
