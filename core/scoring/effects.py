@@ -1,9 +1,10 @@
 """Is the effect of an intervention more than luck? Paired intervals, McNemar, and a correction for many heads.
 
 Everything works on per-row outcomes of the same rows before and after: `before` [row], `after` [head, row]. For
-accuracy an outcome is 1 where the row is right; metrics that are no mean over rows (F1, correlations) are
-computed anew on every resampled set of rows. A gain of the best of 144 heads is corrected by the largest
-statistic under permutation (max-T), and checked on rows that did not choose it (split half).
+accuracy an outcome is 1 where the row is right; for a correlation it is the row's share of it. Intervals of metrics
+that are no mean over rows (F1, correlations) come from the metric itself on every resampled set of rows. A gain of the
+best of 144 heads is corrected by the largest statistic under permutation (max-T), and checked on rows that did not
+choose it (split half).
 """
 
 from dataclasses import dataclass
@@ -76,6 +77,22 @@ def _correlation(
     together = shares @ (predicted * gold).T - first[:, None] * second
     bottom = np.sqrt(np.clip(spread_gold[:, None] * spread, 0, None))
     return np.divide(together, bottom, out=np.full_like(together, np.nan), where=bottom > 1e-12)
+
+
+def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
+    """What each row adds to Pearson's r of its prediction: outcomes whose mean is r of all rows.
+
+    r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx, zy: the influence function of r, so the mean over some of the
+    rows is about r of these, and its spread that of r. 0 for every row where r is undefined (constant predictions).
+    """
+    gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
+    x, y = gold - gold.mean(), predicted - predicted.mean(-1, keepdims=True)
+    spread = np.sqrt((x**2).mean() * (y**2).mean(-1, keepdims=True))
+    known = spread > 1e-12
+    together = np.divide(x * y, spread, out=np.zeros_like(y), where=known)
+    squares = np.divide(y**2, (y**2).mean(-1, keepdims=True), out=np.zeros_like(y), where=known)
+    r = together.mean(-1, keepdims=True)
+    return np.where(known, r + together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
 
 
 def metric_intervals(

@@ -128,8 +128,9 @@ def metrics_of(task: Any) -> tuple[str, ...]:
 
 
 def outcomes(task: Any, gold: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """How right each row is: 1 or 0 for classes, minus the squared error for scores."""
-    return -((found - gold) ** 2.0) if task.is_score else (found == gold).astype(float)
+    """How right each row is, so that the mean over rows is the metric that ranks: 1 or 0 for classes, the row's share
+    of Pearson's r for scores."""
+    return effects.row_correlations(gold, found) if task.is_score else (found == gold).astype(float)
 
 
 def _score(row: Row, metric: str, options: Options, baseline: float) -> Row:

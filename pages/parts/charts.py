@@ -156,6 +156,23 @@ def bars_with_intervals(
     return alt.layer(bars, *lines, *_baseline(rule)).properties(title=title, height=300)
 
 
+def histogram(frame: pd.DataFrame, *, x: str, counted: str, title: str, rule: float | None = None) -> Layers:
+    """How many rows of `frame` (`counted`: what they are) lie where; `rule` marks a value."""
+    bars = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X(_field(x, "Q"), title=x, bin=alt.Bin(maxbins=20), scale=alt.Scale(zero=False)),
+            y=alt.Y("count()", title=counted, axis=alt.Axis(tickMinStep=1, format="d")),
+            tooltip=[
+                alt.Tooltip(_field(x, "Q"), title=x, bin=alt.Bin(maxbins=20)),
+                alt.Tooltip("count()", title=counted),
+            ],
+        )
+    )
+    return alt.layer(bars, *_baseline(rule, "x")).properties(title=title, height=300)
+
+
 def points(
     frame: pd.DataFrame,
     *,
@@ -317,13 +334,13 @@ def _interval(mark: alt.Chart, low: str | None, high: str | None, **options: Any
     return [mark.encode(y=alt.Y(_field(low, "Q"), **options), y2=alt.Y2(high))] if low and high else []
 
 
-def _baseline(rule: float | None) -> list[alt.Chart]:
+def _baseline(rule: float | None, along: str = "y") -> list[alt.Chart]:
     if rule is None:
         return []
     return [
         alt.Chart(pd.DataFrame({"baseline": [rule]}))
         .mark_rule(strokeDash=[5, 4], color="#D55E00")
-        .encode(y="baseline:Q", tooltip=alt.Tooltip("baseline:Q", format=".4~g"))
+        .encode(**{along: "baseline:Q"}, tooltip=alt.Tooltip("baseline:Q", format=".4~g"))
     ]
 
 

@@ -1,11 +1,13 @@
 """The pictures and numbers of a stored sweep."""
 
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
 from core.attention import Head
 from core.store.runs import head_scores, run_rows, runs, study_rows
-from core.studies.disable import shared
+from core.studies.disable import first_metric, shared
 from core.tasks.glue import TASKS
 from pages.parts import charts, resources
 from pages.parts.disable_sweeps import pick_run, title_of
@@ -24,7 +26,7 @@ def show_results() -> None:
     run, about = picked
     rows = study_rows(resources.database(), run)
     variants, baseline = rows[rows["kind"] == "variant"], rows[rows["kind"] == "baseline"].iloc[0]
-    metric = next(name for name in ("accuracy", "f1", "pearson") if name in rows)
+    metric = first = first_metric(baseline.dropna().to_dict())
     names = [name for name in ("accuracy", "f1", "pearson") if name in rows]
     if len(names) > 1:
         metric = st.segmented_control("Metric", names, default=metric, required=True) or metric
@@ -41,7 +43,7 @@ def show_results() -> None:
     said_so = (
         f"{about['checkpoint']} · {TASKS[baseline['task']].name} {about['split']} · n = {int(baseline['n'])} rows",
         f"operator {baseline['operator']} · {about['dtype']} · {about['created']:%d %B %Y}",
-        "intervals: paired bootstrap, 95%, one at a time; p: max-T permutation, corrected over all",
+        f"intervals: paired bootstrap, 95%, one at a time; p: max-T permutation of {first}, corrected over all",
     )
     st.caption(plain(" · ".join(said_so)))
     if baseline["what"] in ("heads", "all-but-one"):
@@ -59,11 +61,14 @@ def _headline(variants: pd.DataFrame, baseline: pd.Series, metric: str, halves: 
     left, middle, right = st.columns(3)
     left.metric(f"{metric}, untouched", f"{100 * baseline[metric]:.1f}")
     middle.metric(f"best: {best['name']}", f"{100 * best[metric]:.1f}", f"{100 * best[f'{metric}_change']:+.1f}")
-    right.metric("change beyond luck", f"{len(kept)} of {len(variants)}", help="p < 0.05 after correction over all")
+    first = first_metric(baseline.dropna().to_dict())
+    right.metric(
+        "change beyond luck", f"{len(kept)} of {len(variants)}", help=f"{first}, p < 0.05 after correction over all"
+    )
     if len(halves):
         half = halves.iloc[0]
         st.markdown(
-            f"Chosen on one half of the rows, the best gains **{100 * half['chosen']:+.1f}** there and "
+            f"Chosen by {first} on one half of the rows, the best gains **{100 * half['chosen']:+.1f}** there and "
             f"**{100 * half['held_out']:+.1f}** on the other half (95% of splits: {100 * half['low']:+.1f} to "
             f"{100 * half['high']:+.1f}); {half['name']} is chosen in {half['same']:.0%} of the splits."
         )
@@ -71,36 +76,30 @@ def _headline(variants: pd.DataFrame, baseline: pd.Series, metric: str, halves: 
 
 def _heads(variants: pd.DataFrame, baseline: pd.Series, metric: str) -> None:
     left, right = st.columns([3, 2])
-    drawn = variants.astype({"layer": int, "head": int}).assign(change=100 * variants[f"{metric}_change"].astype(float))
-    marked = [
-        Head(int(a), int(b)) for a, b, p in zip(drawn["layer"], drawn["head"], drawn["p"], strict=True) if p < 0.05
-    ]
-    asked = asked_heads()
+    drawn, asked = variants.astype({"layer": int, "head": int}), asked_heads()
     with left:
-        st.altair_chart(
-            charts.head_picture(
-                drawn,
-                value="change",
-                label=f"{metric}, points",
-                title=f"Change of {metric} from {100 * baseline[metric]:.1f} (Fig 8); outlined: beyond luck or asked",
-                diverging=True,
-                highlight=[*marked, *asked],
-                tooltip=("flipped", "p", metric),
-            ),
-            width="content",
-        )
+        title = f"Change of {metric} from {100 * baseline[metric]:.1f} (Fig 8)"
+        st.altair_chart(_picture(variants, metric, title), width="content")
+        st.caption("Outlined: beyond luck, or asked for by the link to this page.")
     with right:
-        values = (100 * drawn[metric].astype(float)).round(1).value_counts().sort_index()
-        counts = pd.DataFrame({metric: [f"{one:.1f}" for one in values.index], "heads": values.to_numpy()})
-        st.altair_chart(
-            charts.bars_with_intervals(
-                counts, x=metric, y="heads", title="Heads by the score without them (Michel et al., Fig 1)"
-            )
-        )
+        scores = pd.DataFrame({metric: 100 * drawn[metric].astype(float)}).dropna()
+        title, untouched = "Heads by score without them (Michel Fig 1)", 100 * baseline[metric]
+        st.altair_chart(charts.histogram(scores, x=metric, counted="heads", title=title, rule=untouched))
     for head in asked:
         mine = drawn[(drawn["layer"] == head.layer) & (drawn["head"] == head.head)]
         for _, row in mine.iterrows():
             st.markdown(f"**{head}**: {said(row, metric)}.")
+
+
+def _picture(variants: pd.DataFrame, metric: str, title: str) -> Any:
+    """Change of the metric by layer and head."""
+    drawn = variants.astype({"layer": int, "head": int}).assign(change=100 * variants[f"{metric}_change"].astype(float))
+    sure = drawn[drawn["p"] < 0.05]
+    marked = [Head(int(a), int(b)) for a, b in zip(sure["layer"], sure["head"], strict=True)]
+    return charts.head_picture(
+        drawn, value="change", label=f"{metric}, points", title=title, diverging=True,
+        highlight=[*marked, *asked_heads()], tooltip=("flipped", "p", metric),
+    )  # fmt: skip
 
 
 def said(row: pd.Series, metric: str) -> str:
@@ -161,7 +160,8 @@ def _beside_another(run: str) -> None:
     )  # fmt: skip
     if other is None:
         return
-    pairs, agreement = shared(run_rows(resources.database(), run), run_rows(resources.database(), other))
+    here, there = run_rows(resources.database(), run), run_rows(resources.database(), other)
+    pairs, agreement = shared(here, there)
     if not pairs:
         st.info("The two sweeps share no head of the same name: choose one of the same kind.")
         return
@@ -169,7 +169,12 @@ def _beside_another(run: str) -> None:
     both[["this", "other"]] *= 100
     rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f} (p {agreement.p:.3f})"
     title = f"Changes of two sweeps, points; Spearman {rho}, n = {agreement.n}"
-    st.altair_chart(charts.points(both, x="this", y="other", title=title, label="name"))
+    left, right = st.columns([3, 2])
+    left.altair_chart(charts.points(both, x="this", y="other", title=title, label="name"))
+    variants = pd.DataFrame([row for row in there if row["kind"] == "variant"])
+    if variants["head"].notna().all():
+        name, metric = TASKS[str(variants["task"].iloc[0])].name, first_metric(there[0])
+        right.altair_chart(_picture(variants, metric, f"The other: {metric} on {name}"), width="content")
 
 
 def _table(variants: pd.DataFrame, metric: str) -> None:

@@ -17,6 +17,7 @@ from core.scoring.effects import (
     mcnemar,
     metric_intervals,
     rank_agreement,
+    row_correlations,
     split_half,
 )
 
@@ -101,6 +102,27 @@ def test_metrics_of_counted_rows_equal_those_of_the_rows_written_out(name):
         rows = [row for row in range(30) for _ in range(counts[draw, row])]
         for head in range(3):
             assert found[draw, head] == pytest.approx(oracle(gold[rows], predicted[head, rows]))
+
+
+def test_rows_share_out_their_correlation():
+    """Against scipy's r of all rows, its jackknife (a row left out), and r of half of the rows."""
+    from scipy.stats import pearsonr
+
+    def r(*sides):
+        return pearsonr(*sides).statistic
+
+    generator = np.random.default_rng(5)
+    gold = generator.normal(size=300)
+    predicted = np.stack([3 * gold + generator.normal(size=300) * noise - 7 for noise in (1, 5, 20)])
+    shares = row_correlations(gold, predicted)
+    rows = np.arange(300)
+    for one, share in zip(predicted, shares, strict=True):
+        assert share.mean() == pytest.approx(r(gold, one))
+        jackknife = [300 * r(gold, one) - 299 * r(gold[rows != k], one[rows != k]) for k in rows]
+        assert np.allclose(share, jackknife, rtol=0.05, atol=0.02)  # they differ by terms in 1/n
+        assert share[:150].mean() == pytest.approx(r(gold[:150], one[:150]), abs=0.02)
+    assert np.allclose(row_correlations(gold, 10 * predicted + 2), shares)  # scale and shift are nothing to r
+    assert np.array_equal(row_correlations(gold, np.ones((2, 300))), np.zeros((2, 300)))
 
 
 def test_intervals_of_a_metric_that_is_no_mean():
