@@ -93,7 +93,7 @@ def results() -> None:
     rows = run_rows(db, run)
     means = table_one.bars(rows)
     st.subheader("Table 1")
-    st.dataframe(table_one.table_one(rows), hide_index=True)
+    st.table(table_one.table_one(rows).set_index("task").T)  # a column a task, so that all of it is in sight
     mine = [row for row in rows if row["kind"] == "run"]
     source = one_run(db, run)["options"]["data"] or "bundled samples, whose figures compare with nothing published"
     st.caption(

@@ -74,29 +74,27 @@ def head_picture(
 def stacked_bars(
     frame: pd.DataFrame,
     *,
-    x: str,
-    y: str,
+    bar: str,
+    value: str,
     colour: str,
     title: str,
     order: Sequence[str] | None = None,
-    column: str | None = None,
-    y_title: str | None = None,
-    normalize: bool = False,
+    value_title: str | None = None,
     tooltip: Sequence[str] = (),
 ) -> alt.Chart:
-    """Shares or counts per `x`, stacked by class. order: classes from the bottom. column: small multiples."""
-    stack: Any = "normalize" if normalize else "zero"
-    chart = (
+    """Shares or counts of each `bar`, stacked by class from the left. order: of the classes."""
+    legend = alt.Legend(orient="bottom", columns=2, title=None)
+    return (
         alt.Chart(frame, title=title)
         .mark_bar()
         .encode(
-            x=alt.X(_field(x, "N"), title=x, sort=None, axis=alt.Axis(labelAngle=0)),
-            y=alt.Y(_field(y, "Q"), title=y_title or y, stack=stack),
-            color=_category(colour, order),
-            tooltip=_tips(frame, x, colour, y, *tooltip),
+            y=alt.Y(_field(bar, "N"), title=None, sort=None, axis=alt.Axis(labelLimit=220)),
+            x=alt.X(_field(value, "Q"), title=value_title or value, stack="zero"),
+            color=_category(colour, order).legend(legend),
+            tooltip=_tips(frame, bar, colour, value, *tooltip),
         )
+        .properties(height=alt.Step(24))
     )
-    return chart.encode(column=alt.Column(_field(column, "N"), title=None, sort=None)) if column else chart
 
 
 def line_with_band(

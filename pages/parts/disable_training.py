@@ -63,7 +63,7 @@ def _results() -> None:
         return
     run, about = picked
     rows = run_rows(resources.database(), run)
-    st.dataframe(table_one.table_one(rows), hide_index=True)
+    st.table(table_one.table_one(rows).set_index("task").T)
     changes = [row for row in rows if row["kind"] == "change" and row["score"] is not None]
     for row in changes:
         ends = f"{100 * row['low']:+.1f} to {100 * row['high']:+.1f}"

@@ -1,6 +1,7 @@
 """Class shares as charts: stacked bars a task (Fig 2) and the majority class of each head."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import streamlit as st
@@ -10,6 +11,7 @@ from core.store import runs
 from core.store.database import Database
 from pages.parts import charts
 from pages.parts.head_links import pick_and_link
+from pages.parts.pickers import task_name
 
 
 def stored_rows(db: Database, study: str, class_set: str) -> pd.DataFrame:
@@ -28,23 +30,29 @@ def stored_rows(db: Database, study: str, class_set: str) -> pd.DataFrame:
     return rows[rows["run"] == rows["newest"]]
 
 
+def shortened(checkpoint: str, most: int = 24) -> str:
+    """The name of a checkpoint or of its folder, its middle left out where it is long."""
+    name = Path(checkpoint).name
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"
+
+
 def bars(rows: pd.DataFrame, part: str, title: str, names: list[str]) -> None:
-    """Stacked bars by task, a panel a checkpoint, and their numbers."""
+    """Stacked bars, one a task and checkpoint, and their numbers."""
     found = rows[rows["part"] == part].assign(percent=lambda frame: 100 * frame["share"])
     if found.empty:
         st.caption("There is no held-out confusion to correct with.")
         return
-    several = found["checkpoint"].nunique() > 1
+    pairs = zip(found["task"], found["checkpoint"], strict=True)
+    found = found.assign(bar=[f"{task_name(task)} · {shortened(checkpoint)}" for task, checkpoint in pairs])
     st.altair_chart(
         charts.stacked_bars(
-            found,
-            x="task",
-            y="percent",
+            found.sort_values("task", kind="stable"),
+            bar="bar",
+            value="percent",
             colour="class",
             title=title,
             order=names,
-            y_title="percent of maps",
-            column="checkpoint" if several else None,
+            value_title="percent of maps",
             tooltip=["checkpoint", "low", "high", "maps"],
         )
     )
@@ -56,7 +64,7 @@ def bars(rows: pd.DataFrame, part: str, title: str, names: list[str]) -> None:
 
 def heads(rows: pd.DataFrame, names: list[str]) -> None:
     """Each head's majority class, checkpoints side by side."""
-    task = st.selectbox("Task of the head picture", sorted(rows["task"].unique()))
+    task = st.selectbox("Task of the head picture", sorted(rows["task"].unique()), format_func=task_name)
     found = rows[(rows["part"] == "head") & (rows["task"] == task)]
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     for name, mine in found.groupby("checkpoint", sort=False):
@@ -70,7 +78,7 @@ def heads(rows: pd.DataFrame, names: list[str]) -> None:
             charts.head_picture(
                 mine,
                 value="class",
-                title=f"{name}: class of most inputs",
+                title=f"{shortened(name)}: class of most inputs",
                 categories=names,
                 tooltip=["share", "counts"],
             ),

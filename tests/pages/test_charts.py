@@ -74,7 +74,7 @@ def rows() -> pd.DataFrame:
 def test_every_kind_of_chart_becomes_a_file(heads, rows, kind):
     made = [
         charts.head_picture(heads, value="score.of: [x]", title="Score", highlight=[Head(0, 0)], select=True),
-        charts.stacked_bars(rows, x="task", y="n", colour="kind", title="Shares", column="task", normalize=True),
+        charts.stacked_bars(rows, bar="task", value="n", colour="kind", title="Shares"),
         charts.line_with_band(rows, x="n", y="n", low="low", high="high", colour="kind", title="Line", rule=2),
         charts.bars_with_intervals(rows, x="task", y="n", low="low", high="high", colour="kind", title="Bars", rule=1),
         charts.points(rows, x="n", y="low", colour="kind", label="task", title="Points"),

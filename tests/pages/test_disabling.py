@@ -152,7 +152,7 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
     run = record_run(db, "held", held.DEFAULTS, Provenance(checkpoint="atlas-encoder", task="sst2"))
     store_rows(db, run, held.summarize(held.DEFAULTS | {"seeds": [0, 1]}, rows))
     page = fine(opened("disable", view="Training without"))
-    table = page.dataframe[0].value.iloc[0]
+    table = page.table[0].value.T.iloc[0]
     assert table["free"].startswith("85.0 ± ")
     assert table["held at fixed patterns"].startswith("70.0 ± ")
     assert "50.0" in table["constant"]

@@ -63,14 +63,14 @@ def test_table_1_stands_beside_the_papers(db, done):
     page = opened("finetune")
     assert not page.exception
     assert not page.error
-    table = page.dataframe[0].value.set_index("task")
+    table = page.table[0].value.T
     assert list(table.index) == ["MRPC (f1/accuracy)", "STS-B (pearson/spearman)"]
     assert table.loc["MRPC (f1/accuracy)", "BERT paper: pre-trained + FT"] == "87.9/82.3"
     assert table.loc["MRPC (f1/accuracy)", "BERT paper: random + FT"] == "81.2/68.3 ‡"
     assert table.loc["STS-B (pearson/spearman)", "GPT-2 replication: FT"] == "MSE 0.86"
     assert table.loc["STS-B (pearson/spearman)", "constant"].startswith("undefined/undefined")
     assert "n = 2" in table.loc["MRPC (f1/accuracy)", "pre-trained, fine-tuned"]
-    assert len(page.dataframe[1].value) == 8
+    assert len(page.dataframe[0].value) == 8
     assert set(table["rows"]) == {"16 / 8"}
     assert ", MSE " in table.loc["STS-B (pearson/spearman)", "pre-trained, fine-tuned"]
     assert "bundled samples" in " ".join(one.value for one in page.caption)
