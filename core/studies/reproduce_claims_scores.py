@@ -19,7 +19,7 @@ from core.studies.reproduce_outcomes import (
     said,
     untested,
 )
-from core.studies.reproduce_scores import removable, scored
+from core.studies.reproduce_scores import nothing_to_lose, removable, scored
 from core.studies.study import Row
 from core.tasks.glue import TASKS
 
@@ -188,6 +188,8 @@ def many_heads_go(evidence: Evidence) -> list[Outcome]:
     """A fifth of the heads can be removed, least important first, for no more than a point of the score."""
 
     def test(one: Found) -> Outcome | None:
+        if why := nothing_to_lose(evidence, one.step.task):
+            return Outcome(UNTESTED, why, one.step.task)
         curves = {
             order: sorted(picked(one.rows, order=order), key=lambda row: row["removed"])
             for order in dict.fromkeys(row["order"] for row in one.rows)
@@ -213,6 +215,8 @@ def one_head_is_enough(evidence: Evidence) -> list[Outcome]:
     """In most layers the best head alone costs no more than a point of the score."""
 
     def test(one: Found) -> Outcome | None:
+        if why := nothing_to_lose(evidence, one.step.task):
+            return Outcome(UNTESTED, why, one.step.task)
         rows, metric = _changes(one)
         layers = [[row for row in rows if row["layer"] == k] for k in sorted({row["layer"] for row in rows})]
         best = [number(max(some, key=lambda row: row[f"{metric}_change"]), metric) for some in layers]

@@ -49,6 +49,26 @@ def scored(row: Row, metric: str, n: int) -> Estimate:
     return correlation_interval(value, n) if metric == "pearson" else Estimate(value)
 
 
+def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
+    """Why losses of a fine-tuned checkpoint say nothing: its score is not above a constant predictor's.
+
+    None where it is above, or nobody knows.
+    """
+    one = evidence.one("tuning", task)
+    tuned = next(iter(picked(one.rows, kind="mean", initialisation="pretrained")), None) if one else None
+    constant = next(iter(picked(one.rows, kind="baseline")), None) if one else None
+    if one is None or tuned is None or constant is None:
+        return None
+    metric, floor = one.rows[0]["metric"], constant.get(one.rows[0]["metric"]) or 0.0
+    if tuned.get(metric) is None:
+        return "nothing can be lost: the fine-tuned checkpoint predicts the same for every row"
+    score = scored(tuned, metric, min(row["dev_rows"] for row in picked(one.rows, kind="run")))
+    if score.low is None or score.low > floor:
+        return None
+    seen = f"{metric} {score.value:.3f} ({score.low:.3f} to {score.high:.3f})"
+    return f"nothing can be lost: the fine-tuned checkpoint's {seen} is not above a constant predictor's {floor:.3f}"
+
+
 def change(evidence: Evidence) -> list[Ours]:
     """Layer means of the cosine before and after (Fig 5)."""
     found = []

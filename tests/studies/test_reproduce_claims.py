@@ -233,6 +233,18 @@ def test_the_removable_share_ends_before_the_first_loss_beyond_luck():
     assert only(scores.many_heads_go(evidence(found("prune", curve([0.82, 0.82, 0.70]), "rte")))) == FAILS
 
 
+def test_what_beats_no_constant_predictor_has_nothing_to_lose():
+    curves, flat = (
+        found("prune", curve([0.82, 0.82, 0.82]), "rte"),
+        found("tuning", tuning_rows(0.53, 0.5, n=100), "rte"),
+    )
+    (one,) = scores.many_heads_go(evidence(curves, flat))
+    assert one.outcome == UNTESTED
+    assert "is not above a constant predictor's 0.527" in one.said
+    learned = found("tuning", tuning_rows(0.9, 0.5, n=100), "rte")
+    assert only(scores.many_heads_go(evidence(curves, learned))) == HOLDS
+
+
 def test_effective_attention_parts_with_length():
     def rows(short, long):
         return [
