@@ -19,7 +19,7 @@ from core.studies.reproduce_outcomes import (
     said,
     untested,
 )
-from core.studies.reproduce_scores import nothing_to_lose, removable, scored
+from core.studies.reproduce_scores import constant_score, nothing_to_lose, removable, scored
 from core.studies.study import Row
 from core.tasks.glue import TASKS
 
@@ -46,17 +46,17 @@ def pretraining_helps(evidence: Evidence) -> list[Outcome]:
 
 
 def random_learns(evidence: Evidence) -> list[Outcome]:
-    """A randomly initialised model, fine-tuned, is better than a constant predictor."""
+    """A randomly initialised model, fine-tuned, is better than the best constant predictor."""
 
     def test(one: Found) -> Outcome | None:
         row = next(iter(picked(one.rows, kind="mean", initialisation="random")), None)
-        constant = next(iter(picked(one.rows, kind="baseline")), None)
+        floor = constant_score(one)
         metric, n = one.rows[0]["metric"], picked(one.rows, kind="run")[0]["dev_rows"]
-        if row is None or constant is None:
+        if row is None or floor is None:
             return None
         if row.get(metric) is None:
             return Outcome(FAILS, "its predictions are constant", one.step.task, n, one.run)
-        score, floor = scored(row, metric, n), constant.get(metric) or 0.0
+        score = scored(row, metric, n)
         note = f"; {row['note']}" if row["note"] else ""
         sentence = f"{metric} {said(score)}, the constant predictor {floor:.3f}{note}"
         outcome = FAILS if row["constant"] else decided(score, floor)

@@ -20,6 +20,7 @@ from core.studies.reproduce_evidence import (
 )
 from core.studies.reproduce_measures import estimate_of, layers_of
 from core.studies.study import Row
+from core.tasks.glue import TASKS
 
 # ---------------------------------------------------------------- fine-tuning
 
@@ -49,6 +50,19 @@ def scored(row: Row, metric: str, n: int) -> Estimate:
     return correlation_interval(value, n) if metric == "pearson" else Estimate(value)
 
 
+def constant_score(one: Found) -> float | None:
+    """The score of the best constant predictor on the dev rows of a fine-tuning step; 0 where it is undefined.
+
+    Its own baseline is the majority of the train rows; of two labels the other may be more frequent on dev.
+    """
+    row = next(iter(picked(one.rows, kind="baseline")), None)
+    if row is None:
+        return None
+    score = row.get(one.rows[0]["metric"]) or 0.0
+    two_labels = one.rows[0]["metric"] == "accuracy" and len(TASKS[one.step.task or ""].labels) == 2
+    return max(score, 1 - score) if two_labels else score
+
+
 def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
     """Why losses of a fine-tuned checkpoint say nothing: its score is not above a constant predictor's.
 
@@ -56,10 +70,10 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
     """
     one = evidence.one("tuning", task)
     tuned = next(iter(picked(one.rows, kind="mean", initialisation="pretrained")), None) if one else None
-    constant = next(iter(picked(one.rows, kind="baseline")), None) if one else None
-    if one is None or tuned is None or constant is None:
+    floor = constant_score(one) if one else None
+    if one is None or tuned is None or floor is None:
         return None
-    metric, floor = one.rows[0]["metric"], constant.get(one.rows[0]["metric"]) or 0.0
+    metric = one.rows[0]["metric"]
     if tuned.get(metric) is None:
         return "nothing can be lost: the fine-tuned checkpoint predicts the same for every row"
     score = scored(tuned, metric, min(row["dev_rows"] for row in picked(one.rows, kind="run")))

@@ -191,14 +191,14 @@ def test_shared_heads_are_a_rank_correlation():
         assert only(scores.shared_heads(one)) == outcome
 
 
-def tuning_rows(pretrained, random, n=1000, constant=0):
+def tuning_rows(pretrained, random, n=1000, constant=0):  # the constant that train rows choose is the rarer on dev
     about = {"metric": "accuracy", "task": "rte"}
     mean = about | {"kind": "mean", "n": 1, "note": "", "constant": 0}
     return [
         about | {"kind": "run", "dev_rows": n},
         mean | {"initialisation": "pretrained", "accuracy": pretrained},
         mean | {"initialisation": "random", "accuracy": random, "constant": constant},
-        about | {"kind": "baseline", "accuracy": 0.527, "n": 1},
+        about | {"kind": "baseline", "accuracy": 0.473, "n": 1},
     ]
 
 
