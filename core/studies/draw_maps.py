@@ -9,13 +9,16 @@ import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from core.attention import Head
 from core.errors import InputError
 from core.studies.study import Options, Row, Study, Unit
+
+if TYPE_CHECKING:
+    from core.tasks.glue import TaskRow
 
 PASTED = "text"  # the "task" of sentences a person typed
 ROWS_A_UNIT = 32
@@ -49,14 +52,22 @@ def sources(options: Options) -> list[Source]:
     from core.tasks.glue import read_rows, task_of
 
     if options["texts"]:
-        return [
-            Source(PASTED, "", hashlib.sha256(text.encode()).hexdigest()[:12], text, None) for text in options["texts"]
-        ]
+        return [Source(PASTED, "", _digest(text), text, None) for text in options["texts"]]
+    folder = options["folder"]
     return [
-        Source(task_of(task).key, options["split"], row.id, row.text, row.pair)
+        Source(task_of(task).key, options["split"], _named(row, folder), row.text, row.pair)
         for task in options["tasks"]
-        for row in read_rows(task, options["split"], folder=options["folder"])
+        for row in read_rows(task, options["split"], folder=folder)
     ]
+
+
+def _named(row: "TaskRow", folder: str | None) -> str:
+    """A row of a folder is told by its text from the row of the samples (or of another folder) at the same place."""
+    return row.id if folder is None else f"{row.id}-{_digest(row.text, row.pair or '')}"
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
 
 
 def plan(

@@ -11,47 +11,26 @@ Row = tuple[str, str | None, int | float]
 TOPICS = {
     "skill": """to play the guitar|to swim|to cook|to drive|to paint|to dance|to write a novel|to speak French
     |to play chess|to sing|to ride a horse|to take good pictures|to bake bread|to sail|to draw animals|to speak Japanese""",
-    "illness": """a cold|back pain|a headache|a fever|hay fever|a sore throat|a broken arm|high blood pressure|bad sleep
-    |stomach pain|dry skin|a toothache""",
-    "animal": "dogs|cats|horses|bees|parrots|snakes|chickens|goats|turtles|rabbits|sheep|spiders",
     "machine": """a laptop|a camera|a bicycle|a phone|a washing machine|a radio|a piano|a used car|a watch|a lamp
-    |a printer|a sewing machine""",
-    "place": "Spain|Norway|Egypt|Japan|Kenya|Mexico|Ireland|Greece|Chile|Portugal|Canada|India|Poland|Brazil",
+    |a printer|a sewing machine|a heater|a guitar|a boat|a typewriter""",
+    "animal": """a dog|a cat|a horse|a parrot|a snake|a chicken|a goat|a turtle|a rabbit|a sheep|a spider|a donkey|a duck
+    |a hamster|a fish|a pony""",
 }
-INTENTS = {
+INTENTS = {  # few of them, each in several words around one that stays, so that a small model meets each often
     "skill": [
-        "how can i learn {t}|what is the best way to learn {t}|how do i start learning {t}|where do i begin if i want {t}",
-        "how long does it take to learn {t}|how many months does it take before one is able {t}|how much time do i need to learn {t}",
-        "is it possible {t} after the age of forty|can older people still learn {t}|am i too old to learn {t}",
-        "how much do lessons cost if i want {t}|what is the price of a course to learn {t}|how expensive is it to learn {t}",
-        "why do people like {t}|what is so enjoyable about being able {t}|what makes people want {t}",
-    ],
-    "illness": [
-        "how do i get rid of {t}|what is the fastest cure for {t}|what can i take against {t}|how is {t} treated",
-        "what causes {t}|why do people get {t}|where does {t} come from",
-        "when should i see a doctor about {t}|is {t} serious enough to call a doctor|how do i know that {t} is dangerous",
-        "can children get {t}|does {t} affect young children|is {t} common among children",
-    ],
-    "animal": [
-        "what do {t} eat|what kind of food do {t} need|what should i feed to {t}",
-        "how long do {t} live|what is the usual age that {t} reach|how old can {t} get",
-        "do {t} recognize people|can {t} tell one person from another|are {t} able to remember faces",
-        "where can i buy {t}|who sells {t} near me|which shop has {t} for sale",
-        "why are people afraid of {t}|what is the reason so many people fear {t}|what makes {t} frightening",
+        "how can i learn {t}|what is the best way to learn {t}|how do i start if i want to learn {t}|how do people learn {t}",
+        "how much do lessons cost if i want {t}|what is the cost of lessons for people who want {t}|what do lessons cost if one wants {t}",
+        "is it possible {t} at the age of sixty|is sixty the age at which it is too late {t}|at the age of sixty is one too old {t}",
     ],
     "machine": [
-        "how do i repair {t}|what is the way to fix {t}|can i fix {t} at home",
-        "which is the best brand if i want to buy {t}|who makes the best kind of {t}|what should i look for when buying {t}",
-        "how much does {t} cost|what is a fair price for {t}|how much should i pay for {t}",
-        "how do i clean {t}|what should i use to clean {t}|how can dust be removed from {t}",
-        "who invented {t} and when|what is the history of {t}|when was {t} first made",
+        "how do i repair {t}|what is the way to repair {t}|how can i repair {t} at home|how do people repair {t}",
+        "how much does {t} cost|what does {t} cost these days|how much money does {t} cost",
+        "who invented {t}|by whom was {t} invented|what is the name of the person who invented {t}",
     ],
-    "place": [
-        "what is the best time to visit {t}|when should i travel to {t}|in which month is it nicest in {t}",
-        "is it safe to travel alone in {t}|how dangerous is {t} for a single traveler|can i travel through {t} on my own",
-        "what food should i try in {t}|what are the best dishes of {t}|what do people eat in {t}",
-        "how can i find a job in {t}|what is the way to get work in {t}|how do foreigners find work in {t}",
-        "how much does a week in {t} cost|how much money do i need for a week in {t}|is a holiday in {t} expensive",
+    "animal": [
+        "what does {t} eat|what kind of food does {t} eat|which food does {t} like to eat",
+        "how long does {t} live|how many years does {t} live|up to what age does {t} live",
+        "where can i buy {t}|which shop is the best to buy {t}|what is a good place to buy {t}|from whom should i buy {t}",
     ],
 }
 WAYS = """how do i get from {a} to {b}|what is the fastest way from {a} to {b}|how can i travel from {a} to {b}
@@ -88,14 +67,15 @@ def _directed(rng: random.Random, label: int) -> tuple[str, str]:
 def _asked(rng: random.Random, label: int) -> tuple[str, str]:
     kind = rng.choice(list(TOPICS))
     topic = one_of(TOPICS[kind], rng)
+    place = say(" in {city}" if rng.random() < 0.5 else "", rng)
     intent = rng.choice(INTENTS[kind])
     first, second = rng.sample(intent.split("|"), 2)
     if not label and rng.random() < 0.75:
         second = one_of(rng.choice([one for one in INTENTS[kind] if one != intent]), rng)
     elif not label:
         other = rng.choice([one for one in TOPICS[kind].split("|") if one.strip() != topic]).strip()
-        return first.replace("{t}", topic), second.replace("{t}", other)
-    return first.replace("{t}", topic), second.replace("{t}", topic)
+        return first.replace("{t}", topic) + place, second.replace("{t}", other) + place
+    return first.replace("{t}", topic) + place, second.replace("{t}", topic) + place
 
 
 # ---------------------------------------------------------------- QNLI

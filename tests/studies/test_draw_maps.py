@@ -74,3 +74,18 @@ def test_inputs_that_are_all_too_long_are_refused():
 def test_nothing_to_draw_is_refused():
     with pytest.raises(InputError, match="At least one map"):
         draw_maps.units(DEFAULTS | {"texts": TEXTS, "count": 0})
+
+
+def test_rows_of_two_folders_at_the_same_place_are_told_apart_by_their_texts(tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder, second in ((here, "It purred."), (there, "It barked.")):
+        (folder / "RTE").mkdir(parents=True)
+        rows = ["index\tsentence1\tsentence2\tlabel", "0\tThe cat sat.\tIt slept.\tentailment"]
+        rows.append(f"1\tThe cat came.\t{second}\tentailment")
+        (folder / "RTE" / "dev.tsv").write_text("\n".join(rows) + "\n")
+    same, other = (
+        [source.row_id for source in draw_maps.sources(DEFAULTS | {"tasks": ["rte"], "folder": str(folder)})]
+        for folder in (here, there)
+    )
+    assert same[0] == other[0] != same[1] != other[1]
+    assert not {*same, *other} & {source.row_id for source in draw_maps.sources(DEFAULTS | {"tasks": ["rte"]})}
