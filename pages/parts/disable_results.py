@@ -1,5 +1,6 @@
 """The pictures and numbers of a stored sweep."""
 
+import json
 from typing import Any
 
 import pandas as pd
@@ -150,8 +151,9 @@ def _duplicates(variants: pd.DataFrame, metric: str) -> None:
 
 def _beside_another(run: str) -> None:
     """Which heads do two tasks share? Another sweep's changes against this one's."""
-    known = runs(resources.database(), "disable")
-    others = known[(known["run"] != run)].set_index("run")
+    known = runs(resources.database(), "disable").set_index("run")
+    kinds = known["options"].map(lambda options: json.loads(options)["what"])
+    others = known[(kinds == kinds[run]) & (known.index != run)]
     if others.empty:
         return
     other = st.selectbox(
