@@ -45,9 +45,7 @@ def disable(
     checkpoint: Classifier,
     task: TaskName = "sst2",
     data: Data = None,
-    what: Annotated[
-        str, typer.Option(help="heads, layers, all-but-one, groups (see --heads), or duplicates")
-    ] = "heads",
+    what: Annotated[str, typer.Option(help="heads, layers, all-but-one, groups, or duplicates")] = "heads",
     heads: Annotated[str, typer.Option(help='groups disabled together, like "L1H2,L7H6; L4H1"')] = "",
     within: Annotated[float, typer.Option(help="duplicates: nearer than this share of the mean distance")] = 0.5,
     operator: Annotated[str, typer.Option(help="disable, zero, previous, current, next or first")] = "disable",
