@@ -10,6 +10,7 @@ from core.capture.linear import Linear
 from core.capture.running import predict
 from core.capture.sweeping import all_but_one, every_head, every_layer, sweep
 from core.errors import CheckpointError, InputError, InterventionError
+from core.models import arithmetic
 from tests.capture.conftest import TEXT, tiny
 from tests.capture.test_interventions import INTERCEPTABLE, classifier
 
@@ -106,7 +107,7 @@ def test_bfloat16_is_near_and_says_so(monkeypatch):
 def test_a_cpu_without_bfloat16_computes_in_float32_and_says_so(monkeypatch):
     checkpoint = classifier("bert")
     some = encodings(checkpoint)
-    monkeypatch.setattr(linear, "packs", lambda device, dtype: False)
+    monkeypatch.setattr(arithmetic, "has_bfloat16", lambda: False)
     exact = sweep(checkpoint, some, GROUPS)
     found = sweep(checkpoint, some, GROUPS, dtype="bfloat16")
     assert found.dtype == "float32"

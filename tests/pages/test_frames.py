@@ -35,7 +35,7 @@ def pills(app: AppTest, label: str):
 
 
 def test_a_sentence_proposes_its_target_frame_and_element(app):
-    app.text_input(key="sentence").set_value(SENTENCE).run()
+    app.text_input(key="text").set_value(SENTENCE).run()
     assert not app.exception
     chosen = {one.label: one.value for one in app.selectbox}
     words = SENTENCE.rstrip(".").split()
@@ -48,7 +48,7 @@ def test_a_sentence_proposes_its_target_frame_and_element(app):
 
 
 def test_clicking_other_words_changes_the_link(app):
-    app.text_input(key="sentence").set_value(SENTENCE).run()
+    app.text_input(key="text").set_value(SENTENCE).run()
     before = app.dataframe[0].value["score"].tolist()
     words = SENTENCE.rstrip(".").split()
     pills(app, "Element words").set_value([words.index("noise")]).run()
@@ -61,7 +61,7 @@ def test_clicking_other_words_changes_the_link(app):
 
 def test_a_decoder_names_the_direction_it_does_not_have(app):
     app.selectbox(key="checkpoint").set_value("atlas-decoder")
-    app.text_input(key="sentence").set_value(SENTENCE).run()
+    app.text_input(key="text").set_value(SENTENCE).run()
     assert "structurally zero" in said(app)
     assert app.radio[0].options == ["target → element (query = target; the paper's prose)"]
     assert len(app.dataframe) == 1
@@ -69,7 +69,7 @@ def test_a_decoder_names_the_direction_it_does_not_have(app):
 
 def test_two_checkpoints_stand_side_by_side(app):
     app.selectbox(key="beside").set_value("atlas-decoder")
-    app.text_input(key="sentence").set_value(SENTENCE).run()
+    app.text_input(key="text").set_value(SENTENCE).run()
     assert len(app.dataframe) == 2
 
 
@@ -86,7 +86,7 @@ def test_two_checkpoints_stand_side_by_side(app):
     ],
 )
 def test_odd_text_is_shown_or_refused_in_a_sentence(app, text):
-    app.text_input(key="sentence").set_value(text).run()
+    app.text_input(key="text").set_value(text).run()
     assert not app.exception
     assert said(app)
 

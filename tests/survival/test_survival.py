@@ -1,6 +1,7 @@
 """The fast forms of what `python -m tests.survival` runs at length."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.pages.browsing import serving
 from tests.survival import kills, viewers
@@ -19,7 +20,7 @@ def test_a_viewer_without_a_screen_opens_pages_and_reads_what_is_wrong(tmp_path)
                 assert await viewer.visit(page, query) > 0
         return seen
 
-    with serving(tmp_path) as address:
-        missing, nowhere = asyncio.run(look(address)).errors
+    with serving(tmp_path) as address, ThreadPoolExecutor(1) as elsewhere:  # playwright's loop may run in this thread
+        missing, nowhere = elsewhere.submit(asyncio.run, look(address)).result().errors
     assert "/none" in missing
     assert nowhere == "none: there is no such page"
