@@ -19,6 +19,7 @@ def own_database(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_WORKERS", "1")
 
 
+@pytest.mark.slow
 def test_features_as_json():
     found = CliRunner().invoke(app, ["study", "features", "atlas-encoder", *TEXT, "--feature", "noun", "--json"])
     assert found.exit_code == 0, found.output
@@ -37,6 +38,7 @@ def test_a_wrong_feature_is_one_sentence():
     assert "is none of them" in str(found.exception)
 
 
+@pytest.mark.slow
 def test_a_definition_is_chosen_by_name_and_a_line_may_be_a_pair():
     asked = ["--text", "The dog bit. | It ran.", "--feature", "separator", "--definition", "sum", "--json"]
     found = CliRunner().invoke(app, ["study", "features", "atlas-encoder", *asked])

@@ -72,6 +72,7 @@ def test_a_decoder_says_which_direction_it_cannot_look():
     assert "later_to_earlier" in refusal(*asked)
 
 
+@pytest.mark.slow
 def test_the_study_prints_heads_and_who_survives(tmp_path):
     rows = [
         {
