@@ -5,12 +5,13 @@ import streamlit as st
 from core import config
 from core.jobs import running
 from core.store.jobs import jobs
-from core.store.runs import one_run, runs, study_rows
+from core.store.runs import one_run, study_rows
 from core.studies.finetune import shown_folder
 from core.tuning.shelf import tuned_checkpoints
 from pages.parts import job_progress, pickers, resources
 from pages.parts.change_pictures import STATISTICS, pictures, strongest
 from pages.parts.shell import clear_errors, plain
+from pages.parts.stored_runs import pick_run
 from pages.parts.tuning_settings import pick_data
 
 
@@ -43,23 +44,15 @@ def start() -> None:
 def results() -> None:
     """The stored comparisons."""
     db = resources.database()
-    known = runs(db, "change")
-    if known.empty:
-        st.info(
-            "Nothing has been compared yet: choose a checkpoint and one or more fine-tuned from it, and press Compare.",
-            icon=":material/compare:",
-        )
-        return
-    about = known.set_index("run")
-    run = st.selectbox(
-        "Results of",
-        list(about.index),
-        format_func=lambda one: (
-            f"{about.loc[one, 'title']} · {about.loc[one, 'task']} · {about.loc[one, 'created']:%d %B %Y %H:%M}"
-        ),
-        key="run",
-        bind="query-params",
+    picked = pick_run(
+        "change",
+        "Nothing has been compared yet: choose a checkpoint and one or more fine-tuned from it, and press Compare.",
+        icon=":material/compare:",
+        said=lambda about: f"{about['title']} · {about['task']} · {about['created']:%d %B %Y %H:%M}",
     )
+    if picked is None:
+        return
+    run, about = picked
     rows = study_rows(db, run)
     there = [name for name in STATISTICS if name in set(rows["statistic"])]
     statistic = st.segmented_control(
@@ -75,7 +68,7 @@ def results() -> None:
     source = known_run["options"]["data"] or "the bundled samples"
     st.caption(
         plain(
-            f"before: {known_run['options']['before']} · dev rows of {source} · {about.loc[run, 'created']:%d %B %Y} · "
+            f"before: {known_run['options']['before']} · dev rows of {source} · {about['created']:%d %B %Y} · "
             "95% intervals over rows, on hovering · maps are cropped to real tokens; the paper's notebook compared "
             "padded ones. In the paper the last two layers change most, except on QQP."
         )

@@ -5,11 +5,12 @@ import streamlit as st
 
 from core.jobs import running
 from core.store.jobs import jobs, one_job, unit_outcomes
-from core.store.runs import one_run, run_rows, runs
+from core.store.runs import one_run, run_rows
 from core.studies import finetune
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS
 from pages.parts import charts, job_progress, pickers, resources, table_one
 from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+from pages.parts.stored_runs import pick_run
 from pages.parts.tuning_settings import pick_data, pick_settings
 
 
@@ -74,55 +75,35 @@ def picture(job: str) -> None:
 def results() -> None:
     """Table 1 of a stored job, and its checkpoints."""
     db = resources.database()
-    known = runs(db, "finetune")
-    if known.empty:
-        st.info(
-            "Nothing has been fine-tuned yet: choose tasks above and press Fine-tune. The bundled samples are small "
-            "enough for minutes on a laptop; their figures compare with nothing published.",
-            icon=":material/school:",
-        )
-        return
-    about = known.set_index("run")
-    run = st.selectbox(
-        "Results of",
-        list(about.index),
-        format_func=lambda one: f"{about.loc[one, 'title']} · {about.loc[one, 'created']:%d %B %Y %H:%M}",
-        key="run",
-        bind="query-params",
+    picked = pick_run(
+        "finetune",
+        "Nothing has been fine-tuned yet: choose tasks above and press Fine-tune. The bundled samples are small "
+        "enough for minutes on a laptop; their figures compare with nothing published.",
+        icon=":material/school:",
+        said=lambda about: f"{about['title']} · {about['created']:%d %B %Y %H:%M}",
     )
+    if picked is None:
+        return
+    run, about = picked
     rows = run_rows(db, run)
-    means = table_one.bars(rows)
     st.subheader("Table 1")
     st.table(table_one.table_one(rows).set_index("task").T)  # a column a task, so that all of it is in sight
     mine = [row for row in rows if row["kind"] == "run"]
     source = one_run(db, run)["options"]["data"] or "bundled samples, whose figures compare with nothing published"
     st.caption(
         plain(
-            f"x 100; mean ± standard deviation over n seeds; rows: train / dev · {about.loc[run, 'checkpoint']} · "
-            f"{source} · {about.loc[run, 'created']:%d %B %Y} · † predictions were constant in at least one run · "
+            f"x 100; mean ± standard deviation over n seeds; rows: train / dev · {about['checkpoint']} · "
+            f"{source} · {about['created']:%d %B %Y} · † predictions were constant in at least one run · "
             "‡ the printed cell equals a constant predictor"
         )
     )
-    if len(means):
-        st.altair_chart(
-            charts.bars_with_intervals(
-                means,
-                x="task",
-                y="value",
-                low="low",
-                high="high",
-                colour="initialisation",
-                y_title="first metric x 100",
-                title="Mean over seeds, one standard deviation either way",
-                tooltip=("n",),
-            )
-        )
+    table_one.show_bars(rows)
     st.subheader("Checkpoints")
     shown = pd.DataFrame(mine)
     columns = ["task", "initialisation", "seed", *finetune.METRICS, "note", "seconds", "folder"]
     st.dataframe(shown[[name for name in columns if name in shown]], hide_index=True)
     st.caption("Every folder opens in all pages: it is in the list of each checkpoint picker.")
-    base = about.loc[run, "checkpoint"]
+    base = about["checkpoint"]
     first = next((row["folder"] for row in mine if row["initialisation"] == "pretrained"), mine[0]["folder"])
     st.page_link(
         PAGES_FOLDER / "change.py",

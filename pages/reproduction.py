@@ -6,13 +6,14 @@ import streamlit as st
 
 from core.config import settings
 from core.jobs import sequence
-from core.store.runs import one_run, run_rows, runs
+from core.store.runs import one_run, run_rows
 from core.studies import reproduce as report
 from core.studies.reproduce_plan import DEFAULTS, PARTS
 from core.tasks.glue import TASKS
 from pages.parts import job_progress, pickers, resources
 from pages.parts.reproduction_pictures import claims_table, downloads, exhibits, summary
 from pages.parts.shell import clear_errors, plain
+from pages.parts.stored_runs import pick_run
 
 NO_REPORT = (
     "No report has been made yet: choose checkpoints above and press Make the report, or run `python -m core reproduce "
@@ -81,18 +82,16 @@ def watch() -> None:
 def results() -> None:
     """A stored report: summary, claims, exhibits."""
     db = resources.database()
-    known = runs(db, report.STUDY_NAME)
-    if known.empty:
-        st.info(NO_REPORT, icon=":material/menu_book:")
-        return
-    about = known.set_index("run")
-    run = st.selectbox(
-        "Report",
-        list(about.index),
-        format_func=lambda one: f"{_names(about.loc[one, 'checkpoint'])} · {about.loc[one, 'created']:%d %B %Y %H:%M}",
-        key="run",
-        bind="query-params",
+    picked = pick_run(
+        report.STUDY_NAME,
+        NO_REPORT,
+        label="Report",
+        icon=":material/menu_book:",
+        said=lambda about: f"{_names(about['checkpoint'])} · {about['created']:%d %B %Y %H:%M}",
     )
+    if picked is None:
+        return
+    run, _ = picked
     rows, of = run_rows(db, run), one_run(db, run)
     summary(rows, of)
     downloads(rows, of)

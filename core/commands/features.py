@@ -175,9 +175,8 @@ def _run(
     """Run a study and print its rows. by: what makes a row stand out. only: statistics to print, all by default."""
     title = f"{study} of {options['checkpoint']}"
     known, rows = ran(study, options, title=title, cluster=cluster, workers=workers)
-    about = {name: value for name, value in known.items() if name != "study"}
     rows = [row for row in rows if not only or row["statistic"] in only]
-    show_rows(study, about, outstanding(rows, by) if form == "table" else rows, form)
+    show_rows(study, known, outstanding(rows, by) if form == "table" else rows, form)
     for note in dict.fromkeys(_note(row) for row in rows if "note" in row and form == "table"):
         typer.echo(note)
 

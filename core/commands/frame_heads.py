@@ -43,7 +43,7 @@ def frame_heads(
         "seed": seed,
     }  # fmt: skip
     known, rows = ran("frame-heads", options, title=f"Frame heads of {checkpoint}", cluster=cluster, workers=workers)
-    about = {name: value for name, value in known.items() if name not in ("study", "row_ids")}
+    about = {name: value for name, value in known.items() if name != "row_ids"}
     if form == "json":
         show_rows("frame-heads", about, rows, form)
         return

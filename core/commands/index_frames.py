@@ -29,7 +29,6 @@ def index_frames(
         counted = keep(db, str(known["run"]))
     skipped = [one for row in rows for one in row["skipped"]]
     shown = [{"release": name, "annotations": count, "skipped": len(skipped)} for name, count in counted.items()]
-    about = {name: value for name, value in known.items() if name != "study"} | {"skipped": skipped}
-    show_rows("index-frames", about, shown, form)
+    show_rows("index-frames", known | {"skipped": skipped}, shown, form)
     for one in skipped[:20] if form == "table" else []:
         typer.echo(f"skipped {one['where']}: {one['why']}", err=True)

@@ -48,7 +48,11 @@ def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
 
 
 def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:
-    """Print `rows` on standard output. With "json", one object; a table has a caption of the provenance below it."""
+    """Print `rows` on standard output. With "json", one object; a table has a caption of the provenance below it.
+
+    provenance: what is known of the run; its own "study" is left out, since `study` names it.
+    """
+    provenance = {name: value for name, value in provenance.items() if name != "study"}
     if form == "json":
         print(
             json.dumps({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))}, ensure_ascii=False)
@@ -107,7 +111,7 @@ def run_study(
 ) -> list[Row]:
     """Run `study` as a job as `ran` does, print its rows, and return them. shown: what is printed of the rows."""
     known, rows = ran(study, options, title=title, cluster=cluster, workers=workers)
-    show_rows(study, {name: value for name, value in known.items() if name != "study"}, shown(rows), form)
+    show_rows(study, known, shown(rows), form)
     return rows
 
 

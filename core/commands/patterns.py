@@ -177,7 +177,7 @@ def shares(
             )
     known, rows = ran("classify-maps", options, title=f"Class shares, {task}", cluster=cluster, workers=workers)
     shown = rows if form == "json" else [row for row in rows if row["part"] in ("share", "corrected")]
-    about = {key: value for key, value in known.items() if key not in ("study", "options")}
+    about = {key: value for key, value in known.items() if key != "options"}
     show_rows("shares", about | {"classifier": name, "class_set": options["class_set"]}, shown, form)
 
 

@@ -125,7 +125,7 @@ def write(folder: Path, known: dict[str, Any], rows: list[dict[str, Any]], *, fi
 
 
 def _about(known: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in known.items() if name not in ("study", "row_ids")}
+    return {name: value for name, value in known.items() if name != "row_ids"}
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

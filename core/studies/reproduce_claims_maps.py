@@ -17,11 +17,11 @@ from core.studies.reproduce_outcomes import (
     no_loss,
     number,
     of_each,
+    of_each_loss,
     points,
     said,
     untested,
 )
-from core.studies.reproduce_scores import nothing_to_lose
 from core.studies.study import Row
 
 # ---------------------------------------------------------------- change with fine-tuning
@@ -108,15 +108,13 @@ def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
     best = [name_of(row) for row in sorted(picked(frames.rows, kind="head"), key=lambda row: -row["value"])[:2]]
 
     def test(one: Found) -> Outcome:
-        if why := nothing_to_lose(evidence, one.step.task):
-            return Outcome(UNTESTED, why, one.step.task)
         metric = metric_of(one.rows)
         rows = [row for row in picked(one.rows, kind="variant") if row["name"] in best]
         sentence = "; ".join(f"{row['name']} {points(number(row, metric))}" for row in rows)
         outcome = no_loss([number(row, metric) for row in rows])
         return Outcome(outcome, f"{metric}: {sentence}", one.step.task, rows[0]["n"], one.run)
 
-    return of_each(evidence, "heads", test)
+    return of_each_loss(evidence, "heads", test)
 
 
 def element_first(evidence: Evidence) -> list[Outcome]:

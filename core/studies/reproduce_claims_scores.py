@@ -15,11 +15,12 @@ from core.studies.reproduce_outcomes import (
     no_loss,
     number,
     of_each,
+    of_each_loss,
     points,
     said,
     untested,
 )
-from core.studies.reproduce_scores import constant_score, nothing_to_lose, removable, scored
+from core.studies.reproduce_scores import constant_score, removable, scored
 from core.studies.study import Row
 from core.tasks.glue import TASKS
 
@@ -188,8 +189,6 @@ def many_heads_go(evidence: Evidence) -> list[Outcome]:
     """A fifth of the heads can be removed, least important first, for no more than a point of the score."""
 
     def test(one: Found) -> Outcome | None:
-        if why := nothing_to_lose(evidence, one.step.task):
-            return Outcome(UNTESTED, why, one.step.task)
         curves = {
             order: sorted(picked(one.rows, order=order), key=lambda row: row["removed"])
             for order in dict.fromkeys(row["order"] for row in one.rows)
@@ -208,15 +207,13 @@ def many_heads_go(evidence: Evidence) -> list[Outcome]:
         sentence += f"{max(chance, default=0):.0%} ({fifth['baseline']:.3f} with all)"
         return Outcome(no_loss([change]), sentence, one.step.task, fifth["n"], one.run)
 
-    return of_each(evidence, "prune", test)
+    return of_each_loss(evidence, "prune", test)
 
 
 def one_head_is_enough(evidence: Evidence) -> list[Outcome]:
     """In most layers the best head alone costs no more than a point of the score."""
 
     def test(one: Found) -> Outcome | None:
-        if why := nothing_to_lose(evidence, one.step.task):
-            return Outcome(UNTESTED, why, one.step.task)
         rows, metric = _changes(one)
         layers = [[row for row in rows if row["layer"] == k] for k in sorted({row["layer"] for row in rows})]
         best = [number(max(some, key=lambda row: row[f"{metric}_change"]), metric) for some in layers]
@@ -232,7 +229,7 @@ def one_head_is_enough(evidence: Evidence) -> list[Outcome]:
         outcome = HOLDS if 2 * enough > len(best) else FAILS if 2 * lost >= len(best) else UNDECIDED
         return Outcome(outcome, sentence, one.step.task, rows[0]["n"], one.run)
 
-    return of_each(evidence, "alone", test)
+    return of_each_loss(evidence, "alone", test)
 
 
 # ---------------------------------------------------------------- Clark et al., Brunner et al.

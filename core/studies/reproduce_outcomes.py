@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from core.studies.reproduce_evidence import Estimate, Evidence, Found
+from core.studies.reproduce_scores import nothing_to_lose
 from core.studies.study import Row
 
 HOLDS, FAILS, UNDECIDED, UNTESTED = "holds", "does not hold", "undecided", "cannot be tested"
@@ -80,6 +81,16 @@ def of_each(
     """`test` on every step of a part (of these tasks); one outcome that says why where there is none."""
     found = [test(one) for one in evidence.of(part) if not tasks or one.step.task in tasks]
     return [one for one in found if one is not None] or untested(evidence, part, tasks[0] if tasks else None)
+
+
+def of_each_loss(evidence: Evidence, part: str, test: Callable[[Found], Outcome | None]) -> list[Outcome]:
+    """`of_each` for a test of losses: untested where the fine-tuned checkpoint has nothing to lose."""
+
+    def guarded(one: Found) -> Outcome | None:
+        why = nothing_to_lose(evidence, one.step.task)
+        return Outcome(UNTESTED, why, one.step.task) if why else test(one)
+
+    return of_each(evidence, part, guarded)
 
 
 def number(row: Row, metric: str = "") -> Estimate:

@@ -11,9 +11,9 @@ from core.store.runs import head_scores, run_rows, runs, study_rows
 from core.studies.disable import first_metric, shared
 from core.tasks.glue import TASKS
 from pages.parts import charts, resources
-from pages.parts.disable_sweeps import pick_run, title_of
 from pages.parts.head_links import asked_heads, pick_and_link
 from pages.parts.shell import plain
+from pages.parts.stored_runs import pick_run, title_of
 
 ENDS = ("low", "high")
 BESIDE = "{}_beyond"  # columns of groups of near-duplicates
@@ -31,7 +31,7 @@ def show_results() -> None:
     names = [name for name in ("accuracy", "f1", "pearson") if name in rows]
     if len(names) > 1:
         metric = st.segmented_control("Metric", names, default=metric, required=True) or metric
-    _headline(variants, baseline, metric, rows[rows["kind"] == "split half"])
+    _headline(variants, baseline, metric, first, rows[rows["kind"] == "split half"])
     if baseline["what"] == "duplicates":
         _duplicates(variants, metric)
     elif baseline["what"] in ("layers", "groups"):
@@ -53,7 +53,8 @@ def show_results() -> None:
     _everywhere(asked_heads())
 
 
-def _headline(variants: pd.DataFrame, baseline: pd.Series, metric: str, halves: pd.DataFrame) -> None:
+def _headline(variants: pd.DataFrame, baseline: pd.Series, metric: str, first: str, halves: pd.DataFrame) -> None:
+    """first: the metric that chooses and that luck is judged by."""
     kept = variants[variants["p"] < 0.05]
     if variants[f"{metric}_change"].isna().all():
         st.info(f"{metric} is undefined here: the untouched checkpoint predicts the same for every row.")
@@ -62,7 +63,6 @@ def _headline(variants: pd.DataFrame, baseline: pd.Series, metric: str, halves: 
     left, middle, right = st.columns(3)
     left.metric(f"{metric}, untouched", f"{100 * baseline[metric]:.1f}")
     middle.metric(f"best: {best['name']}", f"{100 * best[metric]:.1f}", f"{100 * best[f'{metric}_change']:+.1f}")
-    first = first_metric(baseline.dropna().to_dict())
     right.metric(
         "change beyond luck", f"{len(kept)} of {len(variants)}", help=f"{first}, p < 0.05 after correction over all"
     )

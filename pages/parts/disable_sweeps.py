@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from core import config
 from core.jobs import running
 from core.store.jobs import jobs
-from core.store.runs import runs
 from pages.parts import job_progress, pickers, resources
 from pages.parts.disable_live import OPERATORS
 from pages.parts.shell import clear_errors
@@ -88,25 +86,3 @@ def _groups(what: str) -> dict[str, Any]:
         )  # fmt: skip
         return {"within": share}
     return {}
-
-
-def pick_run(study: str, empty: str, key: str = "run") -> tuple[str, pd.Series] | None:
-    """One of the stored runs of a study and what is known of it, or a hint what to do first."""
-    known = runs(resources.database(), study)
-    if known.empty:
-        st.info(empty, icon=":material/block:")
-        return None
-    about = known.set_index("run")
-    run = st.selectbox(
-        "Results of",
-        list(about.index),
-        format_func=lambda one: title_of(about.loc[one]),
-        key=key,
-        bind="query-params",
-    )
-    return run, about.loc[run]
-
-
-def title_of(about: pd.Series) -> str:
-    """A run as pickers name it."""
-    return f"{about['title']} · {about['checkpoint']} · {about['created']:%d %B %Y %H:%M}"

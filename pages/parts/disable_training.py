@@ -9,10 +9,11 @@ from core.store.runs import run_rows
 from core.studies.finetune import METRICS
 from core.tasks.glue import TASKS
 from core.tuning.recipe import PRESET_NOTES, PRESETS
-from pages.parts import charts, pickers, resources, table_one
+from pages.parts import pickers, resources, table_one
 from pages.parts.disable_live import OPERATORS
-from pages.parts.disable_sweeps import active_jobs, pick_run
+from pages.parts.disable_sweeps import active_jobs
 from pages.parts.shell import clear_errors, plain
+from pages.parts.stored_runs import pick_run
 from pages.parts.tuning_settings import pick_data, pick_settings
 
 
@@ -71,15 +72,7 @@ def _results() -> None:
             f"**{plain(TASKS[row['task']].name)}**: with {row['held_heads']} heads held, {row['metric']} changes by "
             f"**{100 * row['score']:+.1f}** points (95%: {ends}; n = {row['n']} rows, {row['seeds']} seeds)."
         )
-    means = table_one.bars(rows)
-    if len(means):
-        st.altair_chart(
-            charts.bars_with_intervals(
-                means, x="task", y="value", low="low", high="high", colour="initialisation",
-                y_title="first metric x 100", title="Mean over seeds, one standard deviation either way",
-                tooltip=("n",),
-            )
-        )  # fmt: skip
+    table_one.show_bars(rows)
     mine = pd.DataFrame([row for row in rows if row["kind"] == "run"])
     st.caption(
         plain(

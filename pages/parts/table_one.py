@@ -1,14 +1,16 @@
-"""Table 1 as text: our means over seeds beside the constant predictor and what the papers printed."""
+"""Table 1 as text and as bars: our means over seeds beside the constant predictor and what the papers printed."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+import streamlit as st
 
 from core.studies.published import PAPER, REPLICATION
 from core.tasks.glue import TASKS, Task
 from core.tasks.metrics import shown
 from core.tuning.recipe import INITIALISATIONS
+from pages.parts import charts
 
 ORDER = ("untrained", "frozen", "random", "pretrained", "free", "held")
 NAMES = INITIALISATIONS | {"free": "free", "held": "held at fixed patterns"}
@@ -86,3 +88,16 @@ def bars(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(found)
+
+
+def show_bars(rows: Sequence[dict[str, Any]]) -> None:
+    """The chart of `bars`, where a mean is defined."""
+    means = bars(rows)
+    if len(means):
+        st.altair_chart(
+            charts.bars_with_intervals(
+                means, x="task", y="value", low="low", high="high", colour="initialisation",
+                y_title="first metric x 100", title="Mean over seeds, one standard deviation either way",
+                tooltip=("n",),
+            )
+        )  # fmt: skip
