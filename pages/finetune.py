@@ -87,7 +87,9 @@ def results() -> None:
     run, about = picked
     rows = run_rows(db, run)
     st.subheader("Table 1")
-    st.table(table_one.table_one(rows).set_index("task").T)  # a column a task, so that all of it is in sight
+    st.table(
+        table_one.table_one(rows, beside_printed=True).set_index("task").T
+    )  # a column a task, so that all of it is in sight
     mine = [row for row in rows if row["kind"] == "run"]
     source = one_run(db, run)["options"]["data"] or "bundled samples, whose figures compare with nothing published"
     st.caption(

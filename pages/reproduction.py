@@ -6,9 +6,9 @@ import streamlit as st
 
 from core.config import settings
 from core.jobs import sequence
+from core.report import report
+from core.report.plan import DEFAULTS, PARTS
 from core.store.runs import one_run, run_rows
-from core.studies import reproduce as report
-from core.studies.reproduce_plan import DEFAULTS, PARTS
 from core.tasks.glue import TASKS
 from pages.parts import job_progress, pickers, resources
 from pages.parts.reproduction_pictures import claims_table, downloads, exhibits, summary

@@ -23,11 +23,11 @@ from core.config import settings
 from core.errors import JobError
 from core.jobs import running
 from core.jobs.sequence import Asked, run_in_turn
+from core.report import report
+from core.report.plan import DEFAULTS
 from core.store import exchange, runs
 from core.store.database import Database
 from core.store.jobs import finished_like
-from core.studies import reproduce as report
-from core.studies.reproduce_plan import DEFAULTS
 
 
 def reproduce(
@@ -118,7 +118,7 @@ def _leave(db: Database, run: str, rows: list[dict[str, Any]]) -> list[Path]:
 
 def write(folder: Path, known: dict[str, Any], rows: list[dict[str, Any]], *, figures: bool = False) -> str:
     """The report's files; says what was written."""
-    from core.studies.reproduce_html import write_report
+    from core.report.rendering.html import write_report
 
     page = write_report(folder.expanduser(), known, rows, figures=figures)
     return f"{page} is written, with its rows as Parquet beside it."

@@ -2,7 +2,7 @@
 
 One unit is one run (task, initialisation, seed). Each leaves a checkpoint folder; its name says what it is, so a run
 that was killed finds its own state again. The summary has a row a run, then per task and initialisation the mean and
-standard deviation over seeds, the constant predictors, and what the papers printed.
+standard deviation over seeds, and the constant predictors.
 """
 
 import hashlib
@@ -14,7 +14,6 @@ from typing import Any
 
 from core import config
 from core.errors import InputError
-from core.studies.published import printed
 from core.studies.study import Options, Row, Study, Unit
 from core.tasks.own import is_own
 
@@ -205,7 +204,7 @@ def live_runs(options: Options, keys: list[str]) -> dict[str, Row]:
 
 
 def summarize(options: Options, rows: list[Row]) -> list[Row]:
-    """Rows of kind "run", then "mean", "baseline" and "printed" for each task."""
+    """Rows of kind "run", then "mean" and "baseline" for each task."""
     found = list(rows)
     for task in dict.fromkeys(row["task"] for row in rows):
         mine = [row for row in rows if row["task"] == task]
@@ -214,10 +213,6 @@ def summarize(options: Options, rows: list[Row]) -> list[Row]:
         first = mine[0]
         baseline = {"kind": "baseline", "task": task, "initialisation": f"always {first['majority']}"}
         found.append(baseline | {"metric": first["metric"], "n": 1, **first["baseline"]})
-        for cell in () if is_own(task) else printed(task):
-            note = "equals a constant predictor" if cell.constant else ""
-            row = {"kind": "printed", "task": task, "initialisation": cell.initialisation, "source": cell.source}
-            found.append(row | {"metric": first["metric"], "note": note, **cell.values})
     return found
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.studies.published import QQP_CHANGE
+from core.report.published import QQP_CHANGE
 from core.tasks.glue import TASKS, read_rows
 from pages.parts import charts
 from pages.parts.head_links import show_links

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.studies.reproduce_charts import chart_of, task_name
-from core.studies.reproduce_exhibits import EXHIBITS, Exhibit, claim
-from core.studies.reproduce_html import command_of, html_of, parquet_files
-from core.studies.reproduce_outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
+from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
+from core.report.exhibits import EXHIBITS, Exhibit, claim
+from core.report.rendering.charts import chart_of, task_name
+from core.report.rendering.html import command_of, html_of, parquet_files
 from pages.parts.shell import plain
 
 Rows = list[dict[str, Any]]

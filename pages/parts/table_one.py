@@ -6,9 +6,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.studies.published import PAPER, REPLICATION
+from core.report.published import PAPER, REPLICATION, printed
 from core.tasks.glue import TASKS, Task
 from core.tasks.metrics import shown
+from core.tasks.own import is_own
 from core.tuning.recipe import INITIALISATIONS
 from pages.parts import charts
 
@@ -31,8 +32,8 @@ def cell(task: Task, row: dict[str, Any]) -> str:
     )
 
 
-def table_one(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """One row a task: ours by initialisation, the constant predictor, the paper's and the replication's columns."""
+def table_one(rows: Sequence[dict[str, Any]], *, beside_printed: bool = False) -> pd.DataFrame:
+    """One row a task: ours by initialisation, the constant predictor, and, `beside_printed`, the papers' columns."""
     found = []
     for key in dict.fromkeys(row["task"] for row in rows):
         task, mine = TASKS[key], [row for row in rows if row["task"] == key]
@@ -44,28 +45,23 @@ def table_one(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
             mean = next((row for row in mine if row["kind"] == "mean" and row["initialisation"] == name), None)
             if mean is not None:
                 line[NAMES[name]] = f"{cell(task, mean)} (n = {mean['n']})"
-        line |= _printed(task, mine)
+        line |= _printed(task) if beside_printed and not is_own(key) else {}
         found.append(line)
     return pd.DataFrame(found).fillna("")
 
 
-def _printed(task: Task, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+def _printed(task: Task) -> dict[str, str]:
     line = {}
     for source, short, columns in (
         (PAPER, "BERT paper", PAPER_COLUMNS),
         (REPLICATION, "GPT-2 replication", REPLICATION_COLUMNS),
     ):
-        cells = {row["initialisation"]: row for row in rows if row["kind"] == "printed" and row["source"] == source}
+        cells = {cell.initialisation: cell for cell in printed(task.key) if cell.source == source}
         for name, column in columns.items():
-            row = cells.get(name)
-            if row is None:
-                continue
-            if row.get("mse") is not None:
-                text = f"MSE {row['mse']:.2f}"
-            else:
-                names = [one for one in PRINTED_METRICS.get(task.key, task.metrics) if row.get(one) is not None]
-                text = "/".join(shown(row[one]) for one in names)
-            line[f"{short}: {column}"] = text + (" ‡" if row.get("note") else "")
+            values = cells[name].values
+            names = [metric for metric in PRINTED_METRICS.get(task.key, task.metrics) if metric in values]
+            text = f"MSE {values['mse']:.2f}" if "mse" in values else "/".join(shown(values[name]) for name in names)
+            line[f"{short}: {column}"] = text + (" ‡" if cells[name].constant else "")
     return line
 
 

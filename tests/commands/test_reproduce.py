@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 import core.__main__
 from core.errors import InputError
+from core.report.exhibits import EXHIBITS
+from core.report.rendering.html import command_of
 from core.store import jobs, runs
 from core.store.database import Database
-from core.studies.reproduce_exhibits import EXHIBITS
-from core.studies.reproduce_html import command_of
 from tests.capture.conftest import TEXT, tiny
 
 SIZES = ["--limit", "8", "--sweep-limit", "10", "--effective-limit", "2", "--train-limit", "16", "--tree-limit", "8"]

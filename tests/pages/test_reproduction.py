@@ -11,13 +11,13 @@ from playwright.sync_api import expect
 from streamlit.testing.v1 import AppTest
 
 from core.jobs import sequence
+from core.report import report
+from core.report.plan import DEFAULTS, Facts, find_data, plan
 from core.store import jobs, runs
-from core.studies import reproduce as report
-from core.studies.reproduce_plan import DEFAULTS, Facts, find_data, plan
 from pages.parts import resources, shell
 from pages.parts.reproduction_pictures import _zipped
 from tests.pages.browsing import PATIENCE, serving, until, visit
-from tests.studies.reported import head_rows, layer_rows
+from tests.report.evidence_made import head_rows, layer_rows
 
 OPTIONS = DEFAULTS | {"checkpoints": ["atlas-encoder"], "tasks": ["rte", "qqp"], "parts": ["change", "frames"]}
 
@@ -111,7 +111,7 @@ def test_a_report_under_way_shows_its_step(db):
 
 
 def test_parquet_files_travel_as_one(db):
-    from core.studies.reproduce_html import parquet_files
+    from core.report.rendering.html import parquet_files
 
     rows = [{"kind": "value", "value": 1.5, "note": None}, {"kind": "step", "options": {"a": [1]}}]
     with zipfile.ZipFile(BytesIO(_zipped(parquet_files(rows)))) as archive:

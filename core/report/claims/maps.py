@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.studies.reproduce_evidence import Estimate, Evidence, Found, by_layer, mean_over, metric_of, picked
-from core.studies.reproduce_measures import LOOKED_AT, last_layer, name_of
-from core.studies.reproduce_outcomes import (
+from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
     UNDECIDED,
@@ -22,6 +20,8 @@ from core.studies.reproduce_outcomes import (
     said,
     untested,
 )
+from core.report.evidence import Estimate, Evidence, Found, by_layer, mean_over, metric_of, picked
+from core.report.measures.maps import LOOKED_AT, last_layer, name_of
 from core.studies.study import Row
 
 # ---------------------------------------------------------------- change with fine-tuning

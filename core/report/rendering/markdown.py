@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from core import config
-from core.studies.reproduce_charts import chart_of, task_name
-from core.studies.reproduce_exhibits import EXHIBITS, claim
-from core.studies.reproduce_outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
+from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
+from core.report.exhibits import EXHIBITS, claim
+from core.report.rendering.charts import chart_of, task_name
 from core.studies.study import Row
 
 ORDER = (HOLDS, FAILS, UNDECIDED, UNTESTED)

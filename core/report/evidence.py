@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.studies.reproduce_plan import Step
+from core.report.plan import Step
 from core.studies.study import Row
 
 

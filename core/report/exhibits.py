@@ -1,16 +1,14 @@
 """The figures, tables and sentences of the sources that a report puts beside our numbers, in their order.
 
-An exhibit's published numbers are in `published`, ours in `reproduce_measures`; a claim's test is in
-`reproduce_claims_maps` or `reproduce_claims_scores`. Sections are those of the sources. Known errors of the sources
-are told with the exhibit they touch.
+An exhibit's published numbers are in `published`, ours in `measures`; a claim's test is in `claims`. Sections are
+those of the sources. Known errors of the sources are told with the exhibit they touch.
 """
 
 from dataclasses import dataclass
 
-from core.studies import reproduce_claims_maps as maps
-from core.studies import reproduce_claims_scores as scores
-from core.studies.published import BERT, CLARK, GPT2, MICHEL, PAPER, PRASANNA, REPLICATION
-from core.studies.reproduce_outcomes import Test
+from core.report.claims import maps, scores
+from core.report.claims.outcomes import Test
+from core.report.published import BERT, CLARK, GPT2, MICHEL, PAPER, PRASANNA, REPLICATION
 
 BRUNNER = "Brunner et al. 2020"
 ENCODERS, DECODERS = (False,), (True,)

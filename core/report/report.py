@@ -7,15 +7,15 @@ their own (study "reproduce"), so that a page can show a report long after. Exhi
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.report.evidence import Evidence, Found
+from core.report.exhibits import CLAIMS, EXHIBITS, Claim, Exhibit
+from core.report.measures.scores import MEASURES, head_maps
+from core.report.plan import Data, Facts, Step, completed, facts_of, find_data, plan
+from core.report.published import REPLICATION, figures
+from core.report.verdicts import Place, paired
 from core.store import jobs, runs
 from core.store.database import Database
 from core.store.rows import plain
-from core.studies.published import REPLICATION, figures
-from core.studies.reproduce_compare import Place, paired
-from core.studies.reproduce_evidence import Evidence, Found
-from core.studies.reproduce_exhibits import CLAIMS, EXHIBITS, Claim, Exhibit
-from core.studies.reproduce_plan import Data, Facts, Step, completed, facts_of, find_data, plan
-from core.studies.reproduce_scores import MEASURES, head_maps
 from core.studies.study import Options, Row
 
 STUDY_NAME = "reproduce"

@@ -7,8 +7,8 @@ the numbers point one way but their intervals do not exclude the other.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from core.studies.reproduce_evidence import Estimate, Evidence, Found
-from core.studies.reproduce_scores import nothing_to_lose
+from core.report.evidence import Estimate, Evidence, Found
+from core.report.measures.scores import nothing_to_lose
 from core.studies.study import Row
 
 HOLDS, FAILS, UNDECIDED, UNTESTED = "holds", "does not hold", "undecided", "cannot be tested"

@@ -2,9 +2,7 @@
 
 from scipy.stats import spearmanr
 
-from core.studies.published import PAPER, printed
-from core.studies.reproduce_evidence import Estimate, Evidence, Found, by_layer, mean_over, metric_of, picked
-from core.studies.reproduce_outcomes import (
+from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
     UNDECIDED,
@@ -20,7 +18,9 @@ from core.studies.reproduce_outcomes import (
     said,
     untested,
 )
-from core.studies.reproduce_scores import constant_score, removable, scored
+from core.report.evidence import Estimate, Evidence, Found, by_layer, mean_over, metric_of, picked
+from core.report.measures.scores import constant_score, removable, scored
+from core.report.published import PAPER, printed
 from core.studies.study import Row
 from core.tasks.glue import TASKS
 

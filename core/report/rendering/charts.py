@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from core.attention import Head
-from core.studies.reproduce_exhibits import Exhibit
+from core.report.exhibits import Exhibit
 from core.studies.study import Row
 from core.tasks.glue import TASKS
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.studies.published import Figure
-from core.studies.reproduce_evidence import Estimate
+from core.report.evidence import Estimate
+from core.report.published import Figure
 from core.studies.study import Row
 
 AGREES, DIFFERS, CANNOT = "agrees", "differs", "cannot be compared"

@@ -1,13 +1,11 @@
 """Our number for every printed score: Table 1, change, disabling, importance, pruning; and pictures of every head.
 
-As `reproduce_measures`, which has what is read off the maps themselves.
+As `measures.maps`, which has what is read off the maps themselves.
 """
 
 from collections.abc import Callable
 
-from core.studies import reproduce_measures as maps
-from core.studies.reproduce_compare import Ours
-from core.studies.reproduce_evidence import (
+from core.report.evidence import (
     Estimate,
     Evidence,
     Found,
@@ -18,7 +16,9 @@ from core.studies.reproduce_evidence import (
     picked,
     share_interval,
 )
-from core.studies.reproduce_measures import estimate_of, layers_of
+from core.report.measures import maps
+from core.report.measures.maps import estimate_of, layers_of
+from core.report.verdicts import Ours
 from core.studies.study import Row
 from core.tasks.glue import TASKS
 

@@ -1,7 +1,7 @@
 """Evidence made by hand, so that a test knows what a report must say of it."""
 
-from core.studies.reproduce_evidence import Evidence, Found
-from core.studies.reproduce_plan import Step
+from core.report.evidence import Evidence, Found
+from core.report.plan import Step
 
 CHECKPOINT = "one/of-ours"
 

@@ -6,9 +6,7 @@ Items carry the names that `published.Figure` uses. One function an exhibit; all
 from collections.abc import Iterable
 
 from core.attention import Head
-from core.scoring.definitions import PAPER_LAYERS
-from core.studies.reproduce_compare import Ours
-from core.studies.reproduce_evidence import (
+from core.report.evidence import (
     Estimate,
     Evidence,
     Found,
@@ -16,6 +14,8 @@ from core.studies.reproduce_evidence import (
     mean_over,
     picked,
 )
+from core.report.verdicts import Ours
+from core.scoring.definitions import PAPER_LAYERS
 from core.studies.study import Row
 
 LOOKED_AT = ("start", "separator", "noun", "verb", "pronoun", "subject", "object", "negation", "punctuation")

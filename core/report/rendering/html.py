@@ -18,11 +18,11 @@ import pandas as pd
 
 from core import config
 from core.errors import StoreError
-from core.studies.reproduce_charts import chart_of, task_name
-from core.studies.reproduce_exhibits import EXHIBITS, Exhibit, claim
-from core.studies.reproduce_outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
-from core.studies.reproduce_plan import DEFAULTS
-from core.studies.reproduce_text import markdown, pictures
+from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
+from core.report.exhibits import EXHIBITS, Exhibit, claim
+from core.report.plan import DEFAULTS
+from core.report.rendering.charts import chart_of, task_name
+from core.report.rendering.markdown import markdown, pictures
 from core.studies.study import Options, Row
 
 KINDS = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}  # kind of row: name of its file

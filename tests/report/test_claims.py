@@ -2,14 +2,13 @@
 
 import pytest
 
-from core.studies import reproduce_claims_maps as maps
-from core.studies import reproduce_claims_scores as scores
-from core.studies.reproduce_evidence import Estimate
-from core.studies.reproduce_exhibits import CLAIMS, EXHIBITS
-from core.studies.reproduce_outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED, apart, decided, no_loss
-from core.studies.reproduce_plan import PARTS
-from core.studies.reproduce_scores import MEASURES, removable
-from tests.studies.reported import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
+from core.report.claims import maps, scores
+from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED, apart, decided, no_loss
+from core.report.evidence import Estimate
+from core.report.exhibits import CLAIMS, EXHIBITS
+from core.report.measures.scores import MEASURES, removable
+from core.report.plan import PARTS
+from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
 
 
 def only(outcomes):

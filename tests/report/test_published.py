@@ -1,0 +1,74 @@
+"""What the papers printed, and what is known to be wrong with it."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from core.report import published
+from core.report.published import PAPER, printed
+from core.tasks.glue import TASKS
+from core.tasks.metrics import constant_baselines
+
+
+def test_printed_constants_are_constants():
+    """Cells marked as constant predictors equal one, to the digit printed, on the official label counts."""
+    mrpc = constant_baselines(TASKS["mrpc"], [1] * 279 + [0] * 129)
+    cells = {cell.initialisation: cell for cell in printed("mrpc") if cell.source == PAPER}
+    assert cells["untrained"].constant
+    assert cells["untrained"].values["accuracy"] == pytest.approx(mrpc["not_equivalent"]["accuracy"], abs=5e-4)
+    assert cells["random"].constant
+    assert cells["random"].values["f1"] == pytest.approx(mrpc["equivalent"]["f1"], abs=5e-4)
+    assert not cells["pretrained"].constant
+    assert {len(printed(task)) for task in TASKS} == {6}
+
+
+def test_the_paper_printed_three_cells_of_a_task():
+    assert [cell.source for cell in printed("sst2")].count(PAPER) == 3
+
+
+def test_printed_numbers_have_one_place_each():
+    found = published.figures()
+    keys = [(one.source, one.exhibit, one.task, one.item, one.condition) for one in found]
+    assert len(keys) == len(set(keys))
+    assert {one.exhibit for one in found} >= {"shares", "frames", "table-1", "change", "features", "heads", "layers"}
+
+
+def test_shares_of_the_paper_fill_the_figure():
+    for task in ("mrpc", "qqp"):
+        some = [
+            one.value for one in published.figures() if (one.source, one.exhibit, one.task) == (PAPER, "shares", task)
+        ]
+        assert sum(some) == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_range_of_heterogeneous_maps_in_the_prose_includes_block():
+    share = {
+        (one.task, one.item): one.value for one in published.figures() if (one.source, one.exhibit) == (PAPER, "shares")
+    }
+    for task, said in (("mrpc", 0.32), ("qqp", 0.61)):
+        assert share[task, "heterogeneous"] + share[task, "block"] == pytest.approx(said, abs=0.006)
+        assert abs(share[task, "heterogeneous"] - said) > 0.02
+
+
+@pytest.mark.parametrize(
+    ("file", "exhibit", "item"),
+    [("cos_qqp", "change", "layer {} of 12"), ("sep_qqp_base", "features", "separator, layer {} of 12")],
+)
+def test_layer_means_are_those_of_the_recovered_pictures(shared_data, file, exhibit, item):
+    with (shared_data / "paper" / f"recovered_{file}.csv").open() as stream:
+        means = [np.mean([float(one) for one in row]) for row in csv.reader(stream)]
+    known = {
+        one.item: one.value for one in published.figures() if one.exhibit == exhibit and one.condition != "fine-tuned"
+    }
+    assert [known[item.format(k)] for k in range(1, 13)] == pytest.approx(means, abs=0.01)
+
+
+def test_frame_heads_are_those_of_the_recovered_picture(shared_data):
+    with (shared_data / "paper" / "recovered_framenet_bert.csv").open() as stream:
+        table = np.array([[float(one) for one in row] for row in csv.reader(stream)])
+    known = {one.item: one.value for one in published.figures() if one.exhibit == "frames"}
+    assert known["L1H2"] == pytest.approx(table[0, 1], abs=0.003)
+    assert known["L7H6"] == pytest.approx(table[6, 5], abs=0.003)
+    assert known["mean over heads"] == pytest.approx(table.mean(), abs=0.003)
+    assert known["99th percentile of the heads"] == pytest.approx(np.quantile(table, 0.99), abs=0.003)
