@@ -6,7 +6,7 @@ own SDPA. What a run wants lives in a ContextVar, never on the model, so threads
 The layer's index is the order of calls within a forward, because shared layers carry no index of their own.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 from transformers.masking_utils import eager_mask
 
-from core.capture.interventions import Touch, changed, visible_keys
+from core.capture.interventions import Cut, Touch, changed, visible_keys
 
 NAME = "atlas"
 Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
@@ -32,14 +32,15 @@ class Run:
     layers: layers of the model, so that calls of the next forward start at 0 again. watcher: called with each
     layer and its weights after softmax (and after interventions), before dropout. touches: interventions per
     layer. gates: xi per head [layer, head], or per input and query [layer, batch, head, query], multiplied into each
-    head's output (Michel et al.); it may require grad. watched: the layers that the watcher wants. reporter: called
-    with each layer's heads' outputs [batch, query, head, dim].
+    head's output (Michel et al.); it may require grad. cuts: edges that are knocked out, per layer. watched: the layers
+    that the watcher wants. reporter: called with each layer's heads' outputs [batch, query, head, dim].
     """
 
     layers: int
     watcher: Watcher | None = None
     watched: frozenset[int] = frozenset()
     touches: dict[int, list[Touch]] = field(default_factory=dict)
+    cuts: dict[int, list[Cut]] = field(default_factory=dict)
     gates: Float[Tensor, "layer head"] | Float[Tensor, "layer batch head query"] | None = None
     reporter: Callable[[Tensor], None] | None = None
     calls: int = 0
@@ -83,10 +84,10 @@ def attention(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
         )
     layer = run.next_layer()
-    touches = run.touches.get(layer, [])
-    on_weights = [touch for touch in touches if touch.operator != "zero"]
-    if layer in run.watched or on_weights:
-        weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options)
+    touches, cuts = run.touches.get(layer, []), run.cuts.get(layer, [])
+    on_weights = [touch for touch in touches if touch.operator != "zero" and touch.given is None]
+    if layer in run.watched or on_weights or cuts:
+        weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options, cuts=cuts)
         for touch in on_weights:
             weights = changed(weights, touch, visible_keys(attention_mask, weights))
         if run.watcher is not None and layer in run.watched:
@@ -111,8 +112,10 @@ def attention_weights(
     *,
     scaling: float | None,
     options: dict[str, Any],
+    cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query key"]:
-    """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it."""
+    """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it; without edges that
+    are cut."""
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
     scores = torch.matmul(query, _per_query_head(query, key).transpose(2, 3)) * scale
     if options.get("softcap") is not None:
@@ -121,8 +124,15 @@ def attention_weights(
         scores = scores + options["position_bias"]
     if attention_mask is not None:
         scores = scores + attention_mask[..., : scores.shape[-1]]
+    for cut in cuts:
+        if cut.renormalised:
+            scores = scores.masked_fill((cut.edges & cut.heads).to(scores.device), float("-inf"))
     # of float16 and bfloat16 scores too: rounded to either, rows would no longer add up to 1
-    return torch.softmax(scores, dim=-1, dtype=torch.float32)
+    weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+    for cut in cuts:
+        if not cut.renormalised:
+            weights = weights.masked_fill((cut.edges & cut.heads).to(weights.device), 0.0)
+    return weights
 
 
 def _per_query_head(query: Tensor, states: Tensor) -> Tensor:
@@ -135,8 +145,12 @@ def _gated(output: Float[Tensor, "batch query head dim"], layer: int, run: Run, 
         gates = run.gates[layer].to(output.dtype)
         output = output * (gates[None, None, :, None] if gates.dim() == 1 else gates.transpose(1, 2).unsqueeze(-1))
     for touch in touches:
+        heads = touch.heads.to(output.device)[:, None, :, None]
         if touch.operator == "zero":
-            output = output.masked_fill(touch.heads.to(output.device)[:, None, :, None], 0.0)
+            output = output.masked_fill(heads, 0.0)
+        elif touch.given is not None:
+            where = heads if touch.places is None else heads & touch.places.to(output.device)[:, :, None, None]
+            output = torch.where(where, touch.given.to(output), output)
     return output
 
 

@@ -1,12 +1,12 @@
 """Interventions on attention: what a disabled, zeroed or replaced head does instead. See design.md, "Words".
 
-`Intervention` is what a user asks for; `Touch` is the same for one layer, with a row of heads per input, so that
-one batch may hold the same input under many interventions.
+`Intervention` and `Knockout` are what a user asks for; `Touch` and `Cut` are the same for one layer and one batch,
+with a row of heads per input, so that one batch may hold the same input under many interventions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, Protocol, cast, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -14,10 +14,32 @@ from torch import Tensor
 
 from core.attention import Head
 from core.errors import InterventionError
+from core.models.encoding import Encoding
 
-Operator = Literal["disable", "zero", "previous", "current", "next", "first"]
-OPERATORS: tuple[str, ...] = get_args(Operator)
+Operator = Literal["disable", "zero", "previous", "current", "next", "first", "mean", "resample", "constant", "patch"]
+OPERATORS: tuple[str, ...] = ("disable", "zero", "previous", "current", "next", "first")  # need nothing but the input
+FROM_REFERENCE: tuple[str, ...] = ("mean", "resample", "constant")  # need a reference set of inputs
 _OFFSETS = {"previous": -1, "current": 0, "next": 1}
+
+
+@dataclass(frozen=True)
+class Given:
+    """Heads' outputs (before W_O) of one batch that stand in for their own. places: where; None everywhere."""
+
+    outputs: Float[Tensor, "layer batch query head dim"]
+    places: Bool[Tensor, "batch query"] | None = None
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where the outputs of "mean", "resample", "constant" and "patch" come from."""
+
+    @property
+    def operator(self) -> str:
+        """The operator that it serves."""
+
+    def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
+        """What stands in on inputs of one length; inputs: their numbers among those of the run."""
 
 
 @dataclass(frozen=True)
@@ -26,44 +48,146 @@ class Intervention:
 
     disable: attention uniform over the visible keys (1/L; causal 1/(i+1); Kovaleva et al. section 4.6).
     zero: the head's output times 0 (Michel et al.). previous, current, next, first: all attention on that token,
-    on the token itself where it is missing or not visible (Raganato et al.).
+    on the token itself where it is missing or not visible (Raganato et al.). mean, resample, constant, patch: the
+    head's output (before W_O) is that of `source` (core.capture.outputs).
     """
 
     operator: Operator
     heads: frozenset[Head]
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class Knockout:
+    """Edges cut in every head of some layers (Geva et al. 2023). edges(encoding) [query, key]: True where cut.
+
+    renormalised: scores set to -inf before the softmax, so that the other keys take the weight; otherwise weights are
+    set to 0 after it, so that the row sums to less than 1. heads: only these, of any layer; None: all of the layers.
+    """
+
+    edges: Callable[[Encoding], Bool[Tensor, "query key"]]
+    layers: frozenset[int]
+    renormalised: bool = True
+    heads: frozenset[Head] | None = None
 
 
 @dataclass(frozen=True)
 class Touch:
-    """One operator in one layer. heads [1 or batch, head]: whose attention is changed, per input of the batch."""
+    """One operator in one layer. heads [1 or batch, head]: whose attention is changed, per input of the batch.
+
+    given [batch, query, head, dim], places [batch, query]: what stands in for their outputs, and where.
+    """
 
     operator: Operator
     heads: Bool[Tensor, "rows head"]
+    given: Float[Tensor, "batch query head dim"] | None = None
+    places: Bool[Tensor, "batch query"] | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A knockout in one layer: the edges of each input, in these heads."""
+
+    edges: Bool[Tensor, "batch 1 query key"]
+    heads: Bool[Tensor, "1 head 1 1"]
+    renormalised: bool
 
 
 def touches_of(
-    interventions: Iterable[Intervention], *, layers: int, heads: int, causal: bool
+    interventions: Iterable[Intervention | Knockout],
+    *,
+    layers: int,
+    heads: int,
+    causal: bool,
+    some: Sequence[Encoding] = (),
+    inputs: Sequence[int] = (),
 ) -> dict[int, list[Touch]]:
-    """The touches of each layer. Raises InterventionError for unknown operators, heads twice, and "next" on causal
-    models; InputError for heads that do not exist."""
-    found: dict[int, list[Touch]] = {}
+    """The touches of each layer. some, inputs: the batch, for operators whose outputs come from a source. Raises
+    InterventionError for unknown operators, heads twice, and "next" on causal models; InputError for heads that do
+    not exist."""
+    touches: dict[int, list[Touch]] = {}
     seen: set[Head] = set()
     for intervention in interventions:
-        operator_of(intervention.operator, causal=causal)
+        if isinstance(intervention, Knockout):
+            continue
+        given = given_by(intervention.operator, intervention.source, some, inputs, causal=causal)
         for layer in sorted({head.within(layers, heads).layer for head in intervention.heads}):
-            row = torch.zeros(1, heads, dtype=torch.bool)
-            row[0, [head.head for head in intervention.heads if head.layer == layer]] = True
-            found.setdefault(layer, []).append(Touch(intervention.operator, row))
+            outputs, places = (None, None) if given is None else (given.outputs[layer], given.places)
+            row = _row(intervention.heads, layer, heads)
+            touches.setdefault(layer, []).append(Touch(intervention.operator, row, outputs, places))
         if twice := seen & intervention.heads:
             raise InterventionError(f"A head takes one operator at a time; {min(twice)} was given two: keep one.")
         seen |= intervention.heads
-    return found
+    return touches
 
 
-def operator_of(name: str, *, causal: bool) -> Operator:
-    """An operator by name. Raises InterventionError for an unknown one, and for "next" on causal models."""
+def given_by(
+    operator: str, source: Source | None, some: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
+) -> Given | None:
+    """What a source hands over for a batch; None for operators that need none."""
+    operator_of(operator, causal=causal, source=source)
+    return None if source is None else source.given(some, inputs)
+
+
+def _row(chosen: Iterable[Head], layer: int, heads: int) -> Bool[Tensor, "1 head"]:
+    row = torch.zeros(1, heads, dtype=torch.bool)
+    row[0, [head.head for head in chosen if head.layer == layer]] = True
+    return row
+
+
+def cuts_of(
+    interventions: Iterable[Intervention | Knockout],
+    *,
+    layers: int,
+    heads: int,
+    causal: bool,
+    some: Sequence[Encoding],
+) -> dict[int, list[Cut]]:
+    """The cuts of each layer on inputs of one length. Raises InterventionError where a query is left without a key,
+    or a layer does not exist; InputError for heads that do not exist."""
+    cuts: dict[int, list[Cut]] = {}
+    for knockout in interventions:
+        if not isinstance(knockout, Knockout):
+            continue
+        edges = torch.stack([knockout.edges(encoding) for encoding in some])
+        if knockout.renormalised:
+            _keys_are_left(edges, some, causal=causal)
+        chosen = knockout.heads
+        if chosen is not None:
+            chosen = frozenset(head.within(layers, heads) for head in chosen)
+        for layer in sorted(knockout.layers):
+            if not 0 <= layer < layers:
+                raise InterventionError(f"Edges are cut in layers 1 to {layers}; layer {layer + 1} was named.")
+            row = torch.ones(1, heads, dtype=torch.bool) if chosen is None else _row(chosen, layer, heads)
+            cuts.setdefault(layer, []).append(Cut(edges[:, None], row[:, :, None, None], knockout.renormalised))
+    return cuts
+
+
+def _keys_are_left(edges: Bool[Tensor, "batch query key"], some: Sequence[Encoding], *, causal: bool) -> None:
+    visible = torch.ones_like(edges).tril() if causal else torch.ones_like(edges)
+    empty = (~(visible & ~edges).any(-1)).nonzero()
+    if len(empty):
+        row, query = empty[0].tolist()
+        raise InterventionError(
+            f'A knockout must leave every query a key; position {query + 1} ("{some[row].tokens[query]}") of "'
+            f'{some[row].text[:40]}" is left none: cut fewer edges, or do not renormalise.'
+        )
+
+
+def operator_of(name: str, *, causal: bool, source: Source | None = None) -> Operator:
+    """An operator by name. Raises InterventionError for an unknown one, for "next" on causal models, and for one that
+    lacks its source."""
+    if source is not None and source.operator == name:
+        return cast(Operator, name)
+    if name in FROM_REFERENCE or source is not None:
+        other = f"that of {source.operator}" if source is not None else "none"
+        raise InterventionError(
+            f'The operator "{name}" takes what stands in from its own reference inputs; it was given {other}: '
+            "name rows to take it from."
+        )
     if name not in OPERATORS:
-        raise InterventionError(f"An operator is one of {', '.join(OPERATORS)}; {name!r} is none of them.")
+        known = ", ".join((*OPERATORS, *FROM_REFERENCE))
+        raise InterventionError(f"An operator is one of {known}; {name!r} is none of them.")
     if name == "next" and causal:
         raise InterventionError(
             'A causal model cannot look at the next token, so "next" is undefined for it: choose '

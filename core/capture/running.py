@@ -14,13 +14,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.attention import AttentionMaps
+from core.capture.blocks import PartChange, parts_changed
 from core.capture.function import NAME, Run, running
-from core.capture.interventions import Intervention, touches_of
+from core.capture.interventions import Intervention, Knockout, cuts_of, touches_of
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
 BATCH_TOKENS = 4096
+Change = Intervention | Knockout | PartChange
 
 
 @runtime_checkable
@@ -61,15 +63,18 @@ def _takes_segments(checkpoint: Checkpoint) -> bool:
 @contextmanager
 def prepared(
     checkpoint: Checkpoint,
-    interventions: Iterable[Intervention] = (),
+    interventions: Iterable[Change] = (),
     *,
     watcher: Any = None,
     layers: Iterable[int] | None = None,
     gates: Tensor | None = None,
+    some: Sequence[Encoding] = (),
+    inputs: Sequence[int] = (),
 ) -> Iterator[Run]:
     """The attention function set up for this checkpoint: watched layers, interventions, gates.
 
-    On exit the model is as it was. Raises InterventionError where the family cannot be intervened on.
+    some, inputs: the batch that will run and its numbers, for interventions that depend on the input. On exit the
+    model is as it was. Raises InterventionError where the family cannot be intervened on.
     """
     touched = list(interventions)
     if not checkpoint.family.interceptable:
@@ -83,8 +88,13 @@ def prepared(
     if checkpoint.model.config._attn_implementation != NAME:  # once; without a run it is plain SDPA
         checkpoint.model.set_attn_implementation(NAME)
     watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()
-    touches = touches_of(touched, layers=checkpoint.layers, heads=checkpoint.heads, causal=checkpoint.causal)
-    with running(Run(layers=checkpoint.layers, watcher=watcher, watched=watched, touches=touches, gates=gates)) as run:
+    on_heads = [one for one in touched if not isinstance(one, PartChange)]
+    size = {"layers": checkpoint.layers, "heads": checkpoint.heads, "causal": checkpoint.causal}
+    touches = touches_of(on_heads, some=some, inputs=inputs, **size)
+    cuts = cuts_of(on_heads, some=some, **size)
+    wanted = Run(checkpoint.layers, watcher=watcher, watched=watched, touches=touches, cuts=cuts, gates=gates)
+    on_parts = [one for one in touched if isinstance(one, PartChange)]
+    with parts_changed(checkpoint, on_parts, inputs), running(wanted) as run:
         yield run
 
 
@@ -93,7 +103,7 @@ def run(
     encodings: Sequence[Encoding],
     observers: Sequence[Observer],
     *,
-    interventions: Iterable[Intervention] = (),
+    interventions: Iterable[Change] = (),
     layers: Iterable[int] | None = None,
     batch_tokens: int = BATCH_TOKENS,
     on_batch: Callable[[list[int], Any], None] | None = None,
@@ -116,7 +126,7 @@ def _forward(
     some: list[Encoding],
     observers: Sequence[Observer],
     inputs: list[int],
-    interventions: tuple[Intervention, ...],
+    interventions: tuple[Change, ...],
     layers: Iterable[int] | None,
 ) -> Any:
     def watch(layer: int, weights: Tensor) -> None:
@@ -124,7 +134,8 @@ def _forward(
             observer.update(layer, weights, inputs)
 
     tensors = model_inputs(checkpoint, some)
-    with prepared(checkpoint, interventions, watcher=watch if observers else None, layers=layers):
+    watcher = watch if observers else None
+    with prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs):
         if checkpoint.family.interceptable or not observers:
             return checkpoint.model(**tensors)
         output = checkpoint.model(**tensors, output_attentions=True)
@@ -133,7 +144,7 @@ def _forward(
     return output
 
 
-def capture(checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Intervention] = ()) -> AttentionMaps:
+def capture(checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Change] = ()) -> AttentionMaps:
     """All maps of one input, as float32 numpy [layer, head, query, key].
 
     Raises CheckpointError or InputError (from AttentionMaps) when rows do not sum to 1.
@@ -153,18 +164,20 @@ def capture(checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[
 
 
 def predict(
-    checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Intervention] = ()
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Change] = ()
 ) -> Float[Tensor, "input label"]:
-    """Logits of a classifier in the order of the inputs, float32. Raises CheckpointError without a classifier."""
+    """Logits of a classifier in the order of the inputs, float32 (float64 of a float64 model). Raises CheckpointError
+    without a classifier."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Predictions need a classifier; {checkpoint.name} has no classification head: open a "
             "fine-tuned checkpoint."
         )
-    found = torch.zeros(len(encodings), len(checkpoint.labels))
+    exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
+    predictions = torch.zeros(len(encodings), len(checkpoint.labels), dtype=exact)
 
     def keep(inputs: list[int], output: Any) -> None:
-        found[inputs] = output.logits.float().cpu()
+        predictions[inputs] = output.logits.to(exact).cpu()
 
     run(checkpoint, encodings, [], interventions=interventions, on_batch=keep)
-    return found
+    return predictions

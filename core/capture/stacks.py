@@ -62,6 +62,10 @@ class Block:
         """The heads' outputs projected back and added to the residual stream."""
         return self.out(mixed.reshape(x.shape), plus=x)
 
+    def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
+        """The rest of the layer when the feed-forward block adds nothing; BERT's norms stay."""
+        return joined if self.norm_first else self.norms[1](self.norms[0](joined))
+
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
         """The rest of the layer: feed-forward, residual, norms."""
         if self.norm_first:
@@ -85,7 +89,11 @@ class Stack:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
 
     def classify(self, last: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows label"]:
-        return self.classified(last).float()
+        return self.classified(last).to(torch.promote_types(self.dtype, torch.float32))
+
+    @property
+    def device(self) -> torch.device:
+        return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int:
         """The token that the classifier reads: the first of an encoder, the last of a decoder."""
@@ -133,7 +141,9 @@ def single_position(
     seen, raw = block.seen(x), block.separate
     query = torch.einsum("bi,hdi->bhd", seen[:, position], raw["query"]) + raw["query_bias"]
     asked = torch.einsum("bhd,hdi->bhi", query, raw["key"]) * query.shape[-1] ** -0.5
-    weights = torch.softmax(torch.bmm(asked, seen.transpose(1, 2)).float(), -1).to(seen.dtype)
+    weights = torch.softmax(
+        torch.bmm(asked, seen.transpose(1, 2)).to(torch.promote_types(seen.dtype, torch.float32)), -1
+    ).to(seen.dtype)
     summed = torch.bmm(torch.cat([weights, fixed[position].to(seen.dtype).expand_as(weights)[:, :1]], 1), seen)
     own = torch.einsum("bhi,hdi->bhd", summed[:, :-1], raw["value"]) + raw["value_bias"]
     replaced = torch.einsum("bi,hdi->bhd", summed[:, -1], raw["value"]) + raw["value_bias"] * fixed[position].sum()

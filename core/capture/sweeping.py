@@ -1,31 +1,42 @@
 """Sweeps: the logits of a classifier under many interventions, each exact, without running what they share.
 
-A variant is a set of heads under one operator. Layers below its first touched layer are those of the untouched
-model, so they run once; in that layer Q, K and V are shared by all variants, and changing a head adds
-(changed_h - own_h) W_h to the residual stream; the last layer computes only the token that the classifier reads.
-Inputs are batched with others of exactly their length: nothing is padded.
+A variant is a set of components (heads under one operator; blocks and layers off). Layers below its first touched
+layer are those of the untouched model, so they run once; in that layer Q, K and V are shared by all variants, and
+changing a head adds (changed_h - own_h) W_h to the residual stream; the last layer computes only the token that the
+classifier reads. Inputs are batched with others of exactly their length: nothing is padded.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from core.attention import Head
-from core.capture.interventions import Intervention, Operator, operator_of
-from core.capture.running import batches, predict
-from core.capture.stacks import Stack, changed_mixture, contributions, fixed_rows, single_position, stack_of
+from core.capture.blocks import PartChange
+from core.capture.components import Component, Part
+from core.capture.interventions import Intervention, Operator, Source, operator_of
+from core.capture.running import Change, batches, predict
+from core.capture.stacks import Stack, contributions, stack_of
+from core.capture.standins import StandIn, stand_in
 from core.errors import InputError
 from core.models.arithmetic import arithmetic
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
-Variant = frozenset[Head]
+Variant = frozenset[Component]
+How = tuple[Operator, Source | None]
+NONE: Mapping[int, Variant] = MappingProxyType({})
 BATCH_TOKENS = 2048  # tokens x variants run together: enough for full speed, small enough for the cache
-DTYPES = ("float32", "bfloat16", "float16")
-AGREEMENT = {torch.float32: 1e-4, torch.bfloat16: 0.5, torch.float16: 0.1}  # a stack off by more is not used
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+AGREEMENT = {
+    torch.float64: 1e-9,
+    torch.float32: 1e-4,
+    torch.bfloat16: 0.5,
+    torch.float16: 0.1,
+}  # a stack off by more is not used
 
 
 @dataclass(frozen=True)
@@ -58,31 +69,33 @@ def all_but_one(layers: int, heads: int) -> list[Variant]:
 def sweep(
     checkpoint: Checkpoint,
     encodings: Sequence[Encoding],
-    variants: Sequence[Iterable[Head]],
+    variants: Sequence[Iterable[Component]],
     operator: str = "disable",
     *,
+    source: Source | None = None,
     dtype: str | None = None,
     batch_tokens: int = BATCH_TOKENS,
     on_progress: Callable[[float], None] | None = None,
 ) -> Sweep:
     """Logits of every input under every variant, in the order given.
 
-    dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own; float32 where the CPU has
-    no instructions for it. Families without a stack run the whole model once per variant, in the checkpoint's dtype:
-    the same numbers, later. on_progress: share done, 0 to 1. Raises
-    InterventionError for an unknown or undefined operator, InputError for no inputs, an unknown dtype, or heads that
-    do not exist.
+    operator: of heads; parts of layers are off, and stand beside heads only under "zero". source: where the outputs
+    of "mean", "resample", "constant" and "patch" come from. dtype: arithmetic of the layers ("float32", "bfloat16");
+    None for the checkpoint's own; float32 where the CPU has no instructions for it. Families without a stack run the
+    whole model once per variant, in the checkpoint's dtype: the same numbers, later. on_progress: share done, 0 to 1.
+    Raises InterventionError for an unknown or undefined operator, InputError for no inputs, an unknown dtype, or
+    components that do not exist.
     """
-    chosen = operator_of(operator, causal=checkpoint.causal)
-    wanted = [_checked(variant, checkpoint) for variant in variants]
+    chosen = operator_of(operator, causal=checkpoint.causal, source=source)
+    wanted = [_checked(variant, checkpoint, chosen) for variant in variants]
     if not encodings:
         raise InputError("A sweep needs at least one row; there is none: choose a task with rows.")
     plain = predict(checkpoint, encodings[:1])[0]  # also says when there is no classifier
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, _dtype(dtype or checkpoint.dtype)))
     with torch.no_grad():
         if stack is None or not _agrees(stack, encodings[0], plain):
-            return _by_full_passes(checkpoint, encodings, wanted, chosen, on_progress)
-        return _by_stack(stack, encodings, wanted, chosen, batch_tokens, on_progress)
+            return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), on_progress)
+        return _by_stack(stack, encodings, wanted, (chosen, source), batch_tokens, on_progress)
 
 
 def _dtype(name: str) -> torch.dtype:
@@ -91,16 +104,33 @@ def _dtype(name: str) -> torch.dtype:
     return getattr(torch, name)
 
 
-def _checked(variant: Iterable[Head], checkpoint: Checkpoint) -> Variant:
-    found = frozenset(head.within(checkpoint.layers, checkpoint.heads) for head in variant)
-    if not found:
+def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Operator) -> Variant:
+    wanted = frozenset(one.within(checkpoint.layers, checkpoint.heads) for one in variant)
+    if not wanted:
         raise InputError("A variant of a sweep changes at least one head; one has none: name heads like L1H2.")
-    return found
+    parts = [one for one in wanted if isinstance(one, Part)]
+    if parts and operator != "zero":
+        raise InputError(
+            f'Blocks and layers are taken out whole, which is the operator "zero"; "{operator}" was asked for '
+            f"{min(parts)}: choose zero."
+        )
+    return wanted
+
+
+def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
+    """The heads among components."""
+    return frozenset(one for one in variant if isinstance(one, Head))
+
+
+def changes_of(variant: Iterable[Component], operator: Operator, source: Source | None = None) -> list[Change]:
+    """A variant as the whole model is asked for it."""
+    heads, parts = heads_of(variant), sorted(one for one in variant if isinstance(one, Part))
+    return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 
 
 def _agrees(stack: Stack, encoding: Encoding, wanted: Tensor) -> bool:
     """Whether the stack reproduces the model: an unusual option of a family must not pass unseen."""
-    found = _run_bucket(stack, [encoding], {}, "zero", 1)[0][0]
+    found = _run_bucket(stack, [encoding], {}, stand_in(stack, [encoding], [0], "zero", None), 1)[0][0]
     return bool((found - wanted).abs().max() <= AGREEMENT[stack.dtype] * max(1.0, float(wanted.abs().max())))
 
 
@@ -108,12 +138,12 @@ def _by_full_passes(
     checkpoint: Checkpoint,
     encodings: Sequence[Encoding],
     variants: Sequence[Variant],
-    operator: Operator,
+    how: How,
     on_progress: Callable[[float], None] | None,
 ) -> Sweep:
     plain, changed = predict(checkpoint, encodings), []
     for number, variant in enumerate(variants):
-        changed.append(predict(checkpoint, encodings, interventions=[Intervention(operator, variant)]))
+        changed.append(predict(checkpoint, encodings, interventions=changes_of(variant, *how)))
         if on_progress:
             on_progress((number + 1) / len(variants))
     shape = (len(variants), *plain.shape)
@@ -125,21 +155,23 @@ def _by_stack(
     stack: Stack,
     encodings: Sequence[Encoding],
     variants: Sequence[Variant],
-    operator: Operator,
+    how: How,
     batch_tokens: int,
     on_progress: Callable[[float], None] | None,
 ) -> Sweep:
     starts: dict[int, list[int]] = {}
     for number, variant in enumerate(variants):
-        starts.setdefault(min(head.layer for head in variant), []).append(number)
+        if not any(isinstance(one, Part) for one in variant):
+            starts.setdefault(min(one.layer for one in variant), []).append(number)
     masks = {start: (_masks(stack, [variants[k] for k in found]), found) for start, found in starts.items()}
+    walked = {k: variant for k, variant in enumerate(variants) if any(isinstance(one, Part) for one in variant)}
     together = max((len(found) for found in starts.values()), default=1)
     plain: Tensor | None = None
     changed = torch.empty(0)
     total, done = sum(len(one) for one in encodings), 0
     for inputs in batches(encodings, max(1, batch_tokens // together)):
         some = [encodings[k] for k in inputs]
-        own, others = _run_bucket(stack, some, masks, operator, batch_tokens)
+        own, others = _run_bucket(stack, some, masks, stand_in(stack, some, inputs, *how), batch_tokens, walked)
         if plain is None:
             plain = own.new_zeros(len(encodings), own.shape[-1])
             changed = own.new_zeros(len(variants), *plain.shape)
@@ -156,7 +188,7 @@ def _by_stack(
 def _masks(stack: Stack, variants: Sequence[Variant]) -> Bool[Tensor, "variant layer head"]:
     masks = torch.zeros(len(variants), len(stack.blocks), stack.blocks[0].heads, dtype=torch.bool)
     for row, variant in enumerate(variants):
-        for head in variant:
+        for head in heads_of(variant):
             masks[row, head.layer, head.head] = True
     return masks
 
@@ -166,32 +198,66 @@ Found = list[tuple[list[int], Float[Tensor, "some input label"]]]
 
 
 def _run_bucket(
-    stack: Stack, some: Sequence[Encoding], masks: Masks, operator: Operator, batch_tokens: int
+    stack: Stack,
+    some: Sequence[Encoding],
+    masks: Masks,
+    fixed: StandIn,
+    batch_tokens: int,
+    walked: Mapping[int, Variant] = NONE,
 ) -> tuple[Tensor, Found]:
-    """Logits of inputs of one length: untouched [input, label], and per group of variants."""
+    """Logits of inputs of one length: untouched [input, label], and per group of variants; walked: those with parts."""
     x = stack.embed(some)
     length, last = x.shape[1], len(stack.blocks) - 1
-    fixed = fixed_rows(operator, stack.visible(length, x.device))
     at_once = max(1, batch_tokens // (len(some) * length))
     found: Found = []
     for layer, block in enumerate(stack.blocks[:-1]):
+        found += _walks(stack, x, layer, walked)
         mixed, values = block.mixed_of(x, stack.causal)
         joined = block.joined(mixed, x)
         if layer in masks:
             rows, numbers = masks[layer]
-            added = contributions(block, mixed, changed_mixture(values, fixed))
+            added = contributions(block, mixed, fixed.outputs(layer, mixed, values))
             for start in range(0, len(numbers), at_once):
                 part = rows[start : start + at_once].to(x.device)
                 y = block.after(_with_changes(joined, added, part[:, layer]))
                 logits = _finish(stack, y, layer + 1, part, fixed)
                 found.append((numbers[start : start + at_once], logits.view(len(part), len(some), -1)))
         x = block.after(joined)
+    found += _walks(stack, x, last, walked)
     none = torch.zeros(1, last + 1, stack.blocks[0].heads, dtype=torch.bool, device=x.device)
     if last in masks:
         rows, numbers = masks[last]
         logits = _last(stack, x, rows.to(x.device)[:, last], fixed)
         found.append((numbers, logits.view(len(numbers), len(some), -1)))
     return _last(stack, x, none[:, last], fixed), found
+
+
+def _walks(stack: Stack, x: Tensor, start: int, walked: Mapping[int, Variant]) -> Found:
+    """Logits of the variants with parts whose first component lies in layer `start`, from that layer's inputs."""
+    found: Found = []
+    for number, variant in walked.items():
+        if min(one.layer for one in variant) != start:
+            continue
+        y = x
+        for layer in range(start, len(stack.blocks)):
+            y = _layer_without(stack, y, layer, variant)
+        found.append(([number], stack.classify(y[:, stack.position(x.shape[1])])[None]))
+    return found
+
+
+def _layer_without(stack: Stack, y: Tensor, layer: int, variant: Variant) -> Tensor:
+    """One layer without a variant's components in it; heads among them are zeroed."""
+    block, kinds = stack.blocks[layer], {one.kind for one in variant if isinstance(one, Part) and one.layer == layer}
+    heads = [one.head for one in heads_of(variant) if one.layer == layer]
+    if "layer" in kinds:
+        return y
+    if "attention" in kinds:
+        joined = y
+    else:
+        mixed = block.mixed_of(y, stack.causal)[0]
+        mixed[:, :, heads] = 0
+        joined = block.joined(mixed, y)
+    return block.without_feedforward(joined) if "feedforward" in kinds else block.after(joined)
 
 
 def _with_changes(
@@ -208,7 +274,7 @@ def _with_changes(
 
 
 def _finish(
-    stack: Stack, y: Tensor, layer: int, masks: Bool[Tensor, "variant layer head"], fixed: Tensor
+    stack: Stack, y: Tensor, layer: int, masks: Bool[Tensor, "variant layer head"], fixed: StandIn
 ) -> Float[Tensor, "rows label"]:
     """From the inputs of `layer` to the logits; rows are variants x inputs."""
     inputs = y.shape[0] // len(masks)
@@ -217,17 +283,17 @@ def _finish(
         mixed, values = block.mixed_of(y, stack.causal)
         if bool(chosen.any()):
             rows = chosen.repeat_interleave(inputs, 0)[:, None, :, None]
-            mixed = torch.where(rows, changed_mixture(values, fixed), mixed)
+            mixed = torch.where(rows, fixed.outputs(number, mixed, values), mixed)
         y = block.after(block.joined(mixed, y))
     return _last(stack, y, masks[:, -1], fixed, shared=False)
 
 
 def _last(
-    stack: Stack, x: Tensor, chosen: Bool[Tensor, "variant head"], fixed: Tensor, *, shared: bool = True
+    stack: Stack, x: Tensor, chosen: Bool[Tensor, "variant head"], fixed: StandIn, *, shared: bool = True
 ) -> Float[Tensor, "rows label"]:
     """The last layer at the classifier's token. shared: x [input, ...] serves every variant; else it is theirs."""
     block, position = stack.blocks[-1], stack.position(x.shape[1])
-    own, replaced = single_position(block, x, position, fixed)
+    own, replaced = fixed.at(block, x, position)
     times = len(chosen) if shared else 1
     rows = chosen.repeat_interleave(len(x) * times // len(chosen), 0)[:, :, None]
     mixed = torch.where(rows, replaced.repeat(times, 1, 1), own.repeat(times, 1, 1))

@@ -10,4 +10,5 @@ def has_bfloat16() -> bool:
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
     """The dtype to compute in where `dtype` is asked for: float32 on a CPU that would only emulate it."""
-    return dtype if device.type != "cpu" or (dtype == torch.bfloat16 and has_bfloat16()) else torch.float32
+    native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
+    return dtype if device.type != "cpu" or native else torch.float32

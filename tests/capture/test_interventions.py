@@ -213,7 +213,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence():
     checkpoint = classifier("bert")
     some = encodings(checkpoint)
     with pytest.raises(InterventionError, match="An operator is one of disable, zero"):
-        operator_of("mean", causal=False)
+        operator_of("median", causal=False)
     with pytest.raises(InterventionError, match="one operator at a time; L1H1"):
         predict(checkpoint, some, interventions=touched("disable", (0, 0)) + touched("zero", (0, 0)))
     with pytest.raises(InputError, match="there is no L4H1"):

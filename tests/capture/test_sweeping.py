@@ -131,7 +131,7 @@ def test_what_cannot_be_swept_is_refused_in_a_sentence():
     with pytest.raises(InputError, match="no L9H1"):
         sweep(checkpoint, some, [{Head(8, 0)}])
     with pytest.raises(InterventionError, match="An operator is one of"):
-        sweep(checkpoint, some, GROUPS, "mean")
+        sweep(checkpoint, some, GROUPS, "median")
     with pytest.raises(InputError, match='"int4" is none'):
         sweep(checkpoint, some, GROUPS, dtype="int4")
     with pytest.raises(CheckpointError, match="classification head"):

@@ -1,0 +1,123 @@
+"""Blocks and layers changed in a whole model: off, or with outputs taken from another input.
+
+Forward hooks on the modules that write to the residual stream, for the length of one forward and only in the thread
+that asked, so that sessions go on sharing one model. Families without a record here are refused in a sentence.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from core.capture.components import Part
+from core.errors import InterventionError
+from core.models.checkpoint import Checkpoint
+
+_WRITERS = {  # of a layer: the last linear module of its attention block and of its feed-forward block
+    "bert": ("attention.output.dense", "output.dense"),
+    "roberta": ("attention.output.dense", "output.dense"),
+    "electra": ("attention.output.dense", "output.dense"),
+    "distilbert": ("attention.out_lin", "ffn.lin2"),
+    "modernbert": ("attn.Wo", "mlp.Wo"),
+    "gpt2": ("attn.c_proj", "mlp.c_proj"),
+    "opt": ("self_attn.out_proj", "fc2"),
+    "llama": ("self_attn.o_proj", "mlp.down_proj"),
+    "gpt_neox": ("attention.dense", "mlp.dense_4h_to_h"),
+}
+
+
+@dataclass(frozen=True)
+class PartChange:
+    """A part off (outputs None: a block adds nothing, a layer is the identity), or with given outputs.
+
+    outputs [input, position, hidden]: what the block adds to the residual stream, or the layer hands on, per input of
+    the run; places [input, position]: where (elsewhere the part's own). Inputs of a run with outputs have one length.
+    """
+
+    part: Part
+    outputs: Float[Tensor, "input position hidden"] | None = None
+    places: Bool[Tensor, "input position"] | None = None
+
+
+def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
+    """The layers, in order. Raises InterventionError where parts of the family cannot be reached."""
+    kind = checkpoint.family.model_type
+    paths = _WRITERS.get(kind)
+    for module in checkpoint.model.modules() if paths else ():
+        if isinstance(module, nn.ModuleList) and len(module) == checkpoint.layers and _has(module[0], paths[0]):
+            return list(module)
+    raise InterventionError(
+        f"Blocks and layers are changed in {', '.join(_WRITERS)}; {kind} shares or hides them: change heads instead."
+    )
+
+
+def _has(layer: nn.Module, path: str) -> bool:
+    try:
+        return isinstance(layer.get_submodule(path), nn.Module)
+    except AttributeError:
+        return False
+
+
+def writer(checkpoint: Checkpoint, part: Part) -> nn.Module:
+    """The module whose output is what the part adds (blocks), or hands on (layers)."""
+    layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
+    if part.kind == "layer":
+        return layer
+    return layer.get_submodule(_WRITERS[checkpoint.family.model_type][int(part.kind == "feedforward")])
+
+
+@contextmanager
+def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs: Sequence[int]) -> Iterator[None]:
+    """The parts changed for forwards of this thread until the block ends. inputs: which of the run a batch holds."""
+    thread = threading.get_ident()
+
+    def hook(change: PartChange) -> Any:
+        def replace(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
+            if threading.get_ident() != thread:
+                return None
+            own = output[0] if isinstance(output, tuple) else output
+            if change.outputs is not None:
+                replaced = _placed(change, list(inputs), own)
+            elif change.part.kind == "layer":
+                replaced = arguments[0] if arguments else named["hidden_states"]
+            else:
+                replaced = torch.zeros_like(own)
+            return (replaced, *output[1:]) if isinstance(output, tuple) else replaced
+
+        return replace
+
+    with ExitStack() as stack:
+        for change in sorted(changes, key=lambda one: one.outputs is not None):
+            handle = writer(checkpoint, change.part).register_forward_hook(hook(change), with_kwargs=True)
+            stack.callback(handle.remove)
+        yield
+
+
+def _placed(change: PartChange, inputs: list[int], own: Float[Tensor, "batch position hidden"]) -> Tensor:
+    given = change.outputs[inputs].to(own)
+    if change.places is None:
+        return given
+    return torch.where(change.places[inputs].to(own.device)[:, :, None], given, own)
+
+
+@contextmanager
+def parts_kept(checkpoint: Checkpoint, parts: Sequence[Part]) -> Iterator[dict[Part, Tensor]]:
+    """Outputs [batch, position, hidden] of these parts in forwards of this thread, until the block ends."""
+    thread, kept = threading.get_ident(), {}
+
+    def hook(part: Part) -> Any:
+        def keep(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
+            if threading.get_ident() == thread:
+                kept[part] = output[0] if isinstance(output, tuple) else output
+
+        return keep
+
+    with ExitStack() as stack:
+        for part in parts:
+            stack.callback(writer(checkpoint, part).register_forward_hook(hook(part)).remove)
+        yield kept

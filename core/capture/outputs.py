@@ -1,0 +1,216 @@
+"""Heads' outputs (before W_O) as they are, and those that can stand in for them: mean, resample, constant, patch.
+
+Each source says what stands in on a batch of inputs of one length (core.capture.interventions.Source). A position's
+class is first ([CLS] or the start token), separator, or other; it depends on the position's own token alone, so a
+causal model stays causal under all of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from core.capture.interventions import Given
+from core.capture.running import batches, model_inputs, prepared
+from core.errors import InputError, InterventionError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+CLASSES = ("first", "separator", "other")
+BY = ("class", "position", "all")
+
+
+def batched_outputs(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding]
+) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
+    """Which inputs a batch holds, and their heads' outputs. Raises InterventionError where they cannot be reached."""
+    if not checkpoint.family.interceptable:
+        raise InterventionError(
+            f"Heads' outputs are read where attention goes through transformers' interface; "
+            f"{checkpoint.family.model_type} does not: choose another checkpoint."
+        )
+    for inputs in batches(encodings):
+        kept: list[Tensor] = []
+        with torch.no_grad(), prepared(checkpoint) as run:
+            run.reporter = kept.append
+            checkpoint.model(**model_inputs(checkpoint, [encodings[k] for k in inputs]))
+        yield inputs, torch.stack(kept)
+
+
+def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer query head dim"]]:
+    """Every input's heads' outputs, in the order given."""
+    kept: dict[int, Tensor] = {}
+    for inputs, outputs in batched_outputs(checkpoint, encodings):
+        kept |= {k: outputs[:, row] for row, k in enumerate(inputs)}
+    return [kept[k] for k in range(len(encodings))]
+
+
+def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
+    """The class of each position, as an index of CLASSES."""
+    classes = torch.full((len(encoding),), 2)
+    classes[list(encoding.separators)] = 1
+    if encoding.first is not None:
+        classes[encoding.first] = 0
+    return classes
+
+
+# ---------------------------------------------------------------- mean and constant
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """One output per head and class of position; also serves the optimal constant. n: positions a class was seen at.
+
+    positions [layer, position, head, dim]: by absolute position instead, where asked; ordinary positions beyond them
+    take the class's.
+    """
+
+    operator: Literal["mean", "constant"]
+    outputs: Float[Tensor, "layer class head dim"]
+    n: tuple[int, ...]
+    positions: Float[Tensor, "layer position head dim"] | None = None
+
+    def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
+        """The output of each position's class, or of its place."""
+        classes = torch.stack([classes_of(encoding) for encoding in some]).to(self.outputs.device)
+        outputs = self.outputs[:, classes]
+        if self.positions is not None:
+            known = min(outputs.shape[2], self.positions.shape[1])
+            outputs[:, :, :known] = self.positions[:, None, :known]
+        return Given(outputs)
+
+
+def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: str = "class") -> ByClass:
+    """Every head's mean output over a reference set: by class of position (methods2 section 13), by absolute position,
+    or over all positions. A class that the set does not hold takes the mean over all. Raises InputError for no inputs.
+    """
+    if not encodings:
+        raise InputError("A mean needs reference inputs; the reference set is empty: name rows to take it from.")
+    if by not in BY:
+        raise InputError(f'A mean is taken by {", ".join(BY)}; "{by}" is none of them: choose one.')
+    sums, counts = _summed(checkpoint, encodings, by)
+    whole = sums.sum(1) / counts.sum()
+    means = sums / counts.clamp(min=1)[None, :, None, None]
+    means[:, counts == 0] = whole[:, None]
+    kept = means.to(next(checkpoint.model.parameters()).dtype)
+    n = tuple(int(count) for count in counts)
+    if by == "class":
+        return ByClass("mean", kept, n)
+    overall = whole[:, None].expand(-1, len(CLASSES), -1, -1).to(kept)
+    return ByClass("mean", overall, n, kept if by == "position" else None)
+
+
+def _summed(checkpoint: Checkpoint, encodings: Sequence[Encoding], by: str) -> tuple[Tensor, Tensor]:
+    """Sums [layer, class or position, head, dim] and counts, in float64."""
+    groups = len(CLASSES) if by == "class" else max(len(encoding) for encoding in encodings) if by == "position" else 1
+    sums, counts = torch.zeros(0), torch.zeros(groups, dtype=torch.float64)
+    for inputs, outputs in batched_outputs(checkpoint, encodings):
+        layers, batch, length, heads, dim = outputs.shape
+        if by == "class":
+            places = torch.stack([classes_of(encodings[k]) for k in inputs])
+        else:
+            places = torch.arange(length).expand(batch, -1) * int(by == "position")
+        member = torch.nn.functional.one_hot(places.flatten(), groups).double()
+        flat = outputs.double().cpu().reshape(layers, batch * length, heads * dim)
+        part = torch.einsum("pg,lpd->lgd", member, flat).view(layers, groups, heads, dim)
+        sums = part if not sums.numel() else sums + part
+        counts = counts + member.sum(0)
+    return sums, counts
+
+
+# ---------------------------------------------------------------- another row's outputs
+
+
+@dataclass(frozen=True)
+class Donors:
+    """Resample: an input's heads give out what they do on another row of the reference set, of the same length.
+
+    Where none has that length, the nearest one serves, its positions stretched (first to first, last to last). Which
+    row is drawn depends on the seed, the draw and the input's own pieces, so it is the same in every batch.
+    """
+
+    checkpoint: Checkpoint
+    encodings: tuple[Encoding, ...]
+    seed: int = 0
+    draw: int = 0
+    operator: Literal["resample"] = "resample"
+
+    def __post_init__(self) -> None:
+        if len({encoding.ids for encoding in self.encodings}) < 2:
+            raise InputError(
+                f"Resampling needs at least two different reference inputs; seen {len(self.encodings)}: name more rows."
+            )
+
+    def chosen(self, encoding: Encoding) -> Encoding:
+        """The row that stands in for an input; never the same pieces."""
+        others = [one for one in self.encodings if one.ids != encoding.ids]
+        nearest = min(abs(len(one) - len(encoding)) for one in others)
+        near = [one for one in others if abs(len(one) - len(encoding)) == nearest]
+        generator = np.random.default_rng([self.seed, self.draw, *encoding.ids])
+        return near[int(generator.integers(len(near)))]
+
+    def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
+        """The donors' outputs at the same places, or at the same share of the way where lengths differ."""
+        outputs = head_outputs(self.checkpoint, [self.chosen(encoding) for encoding in some])
+        return Given(torch.stack([_stretched(one, len(some[0])) for one in outputs], 1))
+
+
+def _stretched(outputs: Float[Tensor, "layer query head dim"], length: int) -> Float[Tensor, "layer place head dim"]:
+    own = outputs.shape[1]
+    if own == length:
+        return outputs
+    places = torch.linspace(0, own - 1, length).round().long() if length > 1 else torch.zeros(1, dtype=torch.long)
+    return outputs[:, places.to(outputs.device)]
+
+
+# ---------------------------------------------------------------- the same words of another input
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Which position of input A stands in at which position of B: pairs (of A, of B)."""
+
+    pairs: tuple[tuple[int, int], ...]
+
+    def within(self, first: Encoding, second: Encoding) -> "Alignment":
+        """This alignment; InputError for none, or for positions outside the inputs."""
+        if not self.pairs:
+            raise InputError(
+                f'Patching needs positions that both inputs share; "{first.text[:40]}" and "{second.text[:40]}" have '
+                "none in common: choose inputs that differ in a few words."
+            )
+        for side, (encoding, name) in enumerate(((first, "first"), (second, "second"))):
+            beyond = [pair[side] for pair in self.pairs if not 0 <= pair[side] < len(encoding)]
+            if beyond:
+                raise InputError(
+                    f"The {name} input has positions 1 to {len(encoding)}; position {beyond[0] + 1} was named: choose "
+                    "one that both inputs have."
+                )
+        return self
+
+
+@dataclass(frozen=True)
+class Patched:
+    """Patch: input number k takes its heads' outputs from another input's, at aligned positions.
+
+    outputs: of each input's partner [layer, query, head, dim]; alignments: (partner's position, own position).
+    """
+
+    outputs: Sequence[Float[Tensor, "layer query head dim"]]
+    alignments: Sequence[Alignment]
+    operator: Literal["patch"] = "patch"
+
+    def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
+        """The partners' outputs where positions are aligned; elsewhere the input's own."""
+        length, example = len(some[0]), self.outputs[inputs[0]]
+        outputs = example.new_zeros(example.shape[0], len(some), length, *example.shape[2:])
+        places: Bool[Tensor, "batch query"] = torch.zeros(len(some), length, dtype=torch.bool, device=example.device)
+        for row, k in enumerate(inputs):
+            theirs, own = (list(side) for side in zip(*self.alignments[k].pairs, strict=True))
+            outputs[:, row, own] = self.outputs[k][:, theirs]
+            places[row, own] = True
+        return Given(outputs, places)

@@ -1,0 +1,76 @@
+"""What stands in for heads' outputs inside a stack: those under a fixed map, or those that a source gave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.capture.interventions import Given, Operator, Source
+from core.capture.stacks import Block, Stack, changed_mixture, fixed_rows, single_position
+from core.models.encoding import Encoding
+
+
+@runtime_checkable
+class StandIn(Protocol):
+    """Both hold for a batch of inputs of one length, or for any number of variants of it (variants outermost)."""
+
+    def outputs(
+        self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
+    ) -> Float[Tensor, "rows length head dim"]:
+        """Every head's output in this layer if it were changed; mixed, values: its own here."""
+
+    def at(self, block: Block, x: Float[Tensor, "rows length hidden"], position: int) -> tuple[Tensor, Tensor]:
+        """The last layer's heads' outputs at one position [rows, head, dim]: their own, and changed."""
+
+
+@dataclass(frozen=True)
+class FixedMap:
+    """Attention as an operator fixes it (no weight anywhere: zero)."""
+
+    rows: Float[Tensor, "query key"]
+
+    def outputs(self, layer: int, mixed: Tensor, values: Tensor) -> Tensor:
+        """The values mixed by the map."""
+        return changed_mixture(values, self.rows)
+
+    def at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
+        """Own and under the map."""
+        return single_position(block, x, position, self.rows)
+
+
+@dataclass(frozen=True)
+class GivenOutputs:
+    """Outputs that a source gave for the batch."""
+
+    batch: Given
+
+    def outputs(self, layer: int, mixed: Tensor, values: Tensor) -> Tensor:
+        """The given ones where they hold, own ones elsewhere."""
+        given, places = self.batch.outputs[layer].to(mixed), self.batch.places
+        times = len(mixed) // len(given)
+        given = given if times == 1 else given.repeat(times, 1, 1, 1)
+        if places is None:
+            return given
+        return torch.where(places.to(mixed.device).repeat(times, 1)[:, :, None, None], given, mixed)
+
+    def at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
+        """Own and given."""
+        own, _ = single_position(block, x, position, x.new_zeros(x.shape[1], x.shape[1], dtype=torch.float32))
+        times = len(x) // self.batch.outputs.shape[1]
+        given = self.batch.outputs[-1][:, position].to(own).repeat(times, 1, 1)
+        if self.batch.places is None:
+            return own, given
+        return own, torch.where(self.batch.places[:, position].to(own.device).repeat(times)[:, None, None], given, own)
+
+
+def stand_in(
+    stack: Stack, some: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: Source | None
+) -> StandIn:
+    """What an operator puts in place of heads' outputs on inputs of one length."""
+    if source is not None:
+        return GivenOutputs(source.given(some, inputs))
+    length = len(some[0])
+    return FixedMap(fixed_rows(operator, stack.visible(length, stack.device)))
