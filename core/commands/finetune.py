@@ -8,7 +8,7 @@ from core.commands.output import Checkpoint, Cluster, Csv, Data, Json, Latex, Wo
 from core.errors import InputError
 
 _NUMBERS = {"batch", "epochs", "max_length", "train_last", "reset_last", "train_limit", "dev_limit", "pad_to"}
-_WORDS = {"decay", "pooling", "keep"}
+_WORDS = {"decay", "pooling", "keep", "precision"}
 _SWITCHES = {"true": True, "false": False}
 
 

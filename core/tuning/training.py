@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.errors import AtlasError
+from core.errors import AtlasError, InputError
+from core.models.arithmetic import arithmetic
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import padding_id
 from core.tasks.glue import Task
@@ -109,6 +110,7 @@ class Fit:
         self.log = Log(steps=a_pass * self.recipe.epochs)
         self.best: dict[str, Tensor] | None = None
         self.device = next(self.model.parameters()).device
+        self._check_precision()
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(self.seed)
             self.optimizer = optimizer_of(self.model, self.recipe) if learns else None
@@ -118,6 +120,13 @@ class Fit:
             for epoch in range(len(self.log.epochs) - 1, self.recipe.epochs if learns else 0):
                 self._epoch(epoch, a_pass)
         return self._outcome()
+
+    def _check_precision(self) -> None:
+        if self.recipe.precision == "bfloat16" and arithmetic(self.device, torch.bfloat16) != torch.bfloat16:
+            raise InputError(
+                "Training in bfloat16 needs a processor that computes in it, and this one would only emulate it, ten "
+                "times slower: choose precision float32."
+            )
 
     def _batches(self, epoch: int) -> list[list[int]]:
         return batches(self.lengths, self.recipe.batch, seed=self.seed, epoch=epoch, bucketed=self.recipe.bucketed)
@@ -150,7 +159,9 @@ class Fit:
         rate = self.recipe.learning_rate * learning_rate(self.recipe, step, self.log.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        loss = loss_of(self.task, self.model(**inputs).logits, labels)
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
+            logits = self.model(**inputs).logits
+        loss = loss_of(self.task, logits.float(), labels)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], self.recipe.clip)
@@ -199,6 +210,7 @@ class Fit:
                     "model": self.model.state_dict(),
                     "optimizer": self.optimizer.state_dict() if self.optimizer else {},
                     "random": torch.get_rng_state(),
+                    "random_cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
                     "log": vars(self.log),
                     "best": self.best or {},
                 },
@@ -211,4 +223,6 @@ class Fit:
         self.model.load_state_dict(found["model"])
         self.optimizer.load_state_dict(found["optimizer"])
         torch.set_rng_state(found["random"])
+        if self.device.type == "cuda" and found.get("random_cuda") is not None:
+            torch.cuda.set_rng_state(found["random_cuda"], self.device)
         self.log, self.best = Log(**found["log"]), found["best"] or None

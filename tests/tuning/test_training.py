@@ -2,6 +2,7 @@ import pytest
 import torch
 from transformers import get_linear_schedule_with_warmup
 
+from core.errors import InputError
 from core.tasks.glue import TASKS, TaskRow
 from core.tuning.batches import encode
 from core.tuning.model import initialised
@@ -131,3 +132,16 @@ def test_bucketed_and_padded_batches_have_the_same_loss(base):
     assert fit(base, recipe=plain).run().log.losses[0] == pytest.approx(
         fit(base, recipe=padded).run().log.losses[0], abs=1e-5
     )
+
+
+def test_bfloat16_learns_the_same_and_is_refused_where_it_would_be_emulated(base, monkeypatch):
+    half = Recipe(learning_rate=3e-3, batch=8, epochs=6, precision="bfloat16")
+    monkeypatch.setattr("core.models.arithmetic.has_bfloat16", lambda: False)
+    with pytest.raises(InputError, match="only emulate it"):
+        fit(base, recipe=half).run()
+    monkeypatch.setattr("core.models.arithmetic.has_bfloat16", lambda: True)
+    whole, rough = fit(base, recipe=Recipe(learning_rate=3e-3, batch=8, epochs=6)).run(), fit(base, recipe=half).run()
+    assert rough.log.losses != whole.log.losses
+    assert rough.log.losses[0] == pytest.approx(whole.log.losses[0], abs=0.02)
+    assert abs(rough.metrics["accuracy"] - whole.metrics["accuracy"]) <= 0.2
+    assert {value.dtype for value in rough.model.state_dict().values() if value.is_floating_point()} == {torch.float32}
