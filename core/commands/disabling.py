@@ -1,9 +1,12 @@
 """`python -m core study disable|importance|prune CHECKPOINT --task T`: does a head matter?"""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
+from core.attention import parse_heads
+from core.commands.declared import Ran, command
 from core.commands.output import (
     Checkpoint,
     Cluster,
@@ -11,9 +14,6 @@ from core.commands.output import (
     Data,
     Json,
     Latex,
-    Limit,
-    Seed,
-    Split,
     Workers,
     form_of,
     run_study,
@@ -22,67 +22,35 @@ from core.commands.patterns import database
 from core.errors import InputError
 from core.store import runs
 from core.store.rows import Row
-
-Classifier = Annotated[str, typer.Argument(help="a fine-tuned classifier: local folder or hub id")]
-TaskName = Annotated[str, typer.Option(help="mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV of your own")]
-Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16")]
-DTYPES = {"bf16": "bfloat16", "fp32": "float32", "fp16": "float16"}
-
-
-def options_of(checkpoint: str, task: str, data: str | None, limit: int | None, dtype: str, seed: int) -> dict:
-    """The options that the three studies share."""
-    return {
-        "checkpoint": checkpoint,
-        "task": task,
-        "data": data,
-        "limit": limit or None,
-        "dtype": DTYPES.get(dtype, dtype),
-        "seed": seed,
-    }
+from core.studies import disable as sweeps
+from core.studies import importance as weighing
+from core.studies import prune as pruning
+from core.studies.contract import Flag
 
 
-def disable(
-    checkpoint: Classifier,
-    task: TaskName = "sst2",
-    data: Data = None,
-    what: Annotated[str, typer.Option(help="heads, layers, all-but-one, groups, or duplicates")] = "heads",
-    heads: Annotated[str, typer.Option(help='groups disabled together, like "L1H2,L7H6; L4H1"')] = "",
-    within: Annotated[float, typer.Option(help="duplicates: nearer than this share of the mean distance")] = 0.5,
-    operator: Annotated[str, typer.Option(help="disable, zero, previous, current, next or first")] = "disable",
-    beside: Annotated[str | None, typer.Option(help="an earlier sweep's run, for the correlation of the two")] = None,
-    split: Split = "dev",
-    limit: Limit = 500,
-    dtype: Dtype = "float32",
-    seed: Seed = 0,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-    cluster: Cluster = None,
-    workers: Workers = None,
-) -> None:
-    """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
-    form = form_of(as_json, csv, latex)
-    options = options_of(checkpoint, task, data, limit, dtype, seed) | {
-        "what": "groups" if heads else what,
-        "heads": heads,
-        "within": within,
-        "operator": operator,
-        "split": split,
-    }
-    other = earlier_sweep(beside) if beside else None
+@dataclass(frozen=True)
+class Beside:
+    """What only the command of sweeps takes."""
 
-    def shown(rows: list[Row]) -> list[Row]:
-        every = rows if other is None else [*rows, correlation(rows, other)]
-        return every if form in ("json", "csv") else [_short(row) for row in rows if row["kind"] != "split half"]
+    beside: Annotated[str | None, Flag("an earlier sweep's run, for the correlation of the two")] = None
 
-    title = f"Disable {options['what']} of {checkpoint}"
-    rows = run_study("disable", options, form=form, title=title, cluster=cluster, workers=workers, shown=shown)
-    if form == "table":
-        typer.echo(said_of(rows))
+
+def _earlier(_: Any, own: Beside) -> list[Row] | None:
+    return earlier_sweep(own.beside) if own.beside else None
+
+
+def _show_sweep(ran: Ran) -> None:
+    other = ran.ready
+    every = ran.rows if other is None else [*ran.rows, correlation(ran.rows, other)]
+    if ran.form in ("json", "csv"):
+        ran.show(every)
+        return
+    ran.show([_short(row) for row in ran.rows if row["kind"] != "split half"])
+    if ran.form == "table":
+        typer.echo(said_of(ran.rows))
         if other is not None:
-            typer.echo(
-                "Beside the other sweep: Spearman {spearman}, n = {n} ({name}).".format(**correlation(rows, other))
-            )
+            agreement = correlation(ran.rows, other)
+            typer.echo("Beside the other sweep: Spearman {spearman}, n = {n} ({name}).".format(**agreement))
 
 
 def earlier_sweep(run: str) -> list[Row]:
@@ -97,9 +65,7 @@ def earlier_sweep(run: str) -> list[Row]:
 
 def correlation(rows: list[Row], other: list[Row]) -> Row:
     """One row: how the ranks of two sweeps' changes agree."""
-    from core.studies.disable import shared
-
-    pairs, agreement = shared(rows, other)
+    pairs, agreement = sweeps.shared(rows, other)
     both = sorted(pairs, key=lambda row: max(row["this"] or 0.0, row["other"] or 0.0))[:3]
     name = "most harm in both: " + ", ".join(row["name"] for row in both)
     fields = {one: getattr(agreement, one) for one in ("spearman", "kendall", "p", "n")}
@@ -136,64 +102,6 @@ def said_of(rows: list[Row]) -> str:
     return sentence
 
 
-def importance(
-    checkpoint: Classifier,
-    task: TaskName = "sst2",
-    data: Data = None,
-    reading: Annotated[str, typer.Option(help="per example (the paper's formula) or per token (its code)")] = "example",
-    normalize: Annotated[bool, typer.Option("--normalize/--raw", help="l2 within each layer")] = True,
-    sweep: Annotated[bool, typer.Option("--sweep/--no-sweep", help="compare with zeroing every head")] = True,
-    split: Split = "train",
-    limit: Limit = 500,
-    dtype: Dtype = "float32",
-    seed: Seed = 0,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-    cluster: Cluster = None,
-    workers: Workers = None,
-) -> None:
-    """Weigh every head by the gradient of the loss with respect to its gate, in one backward pass (Michel et al.)."""
-    options = options_of(checkpoint, task, data, limit, dtype, seed) | {
-        "reading": reading,
-        "normalize": normalize,
-        "split": split,
-        "sweep": "zero" if sweep else None,
-    }
-    form = form_of(as_json, csv, latex)
-    run_study("importance", options, form=form, title="Importance of heads", cluster=cluster, workers=workers)
-
-
-def prune(
-    checkpoint: Classifier,
-    task: TaskName = "sst2",
-    data: Data = None,
-    order: Annotated[
-        list[str] | None, typer.Option("--order", help="importance, recomputed, sweep, random; give several")
-    ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="of the curve; 10 removes 10% at a time")] = 10,
-    order_rows: Annotated[int, typer.Option(min=2, help="train rows that find the order")] = 500,
-    limit: Limit = 500,
-    save: Annotated[str | None, typer.Option(help="folder for the checkpoint without --share of its heads")] = None,
-    share: Annotated[float, typer.Option(min=0.0, max=1.0, help="of the heads to remove when saving")] = 0.5,
-    dtype: Dtype = "float32",
-    seed: Seed = 0,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-    cluster: Cluster = None,
-    workers: Workers = None,
-) -> None:
-    """Remove heads for good, least important first: order from train rows, curve on dev rows, random as the control."""
-    options = options_of(checkpoint, task, data, limit, dtype, seed) | {"steps": steps, "order_rows": order_rows}
-    if order:
-        options["orders"] = list(order)
-    form = form_of(as_json, csv, latex)
-    rows = run_study("prune", options, form=form, title="Pruning curve", cluster=cluster, workers=workers)
-    if save:
-        typer.echo(save_from(rows, checkpoint, save, share), err=True)
-
-
 def held(
     checkpoint: Checkpoint,
     task: Annotated[list[str], typer.Option(help="several times for several tasks")],
@@ -222,7 +130,6 @@ def held(
 
 def save_from(rows: list[Row], checkpoint: str, folder: str, share: float) -> str:
     """Save the checkpoint without that share of its heads, in the first order of the rows; says what was done."""
-    from core.attention import parse_heads
     from core.capture.pruning import save_pruned
     from core.models.opening import open_checkpoint
 
@@ -230,3 +137,29 @@ def save_from(rows: list[Row], checkpoint: str, folder: str, share: float) -> st
     nearest = min(steps, key=lambda row: (abs(row["share"] - share), row["share"]))
     found = save_pruned(open_checkpoint(checkpoint, head="classifier"), parse_heads(nearest["heads"]), folder)
     return f"Saved {found} without {nearest['removed']} heads, in the order of {nearest['order']}."
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What only the command of pruning takes."""
+
+    save: Annotated[str | None, Flag("folder for the checkpoint without --share of its heads")] = None
+    share: Annotated[float, Flag("of the heads to remove when saving, 0 to 1", least=0.0)] = 0.5
+
+
+def _check_share(options: Any, saving: Saving) -> None:
+    if not 0 <= saving.share <= 1:
+        raise InputError(f"--share is a part of the heads, from 0 to 1; {saving.share:g} was given.")
+
+
+def _show_curve(ran: Ran) -> None:
+    ran.show()
+    if ran.own.save:
+        typer.echo(save_from(ran.rows, ran.options.checkpoint, ran.own.save, ran.own.share), err=True)
+
+
+disable = command(
+    sweeps.STUDY, show=_show_sweep, own=Beside, ready=lambda _, own: own.beside and earlier_sweep(own.beside)
+)
+importance = command(weighing.STUDY)
+prune = command(pruning.STUDY, show=_show_curve, own=Saving, ready=_check_share)

@@ -22,7 +22,6 @@ from core.jobs import running
 from core.jobs.pools import Place
 from core.store import exchange, runs
 from core.store.database import Database
-from core.store.jobs import unfinished_like
 from core.store.recovery import HeldError
 from core.store.rows import Row, plain
 
@@ -163,7 +162,7 @@ def remove(path: Path) -> None:
 
 def _job(db: Database, study: str, options: Row, title: str, where: Place) -> str:
     running.runner(db, where)
-    job = unfinished_like(db, study, options)
+    job = running.unfinished_like(db, study, options)
     if job is None:
         return running.start(db, study, options, title)
     running.resume(db, job)

@@ -27,7 +27,6 @@ from core.report import report
 from core.report.plan import DEFAULTS
 from core.store import exchange, runs
 from core.store.database import Database
-from core.store.jobs import finished_like
 
 
 def reproduce(
@@ -91,7 +90,7 @@ def _make(db: Database, options: dict[str, Any], *, anew: bool, stored: bool) ->
     wanted = report.prepared(db, options)
     asked = [Asked(step.study, step.options, step.title) for step in wanted.steps]
     if stored:
-        return report.finish(db, wanted, [(finished_like(db, one.study, one.options), "") for one in asked])
+        return report.finish(db, wanted, [(running.finished_like(db, one.study, one.options), "") for one in asked])
 
     def before(number: int, job: str | None) -> None:
         what = "stored already" if job is None else "running"

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +15,14 @@ from core.config import settings
 from core.errors import AtlasError, JobError, StoreError
 from core.jobs.flight import ClusterGoneError, Flight, PoolKeeper, Stopped
 from core.jobs.pools import Place
-from core.jobs.work import merged
+from core.jobs.work import PARTIAL, find_study, merged
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
 from core.store.exchange import runs_folder
 from core.store.rows import Row
+from core.studies.contract import Finished, Study
+from core.studies.transport import decode
 
 log = logging.getLogger("atlas.jobs")
 SUMMARY_SECONDS = 3.0  # how often partial rows are summarised, at most
@@ -176,6 +179,8 @@ class Runner:
 
         flight = Flight(keeper, self.place, stopped)
         known = store.one_job(self._db, job)
+        if isinstance(find_study(known["study"]), Study):
+            store.reopen_others(self._db, job, f'{{"{PARTIAL}"')
         if not store.progress(self._db, job)["units"]:
             divided = flight.ask("divide", known["study"], known["asked"])
             store.add_units(self._db, job, divided["options"], divided["units"])
@@ -219,7 +224,27 @@ class Runner:
         with self._db.write():
             run = runs.record_run(self._db, known["study"], options, provenance, title=known["title"])
             runs.store_rows(self._db, run, summary)
+            keep(self._db, run, lambda: iter(store.job_rows(self._db, job)))
             store.set_state(self._db, job, "done", run=run)
+
+
+def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
+    """Have the study of a stored run keep what else the run leaves. partials: rows of its units, where there are any.
+
+    Errors: those of the study.
+    """
+    known = runs.one_run(db, run)
+    study = find_study(known["study"])
+    if not isinstance(study, Study):
+        return
+    finished = Finished(
+        run,
+        known["title"],
+        study.read(known["options"]),
+        runs.run_rows(db, run),
+        lambda: (decode(study.partial, row[PARTIAL]) for row in partials()),
+    )
+    study.keep(db, finished)
 
 
 def provenance_of(options: Row, said: Row) -> runs.Provenance:

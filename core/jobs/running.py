@@ -13,11 +13,13 @@ from typing import Any
 
 import pandas as pd
 
-from core.errors import JobError, StoreError
+from core.errors import AtlasError, JobError, StoreError
 from core.jobs.pools import Place
 from core.jobs.runner import Runner
+from core.jobs.work import complete, find_study
 from core.store import jobs as store
 from core.store.database import Database
+from core.studies.contract import as_json, identity
 from core.tasks.own import absolute
 
 _RUNNERS: "weakref.WeakKeyDictionary[Database, Runner]" = weakref.WeakKeyDictionary()
@@ -76,9 +78,9 @@ def runner(db: Database, place: Place | None = None) -> Runner:
     return found
 
 
-def asked(options: Mapping[str, Any]) -> dict[str, Any]:
+def asked(options: Any) -> dict[str, Any]:
     """Options as workers elsewhere can follow them: a task that is a file of the user's own by its full path."""
-    found = dict(options)
+    found = dict(options) if isinstance(options, Mapping) else as_json(options)
     if isinstance(found.get("task"), str):
         found["task"] = absolute(found["task"])
     if isinstance(found.get("tasks"), list):
@@ -86,8 +88,11 @@ def asked(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def start(db: Database, study: str, options: Mapping[str, Any], title: str = "") -> str:
-    """Queue a job of `study` and return its id at once; a wrong option or input becomes the job's error."""
+def start(db: Database, study: str, options: Any, title: str = "") -> str:
+    """Queue a job of `study` and return its id at once; a wrong option or input becomes the job's error.
+
+    options: the study's own record, or some of its options by name.
+    """
     db.person.must("annotator", "start a job")
     keeper = runner(db)
     job = store.add_job(db, study, title or study, asked(options))
@@ -104,6 +109,29 @@ def status(db: Database, job: str) -> JobStatus:
     return JobStatus(
         **{name: known[name] for name in names}, error=error, rate=keeper.rate(job, counted["size_done"]), **counted
     )
+
+
+def unfinished_like(db: Database, study: str, options: Any) -> str | None:
+    """The newest job of `study` with these options that has work left (unfinished, failed or cancelled), or None."""
+    wanted = _identity(study, options)
+    like = (row for row in store.jobs_of(db, study) if row["state"] != "done")
+    return next((row["job"] for row in like if _identity(study, row["options"]) == wanted), None)
+
+
+def finished_like(db: Database, study: str, options: Any) -> str | None:
+    """The run of the newest job of `study` with these options that is done, or None."""
+    wanted = _identity(study, options)
+    like = (row for row in store.jobs_of(db, study) if row["state"] == "done" and row["run"])
+    return next((row["run"] for row in like if _identity(study, row["options"]) == wanted), None)
+
+
+def _identity(study: str, options: Any) -> str:
+    """Of the options with the study's defaults; of the bare ones where they cannot be options of it."""
+    named = asked(options)
+    try:
+        return identity(study, complete(find_study(study), named))
+    except AtlasError:
+        return identity(study, named)
 
 
 def partial_rows(db: Database, job: str) -> pd.DataFrame:

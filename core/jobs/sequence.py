@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from core.errors import AtlasError, JobError
 from core.jobs import running
-from core.store import jobs as store
 from core.store.database import Database
 from core.studies.study import Options
 
@@ -53,7 +52,7 @@ def run_in_turn(
     """
     found: list[Ended] = []
     for number, one in enumerate(asked):
-        done = None if anew else store.finished_like(db, one.study, one.options)
+        done = None if anew else running.finished_like(db, one.study, one.options)
         job = None if done else _put(db, one)
         if before:
             before(number, job)
@@ -69,7 +68,7 @@ def run_in_turn(
 
 
 def _put(db: Database, one: Asked) -> str:
-    job = store.unfinished_like(db, one.study, one.options)
+    job = running.unfinished_like(db, one.study, one.options)
     if job is None:
         return running.start(db, one.study, one.options, one.title)
     if not running.status(db, job).active:

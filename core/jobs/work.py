@@ -18,9 +18,14 @@ from typing import Any
 from core.config import code_version
 from core.errors import AtlasError, JobError
 from core.store.rows import plain
-from core.studies.study import Options, Row, Study, Unit
+from core.studies.contract import Study, Unit, as_json
+from core.studies.study import Options, Row
+from core.studies.study import Study as EarlierStudy
+from core.studies.study import Unit as EarlierUnit
+from core.studies.transport import decode, encode
 
 Outcome = dict[str, Any]
+PARTIAL = "partial"  # the one field of the row that a unit leaves
 log = logging.getLogger("atlas.jobs")
 
 
@@ -31,25 +36,27 @@ def module_of(name: str) -> str:
     return name if "." in name else f"core.studies.{name.replace('-', '_')}"
 
 
-def find_study(name: str) -> Study:
+def find_study(name: str) -> Any:
     """The study called `name`. Errors: JobError when there is none."""
     module = module_of(name)
     try:
-        found = importlib.import_module(module)
+        imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module + ".").startswith(error.name + "."):
             raise
         raise JobError(
             f"A study must be one of core/studies, but {name!r} is not; see `python -m core --help`."
         ) from error
-    study = getattr(found, "STUDY", None)
-    if not isinstance(study, Study):
-        raise JobError(f"A study's module must export STUDY, but {module} does not; see core/studies/study.py.")
+    study = getattr(imported, "STUDY", None)
+    if not isinstance(study, (Study, EarlierStudy)):
+        raise JobError(f"A study's module must export STUDY, but {module} does not; see core/studies/contract.py.")
     return study
 
 
-def complete(study: Study, options: Options) -> Options:
-    """`options` over the study's defaults. Errors: JobError naming an option the study does not have."""
+def complete(study: Any, options: Options) -> Options:
+    """`options` over the study's defaults, as JSON has them. Errors: AtlasError naming one that it does not have."""
+    if isinstance(study, Study):
+        return as_json(study.read(options))
     unknown = sorted(set(options) - set(study.defaults))
     if unknown:
         raise JobError(
@@ -63,7 +70,8 @@ def divide(name: str, options: Options) -> Outcome:
     """The study's options completed and its units: {"options", "units": [{key, size, arguments}]}."""
     study = find_study(name)
     completed = complete(study, options)
-    units = [{"key": u.key, "size": int(u.size), "arguments": plain(u.arguments)} for u in study.units(completed)]
+    planned = study.units(study.read(completed) if isinstance(study, Study) else completed)
+    units = [{"key": u.key, "size": int(u.size), "arguments": plain(encode(u.arguments))} for u in planned]
     if not units:
         raise JobError(
             f"The study {study.name} must have something to do, but these options leave nothing; widen them."
@@ -72,11 +80,20 @@ def divide(name: str, options: Options) -> Outcome:
 
 
 def run_unit(name: str, options: Options, unit: Row) -> Outcome:
-    """One unit's rows: {"rows", "provenance"}. A row {"provenance": {...}} is taken out of the rows.
+    """One unit's partial result as a row: {"rows": [{"partial"}], "provenance"}.
 
     The code's version goes with each unit, so a job that was resumed after an update names every version it ran on.
     """
-    found = find_study(name).run(options, Unit(unit["key"], unit["arguments"], unit["size"]))
+    study = find_study(name)
+    if not isinstance(study, Study):
+        return _run_earlier(study, options, unit)
+    done = study.run(study.read(options), Unit(unit["key"], decode(study.arguments, unit["arguments"]), unit["size"]))
+    provenance = {name: value for name, value in done.provenance.as_row().items() if value is not None}
+    return {"rows": [{PARTIAL: encode(done.partial)}], "provenance": provenance | {"code_version": code_version()}}
+
+
+def _run_earlier(study: EarlierStudy, options: Options, unit: Row) -> Outcome:
+    found = study.run(options, EarlierUnit(unit["key"], unit["arguments"], unit["size"]))
     rows = [plain(row) for row in found if set(row) != {"provenance"}]
     said = [row["provenance"] for row in found if set(row) == {"provenance"}]
     return {"rows": rows, "provenance": merged([*said, {"code_version": code_version()}])}
@@ -84,7 +101,12 @@ def run_unit(name: str, options: Options, unit: Row) -> Outcome:
 
 def summarize(name: str, options: Options, rows: list[Row]) -> Outcome:
     """The rows a person reads: {"rows"}."""
-    return {"rows": [plain(row) for row in find_study(name).summarize(options, rows)]}
+    study = find_study(name)
+    if isinstance(study, Study):
+        summary = study.summarize(study.read(options), [decode(study.partial, row[PARTIAL]) for row in rows])
+    else:
+        summary = study.summarize(options, rows)
+    return {"rows": [plain(row) for row in summary]}
 
 
 TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, "summarize": summarize}

@@ -217,26 +217,28 @@ def delete_job(db: Database, job: str) -> None:
             cursor.execute(f"DELETE FROM {table} WHERE job = ?", [job])  # noqa: S608 - our own table names
 
 
-def unfinished_like(db: Database, study: str, options: Mapping[str, Any]) -> str | None:
-    """The newest unfinished, failed or cancelled job of `study` that was asked for with the same options, or None."""
-    wanted = to_json(dict(options))
+def jobs_of(db: Database, study: str) -> list[Row]:
+    """Jobs of `study`, newest first: job, state, options (completed once divided), run (None where it is gone)."""
     found = db.cursor().execute(
-        """SELECT job FROM job WHERE study = ? AND asked = ? AND state != 'done' ORDER BY ordinal DESC LIMIT 1""",
-        [study, wanted],
+        """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
+           WHERE job.study = ? ORDER BY job.ordinal DESC""",
+        [study],
     )
-    rows = found.fetchall()
-    return rows[0][0] if rows else None
+    names = ("job", "state", "options", "run")
+    return [dict(zip(names, row, strict=True)) | {"options": from_json(row[2])} for row in found.fetchall()]
 
 
-def finished_like(db: Database, study: str, options: Mapping[str, Any]) -> str | None:
-    """The run of the newest job of `study` that was asked for with the same options and is done, or None."""
-    found = db.cursor().execute(
-        """SELECT run FROM job WHERE study = ? AND asked = ? AND state = 'done' AND run IN (SELECT run FROM run)
-           ORDER BY ordinal DESC LIMIT 1""",
-        [study, to_json(dict(options))],
-    )
-    rows = found.fetchall()
-    return rows[0][0] if rows else None
+def reopen_others(db: Database, job: str, beginning: str) -> int:
+    """Open the units whose rows do not begin with `beginning` again, their rows dropped: an earlier version left them
+    in another form. Returns how many."""
+    with db.write() as cursor:
+        places = cursor.execute(
+            "SELECT DISTINCT position FROM job_row WHERE job = ? AND NOT starts_with(body, ?)", [job, beginning]
+        ).fetchall()
+        for (place,) in places:
+            cursor.execute("DELETE FROM job_row WHERE job = ? AND position = ?", [job, place])
+            cursor.execute("DELETE FROM job_outcome WHERE job = ? AND position = ?", [job, place])
+    return len(places)
 
 
 def seconds_of(db: Database, run: str) -> float | None:

@@ -7,100 +7,203 @@ gain of the best variant is still there on rows that did not choose it. The oper
 of heads with like maps ("duplicates"), which stand beside their heads one at a time and random heads.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+import pydantic.dataclasses
 
-from core.attention import parse_heads
+from core.errors import InputError
+from core.measuring import disabling, duplicates
+from core.measuring.disabling import Variant
+from core.measuring.outcomes import finite, in_order, metrics_of, outcomes
+from core.measuring.provenance import provenance
 from core.scoring import effects
-from core.studies import disabling, duplicates
-from core.studies.study import Options, Row, Study, Unit
-
-DEFAULTS: Options = disabling.DEFAULTS | {
-    "what": "heads",
-    "operator": "disable",
-    "heads": "",  # of "groups"
-    "within": 0.5,  # of "duplicates": share of the mean distance between heads
-}
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.tasks.glue import Task, task_of
 
 
-def units(options: Options) -> list[Unit]:
-    """Slices of the task's rows; options that cannot be are refused here."""
-    from core.capture.interventions import operator_of
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """What is disabled, of which checkpoint, on which rows."""
 
-    operator_of(options["operator"], causal=False)
-    if options["what"] == "groups":
-        disabling.groups_of(options["heads"])
-    elif options["what"] == "duplicates":
-        duplicates.check(options["within"])
-    else:
-        disabling.variants_of(options["what"], "", 1, 1)
-    return disabling.units_of_rows(options)
-
-
-def run(options: Options, unit: Unit) -> list[Row]:
-    """Predictions of these rows, plain and under every variant."""
-    from core.capture.sweeping import sweep
-
-    checkpoint, task, order = disabling.opened(options)
-    every = disabling.rows_of(options)
-    rows = [every[k] for k in unit.arguments["rows"]]
-    grouped = duplicates.variants(options, checkpoint) if options["what"] == "duplicates" else []
-    variants = grouped or disabling.variants_of(options["what"], options["heads"], checkpoint.layers, checkpoint.heads)
-    heads, encodings = [one["heads"] for one in variants], disabling.encoded(checkpoint, rows)
-    found = sweep(checkpoint, encodings, heads, options["operator"], dtype=options["dtype"])
-    row = {
-        "rows": unit.arguments["rows"],
-        "layers": checkpoint.layers,
-        "heads": checkpoint.heads,
-        "gold": [row.label for row in rows],
-        "plain": disabling.predicted(task, order, found.plain),
-        "changed": disabling.predicted(task, order, found.changed),
-        "fast": found.fast,
-        "grouped": [one | {"heads": disabling.group_name(one["heads"])} for one in grouped],
-    }
-    return [row, disabling.provenance(checkpoint, [one.id for one in rows], found.dtype)]
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 500
+    dtype: Dtype = "float32"
+    device: str = "auto"
+    seed: Seed = 0
+    what: Annotated[str, Flag("heads, layers, all-but-one, groups, or duplicates")] = "heads"
+    operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "disable"
+    heads: Annotated[str, Flag('groups disabled together, like "L1H2,L7H6; L4H1"')] = ""
+    within: Annotated[float, Flag("duplicates: nearer than this share of the mean distance")] = 0.5
 
 
-def summarize(options: Options, rows: Sequence[Row]) -> list[Row]:
-    """The baseline, a row per variant in the order of the heads, and the split-half check."""
-    from core.tasks.glue import task_of
+@dataclass(frozen=True)
+class Swept:
+    """Predictions of some rows, plain and under every variant.
 
-    if not rows:
+    rows: their places in the task. layers, heads: of the checkpoint. gold, plain: [row], changed: [variant, row], in
+    the task's labels or scores. grouped: the variants where the checkpoint's maps decide them, else empty.
+    """
+
+    rows: np.ndarray
+    layers: int
+    heads: int
+    gold: np.ndarray
+    plain: np.ndarray
+    changed: np.ndarray
+    grouped: tuple[Variant, ...]
+
+
+class Disable(Study[Options, Swept]):
+    """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
+
+    name, options, partial, arguments = "disable", Options, Swept, disabling.Slice
+
+    def read(self, given: Mapping[str, Any]) -> Options:
+        """Typed heads are groups. Errors: InputError where something else is to be disabled with them."""
+        if not given.get("heads"):
+            return super().read(given)
+        if given.get("what", "heads") not in ("heads", "groups"):
+            raise InputError(
+                f"Heads are named for groups, but what is disabled is {given['what']!r}; leave one of the two out."
+            )
+        return super().read({**given, "what": "groups"})
+
+    def title(self, options: Options) -> str:
+        """Name the variants and the checkpoint."""
+        return f"Disable {options.what} of {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Slices of the task's rows; options that cannot be are refused here."""
+        from core.capture.interventions import operator_of
+
+        operator_of(options.operator, causal=False)
+        if options.what == "groups":
+            disabling.groups_of(options.heads)
+        elif options.what == "duplicates":
+            duplicates.check(options.within)
+        else:
+            disabling.variants_of(options.what, "", 1, 1)
+        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+
+    def run(self, options: Options, unit: Unit) -> Done[Swept]:
+        """Predictions of these rows, plain and under every variant."""
+        from core.capture.sweeping import sweep
+
+        opened, every = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        grouped = _grouped(options, opened)
+        variants = grouped or _variants(options, checkpoint.layers, checkpoint.heads)
+        heads = [list(variant.heads) for variant in variants]
+        swept = sweep(checkpoint, opened.encoded(rows), heads, options.operator, dtype=options.dtype)
+        partial = Swept(
+            np.array(unit.arguments.rows), checkpoint.layers, checkpoint.heads, np.array([row.label for row in rows]),
+            opened.predicted(swept.plain), opened.predicted(swept.changed), tuple(grouped),
+        )  # fmt: skip
+        return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=swept.dtype))
+
+    def merge(self, options: Options, partials: Sequence[Swept]) -> Swept:
+        """All rows, in the task's order."""
+        first, whole = partials[0], in_order(partials, ("rows", "gold", "plain", "changed"))
+        return Swept(layers=first.layers, heads=first.heads, grouped=first.grouped, **whole)
+
+    def rows(self, options: Options, merged: Swept) -> list[Row]:
+        """The baseline, a row per variant in the order of the heads, and the split-half check."""
+        return _Table(options, task_of(options.task), merged).rows()
+
+
+STUDY = Disable()
+
+
+def _grouped(options: Options, opened: disabling.Opened) -> list[Variant]:
+    if options.what != "duplicates":
         return []
-    task, found = task_of(options["task"]), disabling.in_order(rows, ("gold", "plain", "changed"))
-    every, changed = _variants(options, rows[0]), found["changed"]
-    about = {"operator": options["operator"], "what": options["what"], "task": task.key, "n": len(found["gold"])}
-    gold, plain, names = found["gold"], found["plain"], metrics_of(task)
-    beside: list[Row] = [{} for _ in every]
-    if options["what"] == "duplicates":
-        beside = duplicates.beside(names, gold, plain, changed, every, seed=options["seed"])
-        every, changed = duplicates.together(every, changed)
-    before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
-    whole = {name: effects.counted(name, gold, plain[None], np.ones((1, len(gold))))[0, 0] for name in names}
-    baseline = {"kind": "baseline", "name": "untouched", **about, **{name: _known(whole[name]) for name in names}}
-    measured = {name: effects.metric_intervals(name, gold, plain, changed, seed=options["seed"]) for name in names}
-    corrected = effects.max_t(before, after, seed=options["seed"])
-    flipped = effects.flips(plain, changed) if not task.is_score else None
-    body = []
-    for k, variant in enumerate(every):
-        row = {"kind": "variant", **variant, "heads": disabling.group_name(variant["heads"]), **about, **beside[k]}
-        for name in names:
-            change = measured[name][k]
-            row[name] = None if change.value is None else whole[name] + change.value
-            row |= {f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
-        row["flipped"] = None if flipped is None else int(flipped[k])
-        row["mcnemar"] = None if task.is_score else effects.mcnemar(before.astype(bool), after[k].astype(bool))
-        row["p"] = float(corrected[k])
-        body.append(row | _score(row, names[0], options, whole[names[0]]))
-    return [baseline, *body, *_checked_on_the_other_half(options, about, every, before, after)]
+    return duplicates.variants(opened, options.data, seed=options.seed, within=options.within)
 
 
-def _variants(options: Options, row: Row) -> list[Row]:
-    if options["what"] == "duplicates":
-        return [one | {"heads": parse_heads(one["heads"])} for one in row["grouped"]]
-    return disabling.variants_of(options["what"], options["heads"], row["layers"], row["heads"])
+def _variants(options: Options, layers: int, heads: int) -> list[Variant]:
+    return disabling.variants_of(options.what, options.heads, layers, heads)
+
+
+class _Table:
+    """The rows of a sweep, from all its predictions."""
+
+    def __init__(self, options: Options, task: Task, swept: Swept):
+        self.options, self.task, self.swept = options, task, swept
+        self.names = metrics_of(task)
+        self.about = {"operator": options.operator, "what": options.what, "task": task.key, "n": len(swept.gold)}
+        ones = np.ones((1, len(swept.gold)))
+        self.whole = {name: effects.counted(name, swept.gold, swept.plain[None], ones)[0, 0] for name in self.names}
+        self.variants: Sequence[Variant] = swept.grouped or _variants(options, swept.layers, swept.heads)
+        self.changed = swept.changed
+        self.beside: list[Row] = [{} for _ in self.variants]
+        if options.what == "duplicates":
+            self.beside = duplicates.beside(
+                self.names, swept.gold, swept.plain, self.changed, self.variants, seed=options.seed
+            )
+            self.variants, self.changed = duplicates.together(self.variants, self.changed)
+        self.before = outcomes(task, swept.gold, swept.plain)
+        self.after = outcomes(task, swept.gold, self.changed)
+
+    def rows(self) -> list[Row]:
+        """The baseline, the variants, the split-half check."""
+        whole = {name: finite(value) for name, value in self.whole.items()}
+        baseline = {"kind": "baseline", "name": "untouched", **self.about, **whole}
+        return [baseline, *self._body(), *self._checked_on_the_other_half()]
+
+    def _body(self) -> list[Row]:
+        gold, plain, changed, seed = self.swept.gold, self.swept.plain, self.changed, self.options.seed
+        measured = {name: effects.metric_intervals(name, gold, plain, changed, seed=seed) for name in self.names}
+        corrected = effects.max_t(self.before, self.after, seed=seed)
+        flipped = effects.flips(plain, changed) if not self.task.is_score else None
+        body = []
+        for k, variant in enumerate(self.variants):
+            row = {"kind": "variant", **variant.facts(), **self.about, **self.beside[k]}
+            for name in self.names:
+                change = measured[name][k]
+                value = None if change.value is None else self.whole[name] + change.value
+                row |= {name: value, f"{name}_change": change.value}
+                row |= {f"{name}_low": change.low, f"{name}_high": change.high}
+            row["flipped"] = None if flipped is None else int(flipped[k])
+            row["mcnemar"] = self._mcnemar(k)
+            row["p"] = float(corrected[k])
+            body.append(row | self._score(measured[self.names[0]][k]))
+        return body
+
+    def _mcnemar(self, k: int) -> float | None:
+        if self.task.is_score:
+            return None
+        return effects.mcnemar(self.before.astype(bool), self.after[k].astype(bool))
+
+    def _score(self, change: effects.Interval) -> Row:
+        """The fields that make a row of one head a head score in the store."""
+        if self.options.what not in ("heads", "all-but-one"):
+            return {}
+        return {
+            "statistic": f"{self.options.operator} {self.options.what}",
+            "feature": f"{self.options.task} {self.names[0]}",
+            "value": change.value,
+            "low": change.low,
+            "high": change.high,
+            "baseline": finite(self.whole[self.names[0]]),
+        }
+
+    def _checked_on_the_other_half(self) -> list[Row]:
+        if len(self.variants) < 2 or len(self.before) < 4:
+            return []
+        half = effects.split_half(self.before, self.after, seed=self.options.seed)
+        fields = {name: getattr(half, name) for name in ("chosen", "held_out", "low", "high", "same")}
+        return [{"kind": "split half", "name": self.variants[half.head].name, **self.about, **fields}]
+
+
+# ---------------------------------------------------------------- two sweeps side by side
 
 
 def shared(one: Sequence[Row], other: Sequence[Row]) -> tuple[list[Row], effects.Agreement]:
@@ -120,45 +223,3 @@ def _change(row: Row) -> float | None:
 def first_metric(row: Row) -> str:
     """The metric that ranks, of a row of a sweep."""
     return next(name for name in ("accuracy", "f1", "pearson") if name in row)
-
-
-def metrics_of(task: Any) -> tuple[str, ...]:
-    """The task's metrics that can be resampled; the first one ranks."""
-    return ("pearson",) if task.is_score else tuple(task.metrics)
-
-
-def outcomes(task: Any, gold: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """How right each row is, so that the mean over rows is the metric that ranks: 1 or 0 for classes, the row's share
-    of Pearson's r for scores."""
-    return effects.row_correlations(gold, found) if task.is_score else (found == gold).astype(float)
-
-
-def _score(row: Row, metric: str, options: Options, baseline: float) -> Row:
-    """The fields that make a row of one head a head score in the store."""
-    if options["what"] not in ("heads", "all-but-one"):
-        return {}
-    return {
-        "statistic": f"{options['operator']} {options['what']}",
-        "feature": f"{options['task']} {metric}",
-        "value": row[f"{metric}_change"],
-        "low": row[f"{metric}_low"],
-        "high": row[f"{metric}_high"],
-        "baseline": _known(baseline),
-    }
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _checked_on_the_other_half(
-    options: Options, about: Row, variants: Sequence[Row], before: np.ndarray, after: np.ndarray
-) -> list[Row]:
-    if len(variants) < 2 or len(before) < 4:
-        return []
-    found = effects.split_half(before, after, seed=options["seed"])
-    fields = {name: getattr(found, name) for name in ("chosen", "held_out", "low", "high", "same")}
-    return [{"kind": "split half", "name": variants[found.head]["name"], **about, **fields}]
-
-
-STUDY = Study("disable", DEFAULTS, units, run, summarize)

@@ -13,8 +13,11 @@ import numpy as np
 
 from core import config
 from core.attention import Head
+from core.measuring import disabling
+from core.measuring.outcomes import metrics_of
+from core.measuring.provenance import provenance
 from core.scoring import effects
-from core.studies import disabling, finetune
+from core.studies import finetune
 from core.studies.study import Options, Row, Study, Unit
 
 if TYPE_CHECKING:
@@ -126,7 +129,7 @@ def run(options: Options, unit: Unit) -> list[Row]:
     }
     return [
         _measured(task, row, outcome, [one.label for one in train]),
-        disabling.provenance(base, [r.id for r in dev]),
+        {"provenance": provenance(base, [r.id for r in dev]).as_row()},
     ]
 
 
@@ -154,7 +157,6 @@ def summarize(options: Options, rows: list[Row]) -> list[Row]:
 
 def _cost(task: str, rows: list[Row], seed: int) -> Row:
     """Held less free: the same dev rows under the same draws, so the difference is paired."""
-    from core.studies.disable import metrics_of
     from core.tasks.glue import task_of
 
     metric, gold = metrics_of(task_of(task))[0], np.array(rows[0]["gold"])

@@ -5,105 +5,161 @@ With `sweep` the same rows are swept too, and the rank correlation of importance
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+import pydantic.dataclasses
+from pydantic import BeforeValidator
 
 from core.attention import Head
 from core.errors import InputError
+from core.measuring import disabling
+from core.measuring.outcomes import in_order, metrics_of, outcomes
+from core.measuring.provenance import provenance
 from core.scoring import effects
-from core.studies import disabling
-from core.studies.disable import metrics_of, outcomes
-from core.studies.study import Options, Row, Study, Unit
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.tasks.glue import task_of
 
 READINGS = ("example", "token")
-DEFAULTS: Options = disabling.DEFAULTS | {
-    "split": "train",
-    "reading": "example",
-    "normalize": True,
-    "sweep": "zero",  # the operator to compare with; None: no sweep
-}
+Reading = Annotated[str, Flag("per example (the paper's formula) or per token (its code)")]
+Normalize = Annotated[bool, Flag("l2 within each layer", name="--normalize/--raw")]
 
 
-def units(options: Options) -> list[Unit]:
-    """Slices of the task's rows."""
-    if options["reading"] not in READINGS:
-        raise InputError(
-            f'Importance is read per {" or per ".join(READINGS)}; "{options["reading"]}" is neither: choose one.'
+def _operator(value: Any) -> Any:
+    return {True: "zero", False: None}.get(value, value)
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Whose heads are weighed, how, on which rows. sweep: the operator to compare with; None: no sweep."""
+
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "train"
+    limit: Limit = 500
+    dtype: Dtype = "float32"
+    device: str = "auto"
+    seed: Seed = 0
+    reading: Reading = "example"
+    normalize: Normalize = True
+    sweep: Annotated[
+        str | None,
+        BeforeValidator(_operator),
+        Flag("compare with zeroing every head", name="--sweep/--no-sweep", typed=bool),
+    ] = "zero"
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """Gradient sums [layer, head] of some rows by both readings, how many inputs and tokens they are of, and, with a
+    sweep, predictions of those rows without each head (gold, plain: [row]; changed, moved: [head, row]).
+
+    moved: mean absolute change of the logits.
+    """
+
+    rows: np.ndarray
+    example: np.ndarray
+    token: np.ndarray
+    inputs: int
+    tokens: int
+    gold: np.ndarray
+    plain: np.ndarray | None = None
+    changed: np.ndarray | None = None
+    moved: np.ndarray | None = None
+
+
+class Importance(Study[Options, Weighed]):
+    """Weigh every head by the gradient of the loss with respect to its gate, in one backward pass (Michel et al.)."""
+
+    name, options, partial, arguments = "importance", Options, Weighed, disabling.Slice
+
+    def title(self, options: Options) -> str:
+        """As the Jobs page lists it."""
+        return "Importance of heads"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Slices of the task's rows."""
+        if options.reading not in READINGS:
+            raise InputError(
+                f'Importance is read per {" or per ".join(READINGS)}; "{options.reading}" is neither: choose one.'
+            )
+        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+
+    def run(self, options: Options, unit: Unit) -> Done[Weighed]:
+        """Gradient sums of these rows, and with `sweep` their predictions without each head."""
+        from core.capture.importance import gradients
+        from core.capture.sweeping import every_head, sweep
+
+        opened, every = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        encodings = opened.encoded(rows)
+        sums = gradients(checkpoint, encodings, opened.outputs(rows))
+        swept: dict[str, np.ndarray] = {}
+        dtype = checkpoint.dtype
+        if options.sweep:
+            heads = every_head(checkpoint.layers, checkpoint.heads)
+            found = sweep(checkpoint, encodings, heads, options.sweep, dtype=options.dtype)
+            swept = {
+                "plain": opened.predicted(found.plain),
+                "changed": opened.predicted(found.changed),
+                "moved": (found.changed - found.plain).abs().mean(-1).numpy(),
+            }
+            dtype = dtype if found.dtype == dtype else f"{dtype}, sweep in {found.dtype}"
+        gold = np.array([row.label for row in rows])
+        weighed = Weighed(
+            np.array(unit.arguments.rows), sums.example.numpy(), sums.token.numpy(), sums.inputs, sums.tokens, gold,
+            **swept,
+        )  # fmt: skip
+        return Done(weighed, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
+
+    def merge(self, options: Options, partials: Sequence[Weighed]) -> Weighed:
+        """Sums over all rows, and their predictions in the task's order."""
+        names = ("rows", "gold", "plain", "changed", "moved") if options.sweep else ("rows", "gold")
+        whole = in_order(partials, names)
+        ordered = sorted(partials, key=lambda part: part.rows.tolist())  # sums in floating point depend on the order
+        sums = {name: sum(getattr(part, name) for part in ordered) for name in ("example", "token", "inputs", "tokens")}
+        return Weighed(**whole, **sums)  # type: ignore[arg-type]
+
+    def rows(self, options: Options, merged: Weighed) -> list[Row]:
+        """A row per head, most important first, then the rank correlations with the sweep."""
+        import torch
+
+        from core.capture.importance import Gradients, importance
+
+        total = Gradients(
+            torch.tensor(merged.example).double(), torch.tensor(merged.token).double(), merged.inputs, merged.tokens
         )
-    return disabling.units_of_rows(options)
+        scores = importance(total, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
+        raw = importance(total, reading=options.reading, normalize=False)  # type: ignore[arg-type]
+        ranked = sorted(np.ndindex(*scores.shape), key=lambda place: (-float(scores[place]), place))
+        about = {"task": options.task, "n": total.inputs, "statistic": "importance", "feature": options.task}
+        heads = [
+            {"kind": "head", "name": str(Head(*place)), "layer": place[0], "head": place[1], "rank": rank + 1,
+             "value": float(scores[place]), "gradient": float(raw[place]), **about}
+            for rank, place in enumerate(ranked)
+        ]  # fmt: skip
+        return heads + (_beside_the_sweep(options, merged, scores.flatten().numpy()) if options.sweep else [])
 
 
-def run(options: Options, unit: Unit) -> list[Row]:
-    """Gradient sums of these rows, and with `sweep` their predictions without each head."""
-    from core.capture.importance import gradients
-    from core.capture.sweeping import every_head, sweep
-
-    checkpoint, task, order = disabling.opened(options)
-    every = disabling.rows_of(options)
-    rows = [every[k] for k in unit.arguments["rows"]]
-    encodings = disabling.encoded(checkpoint, rows)
-    sums = gradients(checkpoint, encodings, disabling.outputs_of(task, order, rows))
-    row = {
-        "rows": unit.arguments["rows"],
-        "example": sums.example.tolist(),
-        "token": sums.token.tolist(),
-        "inputs": sums.inputs,
-        "tokens": sums.tokens,
-        "gold": [one.label for one in rows],
-    }
-    if options["sweep"]:
-        heads = every_head(checkpoint.layers, checkpoint.heads)
-        found = sweep(checkpoint, encodings, heads, options["sweep"], dtype=options["dtype"])
-        row |= {
-            "plain": disabling.predicted(task, order, found.plain),
-            "changed": disabling.predicted(task, order, found.changed),
-            "moved": (found.changed - found.plain).abs().mean(-1).tolist(),
-        }
-    return [row, disabling.provenance(checkpoint, [one.id for one in rows])]
+STUDY = Importance()
 
 
-def summarize(options: Options, rows: Sequence[Row]) -> list[Row]:
-    """A row per head, most important first, then the rank correlations with the sweep."""
-    import torch
-
-    from core.capture.importance import Gradients, importance
-
-    if not rows:
-        return []
-    parts = [
-        Gradients(torch.tensor(r["example"]).double(), torch.tensor(r["token"]).double(), r["inputs"], r["tokens"])
-        for r in sorted(rows, key=lambda row: row["rows"])  # sums in floating point depend on the order
-    ]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    scores = importance(total, reading=options["reading"], normalize=options["normalize"])
-    raw = importance(total, reading=options["reading"], normalize=False)
-    ranked = sorted(np.ndindex(*scores.shape), key=lambda place: (-float(scores[place]), place))
-    about = {"task": options["task"], "n": total.inputs, "statistic": "importance", "feature": options["task"]}
-    heads = [
-        {"kind": "head", "name": str(Head(*place)), "layer": place[0], "head": place[1], "rank": rank + 1,
-         "value": float(scores[place]), "gradient": float(raw[place]), **about}
-        for rank, place in enumerate(ranked)
-    ]  # fmt: skip
-    return heads + (_beside_the_sweep(options, rows, scores.flatten().numpy()) if options["sweep"] else [])
-
-
-def _beside_the_sweep(options: Options, rows: Sequence[Row], scores: np.ndarray) -> list[Row]:
-    from core.tasks.glue import task_of
-
-    task, found = task_of(options["task"]), disabling.in_order(rows, ("gold", "plain", "changed", "moved"))
-    gold, plain, changed = found["gold"], found["plain"], found["changed"]
-    lost = outcomes(task, gold, plain).mean() - outcomes(task, gold, changed).mean(1)
-    measured = {f"loss of {metrics_of(task)[0]}": lost, "mean change of logits": found["moved"].mean(1)}
+def _beside_the_sweep(options: Options, swept: Weighed, scores: np.ndarray) -> list[Row]:
+    assert swept.plain is not None  # noqa: S101 - with a sweep all three are there
+    assert swept.changed is not None  # noqa: S101
+    assert swept.moved is not None  # noqa: S101
+    task = task_of(options.task)
+    lost = outcomes(task, swept.gold, swept.plain).mean() - outcomes(task, swept.gold, swept.changed).mean(1)
+    measured = {f"loss of {metrics_of(task)[0]}": lost, "mean change of logits": swept.moved.mean(1)}
     if not task.is_score:
-        measured["predictions changed"] = effects.flips(plain, changed).astype(float)
+        measured["predictions changed"] = effects.flips(swept.plain, swept.changed).astype(float)
     compared = []
     for name, values in measured.items():
         agreement = effects.rank_agreement(scores, values)
         fields = {name: getattr(agreement, name) for name in ("spearman", "kendall", "p", "n")}
-        compared.append({"kind": "correlation", "name": name, "operator": options["sweep"], **fields})
+        compared.append({"kind": "correlation", "name": name, "operator": options.sweep, **fields})
     return compared
-
-
-STUDY = Study("importance", DEFAULTS, units, run, summarize)

@@ -5,111 +5,176 @@ every step), by the sweep's effect on the train rows, and several random ones as
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+import pydantic.dataclasses
 
 from core.attention import Head
 from core.errors import InputError
+from core.measuring import disabling
+from core.measuring.disabling import Opened
+from core.measuring.outcomes import metrics_of, outcomes
+from core.measuring.provenance import provenance
 from core.scoring import effects
-from core.studies import disabling
-from core.studies.disable import metrics_of
-from core.studies.study import Options, Row, Study, Unit
-
-if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.importance import Normalize, Reading
+from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.tasks.glue import task_of
 
 ORDERS = ("importance", "recomputed", "sweep", "random")
-DEFAULTS: Options = disabling.DEFAULTS | {
-    "orders": ["importance", "sweep", "random"],
-    "order_rows": 500,  # train rows that find the order
-    "steps": 10,
-    "random_orders": 5,
-    "reading": "example",
-    "normalize": True,
-    "operator": "zero",
-}
 
 
-def units(options: Options) -> list[Unit]:
-    """One unit a curve."""
-    if unknown := [one for one in options["orders"] if one not in ORDERS]:
-        raise InputError(f"Heads are removed in the order of {', '.join(ORDERS)}; {unknown[0]!r} is none of them.")
-    if not options["orders"] or options["steps"] < 1 or options["random_orders"] < 1:
-        raise InputError("A pruning curve needs at least one order, one step and one random order: choose them.")
-    length = sum(len(row.text) + len(row.pair or "") for row in disabling.rows_of(options)) // 4
-    disabling.rows_of(options, "train", options["order_rows"])
-    names = [name for name in options["orders"] if name != "random"]
-    if "random" in options["orders"]:
-        names += [f"random {k + 1}" for k in range(options["random_orders"])]
-    return [Unit(name, {"order": name}, size=max(1, options["steps"] * length)) for name in names]
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Whose heads go, in which orders, and how many at a time."""
+
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 500
+    dtype: Dtype = "float32"
+    device: str = "auto"
+    seed: Seed = 0
+    orders: Annotated[tuple[str, ...], Flag("importance, recomputed, sweep, random; give several", name="--order")] = (
+        "importance",
+        "sweep",
+        "random",
+    )
+    order_rows: Annotated[int, Flag("train rows that find the order", least=2)] = 500
+    steps: Annotated[int, Flag("of the curve; 10 removes 10% at a time", least=1)] = 10
+    random_orders: Annotated[int, Flag("draws of the random order", least=1)] = 5
+    reading: Reading = "example"
+    normalize: Normalize = True
+    operator: Annotated[str, Flag("what stands in for a head that is gone: zero or disable")] = "zero"
 
 
-def run(options: Options, unit: Unit) -> list[Row]:
-    """One curve: the order, and the dev predictions after every step."""
-    from core.capture.sweeping import sweep
+@dataclass(frozen=True)
+class Order:
+    """Which curve a unit draws: one of ORDERS, or "random 1" and its like."""
 
-    checkpoint, task, order = disabling.opened(options)
-    dev = disabling.rows_of(options)
-    ranked = order_of(options, unit.arguments["order"], checkpoint)
-    cuts = [round(len(ranked) * (k + 1) / options["steps"]) for k in range(options["steps"])]
-    removed, encodings = [ranked[:cut] for cut in cuts], disabling.encoded(checkpoint, dev)
-    found = sweep(checkpoint, encodings, removed, options["operator"], dtype=options["dtype"])
-    row = {
-        "order": unit.arguments["order"],
-        "heads": [list(head) for head in ranked],
-        "removed": cuts,
-        "gold": [one.label for one in dev],
-        "plain": disabling.predicted(task, order, found.plain),
-        "changed": disabling.predicted(task, order, found.changed),
-    }
-    return [row, disabling.provenance(checkpoint, [one.id for one in dev], found.dtype)]
+    order: str
 
 
-def order_of(options: Options, name: str, checkpoint: "Checkpoint") -> list[Head]:
+@dataclass(frozen=True)
+class Curve:
+    """One order of the heads, and predictions after every step. removed: heads gone at each step; gold, plain: [row];
+    changed: [step, row]."""
+
+    order: str
+    heads: tuple[Head, ...]
+    removed: tuple[int, ...]
+    gold: np.ndarray
+    plain: np.ndarray
+    changed: np.ndarray
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves, as partial results are added up."""
+
+    curves: tuple[Curve, ...]
+
+
+class Prune(Study[Options, Curves]):
+    """Remove heads for good, least important first: order from train rows, curve on dev rows, random as the control."""
+
+    name, options, partial, arguments = "prune", Options, Curves, Order
+
+    def title(self, options: Options) -> str:
+        """As the Jobs page lists it."""
+        return "Pruning curve"
+
+    def units(self, options: Options) -> list[Unit]:
+        """One unit a curve."""
+        if unknown := [name for name in options.orders if name not in ORDERS]:
+            raise InputError(f"Heads are removed in the order of {', '.join(ORDERS)}; {unknown[0]!r} is none of them.")
+        if not options.orders or options.steps < 1 or options.random_orders < 1:
+            raise InputError("A pruning curve needs at least one order, one step and one random order: choose them.")
+        length = sum(len(row.text) + len(row.pair or "") for row in disabling.rows_of(options)) // 4
+        disabling.rows_of(options, "train", options.order_rows)
+        names = [name for name in options.orders if name != "random"]
+        if "random" in options.orders:
+            names += [f"random {k + 1}" for k in range(options.random_orders)]
+        return [Unit(name, Order(name), size=max(1, options.steps * length)) for name in names]
+
+    def run(self, options: Options, unit: Unit) -> Done[Curves]:
+        """One curve: the order, and the dev predictions after every step."""
+        from core.capture.sweeping import sweep
+
+        opened, dev = disabling.opened(options), disabling.rows_of(options)
+        ranked = order_of(options, unit.arguments.order, opened)
+        cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
+        removed = [ranked[:cut] for cut in cuts]
+        swept = sweep(opened.checkpoint, opened.encoded(dev), removed, options.operator, dtype=options.dtype)
+        curve = Curve(
+            unit.arguments.order, tuple(ranked), cuts, np.array([row.label for row in dev]),
+            opened.predicted(swept.plain), opened.predicted(swept.changed),
+        )  # fmt: skip
+        return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=swept.dtype))
+
+    def merge(self, options: Options, partials: Sequence[Curves]) -> Curves:
+        """The curves, one after another."""
+        return Curves(tuple(curve for part in partials for curve in part.curves))
+
+    def rows(self, options: Options, merged: Curves) -> list[Row]:
+        """A row per curve and step: the metric on dev with its change from the whole model and the interval of that."""
+        task = task_of(options.task)
+        metric, body = metrics_of(task)[0], []
+        for curve in merged.curves:
+            ones = np.ones((1, len(curve.gold)))
+            whole = float(effects.counted(metric, curve.gold, curve.plain[None], ones)[0, 0])
+            changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed, seed=options.seed)
+            about = {"order": curve.order, "task": task.key, "metric": metric, "n": len(curve.gold)}
+            steps = zip((0, *curve.removed), (effects.Interval(0.0, 0.0, 0.0), *changes), strict=True)
+            body += [_step(about, whole, curve.heads, cut, change) for cut, change in steps]
+        return body
+
+
+STUDY = Prune()
+
+
+def order_of(options: Options, name: str, opened: Opened) -> list[Head]:
     """All heads, the first to go first."""
+    checkpoint = opened.checkpoint
     every = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
     if name.startswith("random"):
-        seed = [options["seed"], int(name.split()[1])]
+        seed = [options.seed, int(name.split()[1])]
         return [every[k] for k in np.random.default_rng(seed).permutation(len(every))]
     if name == "sweep":
-        return _by_sweep(options, checkpoint, every)
-    recomputed = options["steps"] if name == "recomputed" else 1
-    return _by_importance(options, checkpoint, every, recomputed)
+        return _by_sweep(options, opened, every)
+    recomputed = options.steps if name == "recomputed" else 1
+    return _by_importance(options, opened, every, recomputed)
 
 
-def _by_sweep(options: Options, checkpoint: "Checkpoint", every: Sequence[Head]) -> list[Head]:
+def _by_sweep(options: Options, opened: Opened, every: Sequence[Head]) -> list[Head]:
     """The head whose removal costs least on the train rows first; ties by how far the logits move."""
     from core.capture.sweeping import sweep
-    from core.studies.disable import outcomes
-    from core.tasks.glue import task_of
-    from core.tasks.labels import label_order
 
-    task, rows = task_of(options["task"]), disabling.rows_of(options, "train", options["order_rows"])
-    order = label_order(task, checkpoint.labels)
-    encodings, alone = disabling.encoded(checkpoint, rows), [[head] for head in every]
-    found = sweep(checkpoint, encodings, alone, options["operator"], dtype=options["dtype"])
+    rows = disabling.rows_of(options, "train", options.order_rows)
+    alone = [[head] for head in every]
+    swept = sweep(opened.checkpoint, opened.encoded(rows), alone, options.operator, dtype=options.dtype)
     gold = np.array([row.label for row in rows])
-    kept = outcomes(task, gold, np.array(disabling.predicted(task, order, found.changed))).mean(1)
-    moved = (found.changed - found.plain).abs().mean((1, 2)).numpy()
+    kept = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)
+    moved = (swept.changed - swept.plain).abs().mean((1, 2)).numpy()
     return [every[k] for k in sorted(range(len(every)), key=lambda k: (-kept[k], moved[k], k))]
 
 
-def _by_importance(options: Options, checkpoint: "Checkpoint", every: Sequence[Head], times: int) -> list[Head]:
+def _by_importance(options: Options, opened: Opened, every: Sequence[Head], times: int) -> list[Head]:
     """Least important first; with several times, importance is weighed anew among the heads that are left."""
     import torch
 
     from core.capture.importance import gradients, importance
-    from core.tasks.glue import task_of
-    from core.tasks.labels import label_order
 
-    task, rows = task_of(options["task"]), disabling.rows_of(options, "train", options["order_rows"])
-    encodings = disabling.encoded(checkpoint, rows)
-    labels = disabling.outputs_of(task, label_order(task, checkpoint.labels), rows)
+    checkpoint, rows = opened.checkpoint, disabling.rows_of(options, "train", options.order_rows)
+    encodings, labels = opened.encoded(rows), opened.outputs(rows)
     kept, gone = torch.ones(checkpoint.layers, checkpoint.heads), []  # type: ignore[var-annotated]
     for step in range(times):
         sums = gradients(checkpoint, encodings, labels, zeroed=kept)
-        scores = importance(sums, reading=options["reading"], normalize=options["normalize"])
+        scores = importance(sums, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
         left = sorted((head for head in every if head not in gone), key=lambda head: (float(scores[head]), head))
         now = left[: round(len(every) * (step + 1) / times) - len(gone)]
         gone += now
@@ -118,38 +183,12 @@ def _by_importance(options: Options, checkpoint: "Checkpoint", every: Sequence[H
     return gone
 
 
-def summarize(options: Options, rows: Sequence[Row]) -> list[Row]:
-    """A row per curve and step: the metric on dev with its change from the whole model and the interval of that."""
-    from core.tasks.glue import task_of
-
-    if not rows:
-        return []
-    task = task_of(options["task"])
-    metric, body = metrics_of(task)[0], []
-    for row in rows:
-        gold, plain, changed = (np.asarray(row[name]) for name in ("gold", "plain", "changed"))
-        ones = np.ones((1, len(gold)))
-        whole = float(effects.counted(metric, gold, plain[None], ones)[0, 0])
-        found = effects.metric_intervals(metric, gold, plain, changed, seed=options["seed"])
-        ranked = [Head(*head) for head in row["heads"]]
-        about = {"order": row["order"], "task": task.key, "metric": metric, "n": len(gold), "baseline": whole}
-        body.append(_step(about, [], len(ranked), effects.Interval(0.0, 0.0, 0.0)))
-        body += [
-            _step(about, ranked[:cut], len(ranked), change) for cut, change in zip(row["removed"], found, strict=True)
-        ]
-    return body
-
-
-def _step(about: Row, removed: Sequence[Head], heads: int, change: Any) -> Row:
-    value = None if change.value is None else about["baseline"] + change.value
-    ends = {f"change_{name}": getattr(change, name) for name in ("low", "high")}
-    both = {
-        name: None if ends[f"change_{name}"] is None else about["baseline"] + ends[f"change_{name}"]
-        for name in ("low", "high")
-    }
-    removed_names = ",".join(str(head) for head in removed)
-    share = {"removed": len(removed), "share": len(removed) / heads, "heads": removed_names}
-    return {"kind": "step", **about, **share, "score": value, "change": change.value, **both}
-
-
-STUDY = Study("prune", DEFAULTS, units, run, summarize)
+def _step(about: Row, whole: float, ranked: Sequence[Head], cut: int, change: effects.Interval) -> Row:
+    ends = {"low": change.low, "high": change.high}
+    removed_names = ",".join(str(head) for head in ranked[:cut])
+    return {
+        "kind": "step", **about, "baseline": whole,
+        "removed": cut, "share": cut / len(ranked), "heads": removed_names,
+        "score": None if change.value is None else whole + change.value, "change": change.value,
+        **{name: None if value is None else whole + value for name, value in ends.items()},
+    }  # fmt: skip

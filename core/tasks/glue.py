@@ -8,6 +8,7 @@ notebook codes entailment as 1, so labels are always matched by name (`core.task
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,15 @@ def _rows_of(task: Task, split: str, folder: str | Path | None) -> list[TaskRow]
         return [TaskRow(row.id, row.text, row.pair, row.label) for row in own.read_own(task.key).of(split)]
     if str(folder) == HUB:
         return _from_hub(task, split)
-    return list(_from_file(task, split, find_file(task, split, folder)))
+    file = find_file(task, split, folder)
+    seen = file.stat()
+    return list(_parsed(task, split, file, seen.st_mtime_ns, seen.st_size))
+
+
+@lru_cache(maxsize=8)
+def _parsed(task: Task, split: str, file: Path, modified: int, size: int) -> tuple[TaskRow, ...]:
+    """A file is parsed once while it stays as it is, however many units read it."""
+    return tuple(_from_file(task, split, file))
 
 
 # ---------------------------------------------------------------- GLUE's TSV form

@@ -10,6 +10,8 @@ from core.errors import JobError
 from core.jobs import running
 from core.store import jobs as store
 from core.store import runs
+from core.studies.transport import decode
+from tests.jobs.tiny import Squares
 
 TINY = "tests.jobs.tiny"
 
@@ -20,6 +22,10 @@ def until(true, seconds=30.0):
     while not true():
         assert time.monotonic() < end, "it never came"
         time.sleep(0.02)
+
+
+def numbers(db, job):
+    return [int(decode(Squares, row["partial"]).k[0]) for row in store.job_rows(db, job)]
 
 
 def pids(folder):
@@ -39,7 +45,8 @@ def test_a_job_runs_its_units_in_workers_and_keeps_a_run(db, folder):
     done = running.wait(db, job, 60)
     assert (done.state, done.units, done.done, done.failed, done.share) == ("done", 6, 6, 0, 1.0)
     assert runs.run_rows(db, done.run) == [{"n": 6, "total": 55, "thirds": sum(k / 3 for k in range(6))}]
-    assert store.job_rows(db, job) == [{"k": k, "square": k * k, "third": k / 3} for k in range(6)]
+    assert numbers(db, job) == list(range(6))
+    assert db.read("SELECT run, numbers FROM kept").values.tolist() == [[done.run, 6]]  # by the study's own `keep`
     known = runs.one_run(db, done.run)
     assert (known["title"], known["weights_hash"], known["seed"], known["task"]) == ("Six squares", "w7", 3, "squares")
     assert known["row_ids"] == [f"r{k}" for k in range(6)]
@@ -70,7 +77,7 @@ def test_a_worker_that_dies_costs_nothing_but_time(db, folder):
     job = running.start(db, TINY, {"count": 5, "die": [1], "folder": str(folder)})
     done = running.wait(db, job, 60)
     assert done.state == "done"
-    assert [row["k"] for row in store.job_rows(db, job)] == list(range(5))
+    assert numbers(db, job) == list(range(5))
 
 
 def test_cancel_kills_a_running_unit_within_two_seconds_and_resume_finishes(db, folder):
@@ -143,4 +150,21 @@ def test_killing_one_worker_from_outside_loses_nothing(db, folder, ended):
     until(lambda: running.status(db, job).done >= 2)
     os.kill(pids(folder)[-1], ended)
     assert running.wait(db, job, 60).state == "done"
-    assert [row["k"] for row in store.job_rows(db, job)] == list(range(8))
+    assert numbers(db, job) == list(range(8))
+
+
+def test_a_job_of_an_earlier_version_goes_on_with_its_options_and_runs_its_units_again(db, folder):
+    """Units left rows of another form then, and an option had another name."""
+    job = store.add_job(db, TINY, "Earlier", {"counted": 3, "folder": str(folder)})
+    units = [{"key": f"square-{k}", "size": 10, "arguments": {"k": k}} for k in range(3)]
+    store.add_units(db, job, {"counted": 3, "folder": str(folder)}, units)
+    store.store_outcome(db, job, 0, rows=[{"k": 0, "square": 0, "third": 0.0}])
+    store.set_state(db, job, "interrupted")
+    assert running.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) == job
+    assert running.unfinished_like(db, TINY, {"count": 4, "folder": str(folder)}) is None
+    running.resume(db, job)
+    done = running.wait(db, job, 60)
+    assert done.state == "done"
+    assert numbers(db, job) == [0, 1, 2]
+    assert running.finished_like(db, TINY, {"folder": str(folder), "count": 3}) == done.run
+    assert running.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) is None

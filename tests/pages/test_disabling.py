@@ -5,12 +5,13 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell as shell
-from core.jobs import running
+from core.jobs import running, work
 from core.jobs.pools import Place
 from core.store.runs import Provenance, record_run, store_rows
-from core.studies import disable, held, importance, prune
+from core.studies import held
 from pages.parts import pickers, resources
 from tests.studies.planted import CARRIER, save_planted, write_rows
+from tests.studies.through_json import rows_of
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +35,9 @@ def db(tmp_path, monkeypatch):
 
 def stored(db, study, options):
     """What a job of these options leaves in the store."""
-    full = study.STUDY.defaults | options
-    rows = [row for unit in study.STUDY.units(full) for row in study.STUDY.run(full, unit) if "provenance" not in row]
+    full = work.complete(work.find_study(study), options)
     about = Provenance(checkpoint=full["checkpoint"], task="sst2", split=full["split"], dtype="float32")
-    store_rows(db, record_run(db, study.STUDY.name, full, about), study.STUDY.summarize(full, rows))
+    store_rows(db, record_run(db, study, full, about), rows_of(study, options))
 
 
 def opened(name, **query):
@@ -88,8 +88,8 @@ def test_a_language_model_says_its_words(db):
 
 
 def test_results_of_a_sweep(db, planted):
-    stored(db, disable, planted | {"limit": None})
-    stored(db, disable, planted | {"limit": None, "operator": "zero"})
+    stored(db, "disable", planted | {"limit": None})
+    stored(db, "disable", planted | {"limit": None, "operator": "zero"})
     page = opened("disable")
     page.segmented_control(key="view").set_value("A task's rows")
     fine(page.run())
@@ -101,7 +101,7 @@ def test_results_of_a_sweep(db, planted):
 
 
 def test_importance_and_curves(db, planted):
-    stored(db, importance, planted | {"limit": None, "normalize": False})
+    stored(db, "importance", planted | {"limit": None, "normalize": False})
     stored(
         db, prune, planted | {"limit": None, "order_rows": None, "orders": ["importance", "random"], "random_orders": 1}
     )
@@ -113,7 +113,7 @@ def test_importance_and_curves(db, planted):
 
 def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_path):
     twins = planted | {"checkpoint": str(save_planted(tmp_path / "twins", twin=True)), "limit": None}
-    stored(db, disable, twins | {"what": "duplicates"})
+    stored(db, "disable", twins | {"what": "duplicates"})
     page = opened("disable", view="A task's rows")
     fine(page)
     assert "**1 of 2** groups do" in said(page)
@@ -125,8 +125,8 @@ def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_pat
 def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
     page = fine(opened("disable", view="A task's rows", heads=str(CARRIER)))
     assert "Nothing has been swept yet" in said(page)
-    stored(db, disable, planted | {"limit": None})
-    stored(db, disable, planted | {"limit": None, "operator": "zero"})
+    stored(db, "disable", planted | {"limit": None})
+    stored(db, "disable", planted | {"limit": None, "operator": "zero"})
     page = fine(opened("disable", view="A task's rows", heads=f"{CARRIER},L1H1"))
     found = page.dataframe[-1].value
     assert len(found) == 4

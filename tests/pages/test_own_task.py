@@ -5,12 +5,11 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs.work import complete, divide, run_unit, summarize
 from core.store import jobs
 from core.store.people import Person, RightsError
-from core.studies import change, disable, draw_maps, features, finetune
 from pages.parts import pickers, resources, shell
 from tests.capture.conftest import tiny
+from tests.studies.through_json import rows_of
 
 pytestmark = pytest.mark.slow
 
@@ -31,12 +30,6 @@ def mail(tmp_path):
     return str(file)
 
 
-def rows_of(study, options):
-    chosen = complete(study, options)
-    done = [run_unit(study.name, chosen, unit) for unit in divide(study.name, chosen)["units"]]
-    return summarize(study.name, chosen, [row for one in done for row in one["rows"]])["rows"]
-
-
 def test_an_own_task_goes_through_tuning_change_sweep_features_and_maps(mail, tmp_path):
     base = tiny("bert")
     base.model.save_pretrained(tmp_path / "tiny")
@@ -44,7 +37,7 @@ def test_an_own_task_goes_through_tuning_change_sweep_features_and_maps(mail, tm
     checkpoint = str(tmp_path / "tiny")
     settings = {"epochs": 1, "batch": 8, "max_length": 24}
     tuned = rows_of(
-        finetune.STUDY,
+        "finetune",
         {
             "checkpoint": checkpoint,
             "tasks": [mail],
@@ -58,13 +51,13 @@ def test_an_own_task_goes_through_tuning_change_sweep_features_and_maps(mail, tm
     assert [row["kind"] for row in tuned] == ["run", "mean", "baseline"]  # no paper printed anything of it
     folder = run["folder"]
     assert "tiny-mail-pretrained-s0" in folder
-    assert {row["task"] for row in rows_of(change.STUDY, {"before": checkpoint, "after": [folder]})} == {mail}
-    swept = rows_of(disable.STUDY, {"checkpoint": folder, "task": mail, "limit": None})
+    assert {row["task"] for row in rows_of("change", {"before": checkpoint, "after": [folder]})} == {mail}
+    swept = rows_of("disable", {"checkpoint": folder, "task": mail, "limit": None})
     assert {row["n"] for row in swept if row["kind"] in ("baseline", "variant")} == {8}
-    assert {
-        row["task"] for row in rows_of(draw_maps.STUDY, {"checkpoint": checkpoint, "tasks": [mail], "count": 4})
-    } == {mail}
-    measured = rows_of(features.STUDY, {"checkpoint": checkpoint, "tasks": [mail], "features": ["noun"]})
+    assert {row["task"] for row in rows_of("draw-maps", {"checkpoint": checkpoint, "tasks": [mail], "count": 4})} == {
+        mail
+    }
+    measured = rows_of("features", {"checkpoint": checkpoint, "tasks": [mail], "features": ["noun"]})
     assert {row["task"] for row in measured} == {mail}
 
 

@@ -76,11 +76,21 @@ def test_a_deleted_job_is_gone_with_its_units(db, job):
         jobs.one_job(db, job)
 
 
-def test_an_unfinished_job_is_found_by_what_was_asked(db, job):
-    assert jobs.unfinished_like(db, "heads", {"task": "sst2"}) == job
-    assert jobs.unfinished_like(db, "heads", {"task": "mrpc"}) is None
-    jobs.set_state(db, job, "done", run="r")
-    assert jobs.unfinished_like(db, "heads", {"task": "sst2"}) is None
+def test_jobs_of_a_study_say_what_they_were_asked(db, job):
+    assert [(row["job"], row["state"], row["options"], row["run"]) for row in jobs.jobs_of(db, "heads")] == [
+        (job, "queued", {"task": "sst2"}, None)
+    ]
+    assert jobs.jobs_of(db, "others") == []
+
+
+def test_units_whose_rows_have_another_form_are_opened_again(db, job):
+    jobs.store_outcome(db, job, 0, rows=[{"a": 1}])
+    jobs.store_outcome(db, job, 1, rows=[{"partial": {"a": 1}}])
+    assert jobs.reopen_others(db, job, '{"partial"') == 1
+    assert 0 in [unit["position"] for unit in jobs.open_units(db, job)]
+    assert jobs.job_rows(db, job) == [{"partial": {"a": 1}}]
+    jobs.store_outcome(db, job, 0, rows=[{"partial": {"a": 2}}])
+    assert jobs.job_rows(db, job) == [{"partial": {"a": 2}}, {"partial": {"a": 1}}]
 
 
 def test_units_with_one_key_are_refused(db, job):

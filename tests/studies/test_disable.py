@@ -12,9 +12,14 @@ from core.capture.interventions import Intervention
 from core.capture.pruning import pruned_heads, save_pruned
 from core.capture.running import predict
 from core.errors import CheckpointError, InputError, InterventionError
+from core.measuring import disabling
 from core.models.opening import open_checkpoint
-from core.studies import disable, disabling, importance, prune
+from core.studies import disable
+from core.studies.disable import STUDY, Options, Swept
+from core.studies.importance import STUDY as IMPORTANCE
+from core.studies.prune import STUDY as PRUNE
 from tests.studies.planted import CARRIER, TWIN, save_planted, write_rows
+from tests.studies.through_json import rows_of
 
 
 @pytest.fixture(scope="module")
@@ -30,19 +35,8 @@ def small_units(monkeypatch):
     monkeypatch.setattr(disabling, "ROWS_A_UNIT", 25)
 
 
-def rows_of(study, options, order=None):
-    """All units' rows as a job would pass them on: through JSON, in any order."""
-    full = study.STUDY.defaults | options
-    units = study.STUDY.units(full)
-    found = [study.STUDY.run(full, unit) for unit in units]
-    if order is not None:
-        order.shuffle(found)
-    kept = [row for rows in found for row in rows if set(row) != {"provenance"}]
-    return study.STUDY.summarize(full, json.loads(json.dumps(kept)))
-
-
 def test_the_planted_head_is_the_one_the_sweep_claims(options):
-    rows = rows_of(disable, options)
+    rows = rows_of("disable", options)
     baseline, variants, half = rows[0], rows[1:-1], rows[-1]
     assert baseline["accuracy"] == 1.0
     assert len(variants) == 12
@@ -60,8 +54,8 @@ def test_the_planted_head_is_the_one_the_sweep_claims(options):
 
 def test_units_in_any_order_give_the_same_table(options):
     shuffled = random.Random(1)  # noqa: S311 - the order of units
-    assert rows_of(disable, options) == rows_of(disable, options, order=shuffled)
-    assert rows_of(importance, options) == rows_of(importance, options, order=shuffled)
+    assert rows_of("disable", options) == rows_of("disable", options, order=shuffled)
+    assert rows_of("importance", options) == rows_of("importance", options, order=shuffled)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +63,7 @@ def test_units_in_any_order_give_the_same_table(options):
     [("layers", "", 3), ("all-but-one", "", 12), ("groups", "L1H1,L2H3; L3H4", 2)],
 )
 def test_other_kinds_of_variants(options, what, heads, expected):
-    rows = rows_of(disable, options | {"what": what, "heads": heads})
+    rows = rows_of("disable", options | {"what": what, "heads": heads})
     variants = [row for row in rows if row["kind"] == "variant"]
     assert len(variants) == expected
     broken = [row["name"] for row in variants if row["accuracy"] < 0.8]
@@ -79,7 +73,7 @@ def test_other_kinds_of_variants(options, what, heads, expected):
 
 def test_near_duplicates_stand_in_for_each_other_until_they_go_together(options, tmp_path):
     checkpoint = save_planted(tmp_path / "twins", twin=True)
-    rows = rows_of(disable, options | {"checkpoint": str(checkpoint), "what": "duplicates"})
+    rows = rows_of("disable", options | {"checkpoint": str(checkpoint), "what": "duplicates"})
     groups = {row["heads"]: row for row in rows if row["kind"] == "variant"}
     twins = groups[f"{CARRIER},{TWIN}"]
     assert twins["name"] == f"2 like {CARRIER}"
@@ -94,22 +88,22 @@ def test_near_duplicates_stand_in_for_each_other_until_they_go_together(options,
     assert others["accuracy_control"] is None
     assert others["accuracy_beyond_control_low"] is None
     with pytest.raises(InputError, match="between 0 and 1"):
-        disable.units(disable.DEFAULTS | options | {"what": "duplicates", "within": 2.0})
+        planned(STUDY, options | {"what": "duplicates", "within": 2.0})
 
 
 def test_two_sweeps_of_one_checkpoint_share_their_heads(options):
-    one, other = rows_of(disable, options), rows_of(disable, options | {"operator": "zero"})
+    one, other = rows_of("disable", options), rows_of("disable", options | {"operator": "zero"})
     pairs, agreement = disable.shared(one, other)
     assert [row["name"] for row in pairs] == [row["name"] for row in one if row["kind"] == "variant"]
     assert min(pairs, key=lambda row: row["this"])["name"] == str(CARRIER)
     assert agreement.n == 12
     assert disable.shared(one, one)[1].spearman == pytest.approx(1)
-    assert disable.shared(one, rows_of(disable, options | {"what": "layers"}))[1].n == 0
+    assert disable.shared(one, rows_of("disable", options | {"what": "layers"}))[1].n == 0
 
 
 def test_importance_puts_the_planted_head_first_and_agrees_with_the_sweep(options):
     for reading in ("example", "token"):
-        rows = rows_of(importance, options | {"reading": reading, "normalize": False})
+        rows = rows_of("importance", options | {"reading": reading, "normalize": False})
         heads = [row for row in rows if row["kind"] == "head"]
         assert heads[0]["name"] == str(CARRIER)
         assert heads[0]["rank"] == 1
@@ -120,7 +114,7 @@ def test_importance_puts_the_planted_head_first_and_agrees_with_the_sweep(option
 
 
 def test_pruning_keeps_the_planted_head_to_the_last(options):
-    rows = rows_of(prune, options | {"orders": ["importance", "recomputed", "sweep", "random"], "random_orders": 2})
+    rows = rows_of("prune", options | {"orders": ["importance", "recomputed", "sweep", "random"], "random_orders": 2})
     for order in ("sweep", "importance", "recomputed"):
         mine = [row for row in rows if row["order"] == order]
         assert [row["removed"] for row in mine] == [0, 1, 2, 4, 5, 6, 7, 8, 10, 11, 12]
@@ -169,37 +163,40 @@ def test_pruning_in_other_families(family, tmp_path):
     assert torch.allclose(predict(found, some), wanted, atol=1e-5)
 
 
+def planned(study, options):
+    return study.units(study.read(options))
+
+
 def test_wrong_options_are_said_before_anything_runs(options):
-    defaults = disable.DEFAULTS | options
     with pytest.raises(InputError, match="heads, layers, all-but-one, groups"):
-        disable.units(defaults | {"what": "neurons"})
+        planned(STUDY, options | {"what": "neurons"})
     with pytest.raises(InputError, match="names none"):
-        disable.units(defaults | {"what": "groups", "heads": ""})
+        planned(STUDY, options | {"what": "groups", "heads": ""})
+    with pytest.raises(InputError, match="leave one of the two out"):
+        planned(STUDY, options | {"what": "layers", "heads": "L1H1"})
     with pytest.raises(InterventionError, match="An operator is one of"):
-        disable.units(defaults | {"operator": "mean"})
+        planned(STUDY, options | {"operator": "mean"})
     with pytest.raises(InputError, match="two rows"):
-        disable.units(defaults | {"limit": 1})
+        planned(STUDY, options | {"limit": 1})
+    with pytest.raises(InputError, match="The option limit of disable cannot be 'many'"):
+        planned(STUDY, options | {"limit": "many"})
     with pytest.raises(InputError, match="per example or per token"):
-        importance.units(importance.DEFAULTS | options | {"reading": "head"})
+        planned(IMPORTANCE, options | {"reading": "head"})
     with pytest.raises(InputError, match="in the order of"):
-        prune.units(prune.DEFAULTS | options | {"orders": ["luck"]})
-    full = defaults | {"task": "mnli", "data": None, "limit": 4}
-    unit = disable.units(full)[0]
+        planned(PRUNE, options | {"orders": ["luck"]})
+    full = STUDY.read(options | {"task": "mnli", "data": None, "limit": 4})
     with pytest.raises(CheckpointError, match="MNLI has 3 labels"):
-        disable.run(full, unit)
+        STUDY.run(full, STUDY.units(full)[0])
 
 
 def test_scores_are_judged_by_squared_error_and_correlation():
     from core.tasks.glue import TASKS
 
     gold, plain = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.1, 1.2, 1.9, 3.1, 3.9, 4.8])
-    full = disable.DEFAULTS | {"task": "stsb", "what": "groups", "heads": "L1H1; L1H2"}
-    row = {
-        "rows": [3, 1, 2, 0, 5, 4], "layers": 1, "heads": 2,
-        "gold": gold[[3, 1, 2, 0, 5, 4]].tolist(), "plain": plain[[3, 1, 2, 0, 5, 4]].tolist(),
-        "changed": [plain[[3, 1, 2, 0, 5, 4]].tolist(), [2.5] * 6],
-    }  # fmt: skip
-    baseline, same, constant, half = disable.summarize(full, [row])
+    full = Options("any", task="stsb", what="groups", heads="L1H1; L1H2")
+    mixed = [3, 1, 2, 0, 5, 4]
+    swept = Swept(np.array(mixed), 1, 2, gold[mixed], plain[mixed], np.stack([plain[mixed], np.full(6, 2.5)]), ())
+    baseline, same, constant, half = STUDY.summarize(full, [swept])
     assert baseline["pearson"] == pytest.approx(np.corrcoef(gold, plain)[0, 1])
     assert same["pearson_change"] == 0
     assert same["p"] == 1.0

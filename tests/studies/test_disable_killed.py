@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import core.__main__
 from core.store import jobs
 from core.store.database import Database
-from core.studies import disable
 from tests.studies.planted import save_planted, write_rows
+from tests.studies.through_json import rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLED = """
@@ -46,7 +46,5 @@ def test_a_sweep_that_was_killed_goes_on_to_the_same_table(tmp_path):
     again = CliRunner().invoke(core.__main__.app, asked, env=environment)
     assert again.exit_code == 0, again.output
     assert f"Going on with job {job}" in again.stderr
-    full = disable.STUDY.defaults | {"checkpoint": str(checkpoint), "data": str(data)}
-    rows = [row for unit in disable.STUDY.units(full) for row in disable.STUDY.run(full, unit)]
-    whole = disable.STUDY.summarize(full, [row for row in rows if set(row) != {"provenance"}])
+    whole = rows_of("disable", {"checkpoint": str(checkpoint), "data": str(data)})
     assert json.loads(again.stdout)["rows"] == json.loads(json.dumps(whole))

@@ -4,20 +4,15 @@ Beside each group stand its heads one at a time and random heads of the same lay
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.attention import Head
 from core.errors import InputError
+from core.measuring.disabling import Opened, Variant
 from core.scoring import effects
 from core.scoring.duplicates import Group, groups_of, matched
-from core.studies import disabling
-from core.studies.study import Options, Row
-
-if TYPE_CHECKING:
-    from core.models.checkpoint import Checkpoint
+from core.store.rows import Row
+from core.tasks.glue import read_rows
 
 GROUP_ROWS, QUERIES = 200, 4  # train rows that find the groups; rows of each map that are compared
 CONTROLS = 5  # random sets beside each group
@@ -29,46 +24,51 @@ def check(within: float) -> None:
     groups_of(np.zeros((2, 2)), 2, within=within)
 
 
-def variants(options: Options, checkpoint: "Checkpoint") -> list[Row]:
-    """Every group together, each of its heads alone, and its controls: {name, heads, role, group, distance, ...}."""
-    found = _groups(
-        options["checkpoint"], options["device"], options["task"], options["data"], options["seed"], options["within"]
-    )
-    if not found:
-        raise InputError(
-            f"No two heads are nearer than {options['within']:g} of the mean distance between heads: raise within."
-        )
-    rows = []
-    for number, group in enumerate(found):
+def variants(opened: Opened, data: str | None, *, seed: int, within: float) -> list[Variant]:
+    """Every group together, each of its heads alone, and its controls."""
+    checkpoint = opened.checkpoint
+    groups = _groups(opened, data, seed, within)
+    if not groups:
+        raise InputError(f"No two heads are nearer than {within:g} of the mean distance between heads: raise within.")
+    every = []
+    for number, group in enumerate(groups):
         name = f"{len(group.heads)} like {group.middle}"
-        rows.append(_variant(name, group.heads, TOGETHER, number) | {"distance": group.distance})
-        rows += [_variant(str(head), [head], ALONE, number) for head in group.heads]
-        sets = matched(group, checkpoint.layers, checkpoint.heads, draws=CONTROLS, seed=options["seed"])
-        rows += [_variant(f"control {k + 1} of {name}", some, CONTROL, number) for k, some in enumerate(sets)]
-    return rows
+        every.append(Variant(name, None, None, tuple(group.heads), TOGETHER, number, group.distance))
+        every += [Variant(str(head), None, None, (head,), ALONE, number) for head in group.heads]
+        sets = matched(group, checkpoint.layers, checkpoint.heads, draws=CONTROLS, seed=seed)
+        every += [
+            Variant(f"control {k + 1} of {name}", None, None, tuple(some), CONTROL, number)
+            for k, some in enumerate(sets)
+        ]
+    return every
 
 
-def _variant(name: str, heads: Sequence[Head], role: str, group: int) -> Row:
-    return {"name": name, "layer": None, "head": None, "heads": list(heads), "role": role, "group": group}
+def _groups(opened: Opened, data: str | None, seed: int, within: float) -> tuple[Group, ...]:
+    key = (opened.checkpoint.name, opened.checkpoint.weights_hash, opened.task.key, data, seed, within)
+    if key not in _KNOWN:
+        _KNOWN.clear()  # a worker meets one job at a time
+        _KNOWN[key] = tuple(_measured(opened, data, seed, within))
+    return _KNOWN[key]
 
 
-@lru_cache(maxsize=4)
-def _groups(name: str, device: str, task: str, data: str | None, seed: int, within: float) -> list[Group]:
-    """The same on every worker: they depend on nothing but the options."""
+_KNOWN: dict[tuple, tuple[Group, ...]] = {}
+
+
+def _measured(opened: Opened, data: str | None, seed: int, within: float) -> list[Group]:
+    """The same on every worker: they depend on nothing but the weights and the options."""
     from core.capture.running import run
     from core.scoring.distances import HeadDistances
-    from core.tasks.glue import read_rows
 
-    checkpoint = disabling.classifier(name, device)
-    rows = read_rows(task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
+    checkpoint = opened.checkpoint
+    rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
     distances = HeadDistances(checkpoint.layers, checkpoint.heads, queries=QUERIES, seed=seed)
-    run(checkpoint, disabling.encoded(checkpoint, rows), [distances.take(range(len(rows)))])
+    run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
     return groups_of(distances.result(), checkpoint.heads, within=within)
 
 
-def together(variants: Sequence[Row], changed: np.ndarray) -> tuple[list[Row], np.ndarray]:
+def together(variants: Sequence[Variant], changed: np.ndarray) -> tuple[list[Variant], np.ndarray]:
     """The groups themselves, and what was predicted without each."""
-    places = [k for k, one in enumerate(variants) if one["role"] == TOGETHER]
+    places = [k for k, one in enumerate(variants) if one.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
 
@@ -77,14 +77,14 @@ def beside(
     gold: np.ndarray,
     plain: np.ndarray,
     changed: np.ndarray,
-    variants: Sequence[Row],
+    variants: Sequence[Variant],
     *,
     seed: int,
 ) -> list[Row]:
     """For every group and metric: what its heads cost one at a time, added up ("apart"), what random heads cost
     ("control"), and what it costs beyond each, with 95% paired bootstrap intervals."""
-    roles = np.array([one["role"] for one in variants])
-    group = np.array([one["group"] for one in variants])
+    roles = np.array([one.role for one in variants])
+    group = np.array([one.group for one in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
     apart = np.stack([(roles == ALONE) & (group == group[k]) for k in chosen]).astype(float)
     control = np.stack([(roles == CONTROL) & (group == group[k]) for k in chosen]) / CONTROLS

@@ -1,0 +1,121 @@
+"""A terminal command made of a study's declaration: its options with their defaults and help, and the forms of rows."""
+
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import typer
+
+from core.commands.output import Cluster, Csv, Form, Json, Latex, Workers, form_of, ran, show_rows
+from core.store.rows import Row
+from core.studies.contract import Declared, Study, as_json, declared, read_options
+
+FORMS: dict[str, Any] = {"as_json": Json, "csv": Csv, "latex": Latex}
+PLACES: dict[str, Any] = {"cluster": Cluster, "workers": Workers}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A study that was run from a terminal, to be shown.
+
+    options: the study's; own: the command's own options; ready: what was made ready of both before the study ran;
+    known: provenance and options of the run.
+    """
+
+    study: str
+    options: Any
+    own: Any
+    ready: Any
+    known: Row
+    rows: list[Row]
+    form: Form
+
+    def show(self, rows: list[Row] | None = None) -> None:
+        """Print the run's rows, or these in their place."""
+        show_rows(self.study, self.known, self.rows if rows is None else rows, self.form)
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """A command that has no options of its own."""
+
+
+def command(
+    study: Study,
+    *,
+    show: Callable[[Ran], None] = Ran.show,
+    own: type = NoOptions,
+    ready: Callable[[Any, Any], Any] = lambda options, own: None,
+) -> Callable[..., None]:
+    """The function that typer makes a command of.
+
+    show: prints what ran. own: a record of options that only the command has, declared as a study's are. ready: called
+    with the study's options and the command's own before anything runs; it may refuse them with an AtlasError.
+    """
+    options, extra = declared(study.options), declared(own)
+
+    def run(**given: Any) -> None:
+        form = form_of(*(given[name] for name in FORMS))
+        chosen = study.read(_given(options, given))
+        own_chosen = read_options(own, study.name, _given(extra, given))
+        made_ready = ready(chosen, own_chosen)
+        where = {name: given[name] for name in PLACES}
+        known, rows = ran(study.name, as_json(chosen), title=study.title(chosen), **where)
+        show(Ran(study.name, chosen, own_chosen, made_ready, known, rows, form))
+
+    parameters = [_parameter(one) for one in (*options.values(), *extra.values()) if one.flag]
+    parameters += [_plain_parameter(name, hint, default=False) for name, hint in FORMS.items()]
+    parameters += [_plain_parameter(name, hint, default=None) for name, hint in PLACES.items()]
+    parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__name__, run.__doc__ = study.name.replace("-", "_"), study.help
+    return run
+
+
+def _given(options: dict[str, Declared], given: dict[str, Any]) -> Row:
+    """What the terminal said of these options; what it left out keeps its declared default."""
+    said = {name: given[name] for name, one in options.items() if one.flag}
+    return {name: value for name, value in said.items() if value is not None and value != []}
+
+
+def _parameter(option: Declared) -> inspect.Parameter:
+    flag, hint = option.flag, _typed(option)
+    assert flag is not None  # noqa: S101 - asked for by the caller
+    least = {} if flag.least is None else {"min": flag.least}
+    names = [flag.name] if flag.name else [] if flag.argument else [f"--{option.name.replace('_', '-')}"]
+    told: Any = typer.Argument if flag.argument else typer.Option
+    default = inspect.Parameter.empty if option.required else _shown_default(option, hint)
+    annotation = Annotated[hint, told(*names, help=flag.help, **least)]
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _plain_parameter(name: str, hint: Any, *, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def _typed(option: Declared) -> Any:
+    """The type that typer reads: lists for tuples; a type of its own may be left out on the command line."""
+    flag = option.flag
+    if flag is not None and flag.typed is not None:
+        return flag.typed if option.required else flag.typed | None
+    hint = option.hint
+    while get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    arms = [one for one in get_args(hint) if one is not type(None)]
+    if get_origin(hint) in (Union, types.UnionType) and len(arms) == 1:
+        return arms[0] | None
+    if get_origin(hint) is tuple:
+        return list[arms[0]]  # type: ignore[valid-type]
+    return hint
+
+
+def _shown_default(option: Declared, hint: Any) -> Any:
+    """The declared default where the terminal can say it; None, which leaves it alone, elsewhere."""
+    if option.flag is not None and option.flag.typed is not None:
+        return None
+    if option.default is MISSING:
+        return inspect.Parameter.empty
+    return list(option.default) if isinstance(option.default, tuple) else option.default

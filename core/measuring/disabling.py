@@ -1,0 +1,159 @@
+"""What the studies of disabled heads share: rows of a task, an opened classifier, predictions in the task's labels,
+and the sets of heads that are changed together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from core.attention import Head, parse_heads
+from core.errors import InputError
+from core.tasks.glue import Task, TaskRow, read_rows, task_of
+from core.tasks.labels import label_order
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from core.models.checkpoint import Checkpoint
+    from core.models.encoding import Encoding
+
+ROWS_A_UNIT = 64
+KINDS = ("heads", "layers", "all-but-one", "groups", "duplicates")
+
+
+@runtime_checkable
+class Asked(Protocol):
+    """The options that these studies share."""
+
+    @property
+    def checkpoint(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def data(self) -> str | None: ...
+    @property
+    def split(self) -> str: ...
+    @property
+    def limit(self) -> int | None: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some of the task's rows, by their places in it."""
+
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A classifier, its task, and which label of the task each of its outputs means."""
+
+    checkpoint: "Checkpoint"
+    task: Task
+    order: tuple[int, ...]
+
+    def predicted(self, logits: "Tensor") -> np.ndarray:
+        """Labels of the task, or scores, from logits [..., input, label]: [..., input]."""
+        if self.task.is_score:
+            return logits[..., 0].double().numpy()
+        return np.array(self.order)[logits.argmax(-1).numpy()]
+
+    def outputs(self, rows: Sequence[TaskRow]) -> list[int | float]:
+        """Gold labels as numbers of the checkpoint's outputs (scores stay)."""
+        return [row.label if self.task.is_score else list(self.order).index(int(row.label)) for row in rows]
+
+    def encoded(self, rows: Sequence[TaskRow]) -> "list[Encoding]":
+        """The rows as the checkpoint reads them."""
+        return [self.checkpoint.encode(row.text, row.pair) for row in rows]
+
+
+def opened(options: Asked) -> Opened:
+    """The classifier of the options, which this worker keeps for its next unit; in float32, a sweep's dtype is that of
+    its own layers. Raises CheckpointError."""
+    from core.measuring.opened import checkpoint
+
+    classifier, task = checkpoint(options.checkpoint, head="classifier", device=options.device), task_of(options.task)
+    return Opened(classifier, task, label_order(task, classifier.labels))
+
+
+def rows_of(options: Asked, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
+    """The task's rows that the options name."""
+    limit = options.limit if limit is None else limit
+    if limit is not None and limit < 2:
+        raise InputError(f"Effects are judged on at least two rows; a limit of {limit} was given: raise it.")
+    return read_rows(options.task, split or options.split, folder=options.data, limit=limit, seed=options.seed)
+
+
+def slices(options: Asked) -> list[tuple[Slice, int]]:
+    """Slices of the rows and their sizes, similar lengths together: inputs of one length share a batch."""
+    rows = rows_of(options)
+    sizes = [len(row.text) + len(row.pair or "") for row in rows]
+    order = sorted(range(len(rows)), key=lambda k: (sizes[k], k))
+    places = [order[k : k + ROWS_A_UNIT] for k in range(0, len(order), ROWS_A_UNIT)]
+    return [(Slice(tuple(some)), max(1, sum(sizes[k] for k in some) // 4)) for some in places]
+
+
+# ---------------------------------------------------------------- sets of heads
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is changed together. layer or head is None where it is no single one.
+
+    role, group, distance: of near-duplicates only (`core.measuring.duplicates`).
+    """
+
+    name: str
+    layer: int | None
+    head: int | None
+    heads: tuple[Head, ...]
+    role: str | None = None
+    group: int | None = None
+    distance: float | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The variant as fields of a row; those of near-duplicates where it is one."""
+        known: dict[str, Any] = {"name": self.name, "layer": self.layer, "head": self.head}
+        known["heads"] = group_name(self.heads)
+        if self.role is not None:
+            known |= {"role": self.role, "group": self.group}
+        return known if self.distance is None else known | {"distance": self.distance}
+
+
+def groups_of(text: str) -> list[tuple[Head, ...]]:
+    """Read "L1H2,L7H6; L4H1": groups between semicolons, heads between commas."""
+    groups = [tuple(dict.fromkeys(parse_heads(part))) for part in text.split(";") if part.strip()]
+    if not groups or not all(groups):
+        raise InputError(f'Groups are written like "L1H2,L7H6; L4H1"; "{text[:60]}" names none: name heads.')
+    return groups
+
+
+def group_name(heads: Sequence[Head]) -> str:
+    """The group as it is typed."""
+    return ",".join(str(head) for head in heads)
+
+
+def variants_of(what: str, heads: str, layers: int, width: int) -> list[Variant]:
+    """What is changed together, in the order of the heads. what: one of KINDS but "duplicates"."""
+    every = [[Head(layer, head) for head in range(width)] for layer in range(layers)]
+    if what == "heads":
+        return [Variant(str(head), head.layer, head.head, (head,)) for row in every for head in row]
+    if what == "layers":
+        return [Variant(f"L{layer + 1}", layer, None, tuple(row)) for layer, row in enumerate(every)]
+    if what == "all-but-one":
+        return [
+            Variant(
+                f"all of L{head.layer + 1} but H{head.head + 1}", *head, tuple(other for other in row if other != head)
+            )
+            for row in every
+            for head in row
+        ]
+    if what == "groups":
+        groups = [tuple(head.within(layers, width) for head in group) for group in groups_of(heads)]
+        return [Variant(group_name(group), None, None, group) for group in groups]
+    raise InputError(f'What is disabled is one of {", ".join(KINDS)}; "{what}" is none of them: choose one.')

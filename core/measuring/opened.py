@@ -1,0 +1,48 @@
+"""The checkpoints and pipelines that a worker keeps open for its next unit: the one cache of them below the pages."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from core import config
+from core.models.checkpoint import Checkpoint
+from core.models.opening import HeadKind, open_checkpoint
+from core.tasks.language import open_pipeline
+
+KEPT = 2  # open checkpoints: the most that one unit looks at
+
+
+def checkpoint(
+    name: str, *, head: HeadKind = "none", dtype: str = "float32", device: str = "auto", revision: str | None = None
+) -> Checkpoint:
+    """An opened checkpoint, kept while no two others are asked for; one whose files changed is opened again.
+
+    Raises CheckpointError.
+    """
+    chosen = config.settings().device if device == "auto" else device
+    return _checkpoint(name, head, dtype, chosen, revision, _changed(name))
+
+
+def pipeline(name: str | None) -> Any:
+    """A language pipeline, kept likewise; None is the bundled one."""
+    return _pipeline(name)
+
+
+@lru_cache(maxsize=KEPT)
+def _checkpoint(name: str, head: HeadKind, dtype: str, device: str, revision: str | None, changed: int) -> Checkpoint:
+    return open_checkpoint(name, head=head, dtype=dtype, device=device, revision=revision)
+
+
+@lru_cache(maxsize=1)
+def _pipeline(name: str | None) -> Any:
+    return open_pipeline(name)
+
+
+def _changed(name: str) -> int:
+    """When the files of a local folder last changed, in nanoseconds; 0 where there is no such folder."""
+    try:
+        folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
+        files = (file for folder in folders if folder.is_dir() for file in folder.iterdir())
+        return max((file.stat().st_mtime_ns for file in files), default=0)
+    except (OSError, ValueError, RuntimeError):  # no such folder or user: opening it says so
+        return 0

@@ -1,0 +1,201 @@
+"""What a study is: typed options declared once, units of work, partial results that travel, rows, and what is kept.
+
+A study module exports `STUDY`, an instance of a class below `Study`. Its options are a frozen pydantic dataclass; each
+field has its type, its default and, where a terminal may set it, a `Flag` with its help. From that declaration come
+the terminal's command (`core.commands.declared`), the defaults and help of pages, and the identity of a job.
+
+`units` splits the work into pieces that can be run anywhere and in any order; `run` does one piece in a worker, where
+it opens its own checkpoint and never touches the store. What it saw comes back as a partial result: a frozen
+dataclass that `core.studies.transport` turns into JSON. `merge` adds partial results up, in the units' order; `rows`
+turns the sum into what a person reads. The runner stores the rows, and `keep` whatever else a finished run leaves.
+
+`data` is always where rows come from, `out` where files go.
+"""
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from core.errors import InputError
+from core.store.database import Database
+from core.store.rows import Row, plain
+from core.store.runs import Provenance
+
+O = TypeVar("O")  # noqa: E741 - the options' type
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Flag:
+    """How a terminal sets an option. An option without one is not set there.
+
+    name: as typed, "--task" or "--normalize/--raw"; "" is the option's own name. argument: told by its place. typed:
+    the type that is read where it is not the option's own, as one number for a tuple; the options' own validators turn
+    it into the value. least: of a number.
+    """
+
+    help: str
+    name: str = ""
+    argument: bool = False
+    typed: Any = None
+    least: int | float | None = None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of a study. key: unique within the job, stable between runs. size: tokens, for the time left.
+
+    arguments: a record of the study's type `arguments`, which says what this piece is.
+    """
+
+    key: str
+    arguments: Any = field(default_factory=dict)
+    size: int = 1
+
+
+@dataclass(frozen=True)
+class Done(Generic[P]):
+    """What a unit gave, and where it comes from. Fields of the provenance that are None are left to the options."""
+
+    partial: P
+    provenance: Provenance = field(default_factory=Provenance)
+
+
+@dataclass(frozen=True)
+class Finished(Generic[O, P]):
+    """A run that is stored, as `Study.keep` sees it. partials: reads those of its units, in order; none where the run
+    was imported from a file of rows."""
+
+    run: str
+    title: str
+    options: O
+    rows: list[Row]
+    partials: Callable[[], Iterator[P]] = lambda: iter(())
+
+
+class Study(Generic[O, P]):
+    """An experiment. The first line of the class's docstring is its help.
+
+    name: as typed in the terminal. options, partial: its types. arguments: the type of its units' arguments. renamed:
+    earlier names of options, for jobs that were stored under them: {"folder": "data"}.
+    """
+
+    name: ClassVar[str]
+    options: ClassVar[type]
+    partial: ClassVar[type]
+    arguments: ClassVar[type] = dict
+    renamed: ClassVar[Mapping[str, str]] = {}
+
+    def units(self, options: O) -> list[Unit]:
+        """The work in pieces; options that cannot be are refused here with an AtlasError."""
+        raise NotImplementedError
+
+    def run(self, options: O, unit: Unit) -> Done[P]:
+        """Do one piece, in a worker."""
+        raise NotImplementedError
+
+    def merge(self, options: O, partials: Sequence[P]) -> P:
+        """At least one partial result, in the units' order, as one."""
+        raise NotImplementedError
+
+    def rows(self, options: O, merged: P) -> list[Row]:
+        """What a person reads; rows with statistic, layer, head and value are head scores in the store."""
+        raise NotImplementedError
+
+    def keep(self, db: Database, run: "Finished[O, P]") -> None:
+        """Store what else a finished run leaves, in the transaction that stores its rows. Nothing, unless a study
+        says otherwise."""
+
+    def title(self, options: O) -> str:
+        """What a job of these options is called unless it is given another title."""
+        about = getattr(options, "checkpoint", None)
+        return f"{self.name} of {about}" if about else self.name
+
+    @property
+    def help(self) -> str:
+        """The class's docstring, for the terminal."""
+        return inspect.getdoc(type(self)) or ""
+
+    def read(self, given: Mapping[str, Any]) -> O:
+        """Options by name, the others at their defaults; earlier names are known too.
+
+        Errors: InputError naming an option that there is not, or one that cannot have its value.
+        """
+        return read_options(self.options, self.name, {self.renamed.get(name, name): given[name] for name in given})
+
+    def summarize(self, options: O, partials: Sequence[P]) -> list[Row]:
+        """The rows of some of the units, or of all."""
+        return self.rows(options, self.merge(options, partials)) if partials else []
+
+
+def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
+    """Validate `given` as options of `kind`. Errors: InputError in one sentence."""
+    names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    if unknown := sorted(set(given) - set(names)):
+        raise InputError(
+            f"The study {study} has the options {', '.join(names)}, but {unknown[0]!r} was given; leave it out or "
+            "correct its name."
+        )
+    try:
+        return TypeAdapter(kind).validate_python(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else study
+        seen = "nothing" if first["type"].startswith("missing") else repr(first["input"])[:60]
+        why = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"The option {name} of {study} cannot be {seen}: {why}.") from error
+
+
+def as_json(options: Any) -> Row:
+    """Options by name in JSON's own types."""
+    return plain({one.name: getattr(options, one.name) for one in fields(options)})
+
+
+def identity(study: str, options: Any) -> str:
+    """The same for the same options of the same study, however they were written; 64 hex digits.
+
+    options: a study's record, or a mapping.
+    """
+    named = dict(options) if isinstance(options, Mapping) else as_json(options)
+    text = json.dumps([study, plain(named)], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# ---------------------------------------------------------------- one declaration, seen from a page or a terminal
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One option as it was declared. default: MISSING where it must be given."""
+
+    name: str
+    hint: Any
+    default: Any
+    flag: Flag | None
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is MISSING
+
+    @property
+    def help(self) -> str:
+        """What it is, in a few words."""
+        return self.flag.help if self.flag else ""
+
+
+def declared(kind: type) -> dict[str, Declared]:
+    """The options of a type of options, by name, in their order."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = {}
+    for one in fields(kind):
+        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        marks = getattr(hints[one.name], "__metadata__", ())
+        flag = next((mark for mark in marks if isinstance(mark, Flag)), None)
+        found[one.name] = Declared(one.name, hints[one.name], default, flag)
+    return found

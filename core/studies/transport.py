@@ -1,0 +1,94 @@
+"""Records as JSON and back: frozen dataclasses of numbers, text, numpy arrays, other records and accumulators.
+
+What goes out says of an array what it is, so an array comes back bit for bit; everything else comes back as the
+record's fields are declared. An accumulator (a class with `packed` and `unpacked`) writes itself.
+"""
+
+import base64
+import enum
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+R = TypeVar("R")
+ARRAY, NUMBER = "array", "number"  # keys that mark what JSON has no form for
+
+
+def encode(value: Any) -> Any:
+    """A record, or what one may hold, in JSON's own types. Errors: TypeError for what has no form here."""
+    if isinstance(value, np.ndarray):
+        whole = np.ascontiguousarray(value)
+        data = base64.b64encode(whole.tobytes()).decode()
+        return {ARRAY: data, "dtype": whole.dtype.str, "shape": list(value.shape)}
+    if isinstance(value, np.generic):
+        return encode(value.item())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: encode(getattr(value, one.name)) for one in fields(value) if one.init}
+    if hasattr(value, "packed"):
+        return encode(value.packed())
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            return {key: encode(item) for key, item in value.items()}
+        return [[encode(key), encode(item)] for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {NUMBER: repr(value)}
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise TypeError(f"A partial result holds numbers, text, arrays and records; {type(value).__name__} is none of them")
+
+
+def decode(kind: Any, value: Any) -> Any:
+    """What `encode` made of a value declared as `kind`."""
+    if isinstance(value, dict) and ARRAY in value and "dtype" in value:
+        flat = np.frombuffer(base64.b64decode(value[ARRAY]), dtype=np.dtype(value["dtype"]))
+        return flat.reshape(value["shape"]).copy()
+    if isinstance(value, dict) and set(value) == {NUMBER}:
+        return float(value[NUMBER])
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return decode(inner[0], value)
+    if origin in (Union, types.UnionType):
+        return None if value is None else decode(_arm(inner, value), value)
+    if is_dataclass(kind) and isinstance(value, dict):
+        hints = get_type_hints(kind, include_extras=True)
+        known = {one.name for one in fields(kind)}
+        return kind(**{name: decode(hints[name], item) for name, item in value.items() if name in known})
+    if hasattr(kind, "unpacked"):
+        return kind.unpacked(decode(Any, value))
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return kind(value)
+    return _items(origin or kind, inner, value)
+
+
+def _items(kind: Any, inner: tuple, value: Any) -> Any:
+    """Lists, tuples and mappings item by item; all else as it is."""
+    if isinstance(value, dict):
+        return {key: decode(inner[1] if inner else Any, item) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    if isinstance(kind, type) and issubclass(kind, Mapping):
+        return kind({decode(inner[0], key): decode(inner[-1], item) for key, item in value})
+    if isinstance(kind, type) and hasattr(kind, "_make"):  # a named tuple
+        return kind._make(value)
+    if kind is tuple and inner and inner[-1] is not Ellipsis:
+        return tuple(decode(one, item) for one, item in zip(inner, value, strict=True))
+    found = [decode(inner[0] if inner else Any, item) for item in value]
+    return found if kind is list or not isinstance(kind, type) else tuple(found)
+
+
+def _arm(inner: tuple, value: Any) -> Any:
+    """Which of several declared types a value has."""
+    arms = [one for one in inner if one is not type(None)]
+    if isinstance(value, dict):
+        return next((one for one in arms if is_dataclass(one)), arms[0])
+    if isinstance(value, list):
+        return next((one for one in arms if get_origin(one) in (list, tuple)), arms[0])
+    return next((one for one in arms if isinstance(one, type) and isinstance(value, one)), arms[0])
