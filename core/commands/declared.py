@@ -59,7 +59,7 @@ def command(
     def run(**given: Any) -> None:
         form = form_of(*(given[name] for name in FORMS))
         chosen = study.read(_given(options, given))
-        own_chosen = read_options(own, study.name, _given(extra, given))
+        own_chosen: Any = read_options(own, study.name, _given(extra, given))
         made_ready = ready(chosen, own_chosen)
         where = {name: given[name] for name in PLACES}
         known, rows = ran(study.name, as_json(chosen), title=study.title(chosen), **where)

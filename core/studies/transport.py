@@ -75,7 +75,7 @@ def _items(kind: Any, inner: tuple, value: Any) -> Any:
     if not isinstance(value, list):
         return value
     if isinstance(kind, type) and issubclass(kind, Mapping):
-        return kind({decode(inner[0], key): decode(inner[-1], item) for key, item in value})
+        return {decode(inner[0], key): decode(inner[-1], item) for key, item in value}
     if isinstance(kind, type) and hasattr(kind, "_make"):  # a named tuple
         return kind._make(value)
     if kind is tuple and inner and inner[-1] is not Ellipsis:

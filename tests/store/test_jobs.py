@@ -78,7 +78,7 @@ def test_a_deleted_job_is_gone_with_its_units(db, job):
 
 def test_jobs_of_a_study_say_what_they_were_asked(db, job):
     assert [(row["job"], row["state"], row["options"], row["run"]) for row in jobs.jobs_of(db, "heads")] == [
-        (job, "queued", {"task": "sst2"}, None)
+        (job, "queued", {"task": "sst2", "limit": None}, None)
     ]
     assert jobs.jobs_of(db, "others") == []
 
