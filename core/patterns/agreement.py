@@ -6,6 +6,7 @@ person. Frames have the columns map_id, annotator, pass, class, queue_order, ord
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,30 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
         low,
         high,
     )
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """Two raters on the maps that both gave one of two classes. differ: how many they gave one each; kappa: Cohen's,
+    NaN where they used one class only.
+    """
+
+    classes: tuple[str, str]
+    maps: int
+    differ: int
+    kappa: float
+
+
+def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[PairAgreement]:
+    """Agreement within each pair of classes, the pair that parts the raters most first; pairs nobody used left out."""
+    both = opinions(labels)[[first, second]].dropna()
+    found = []
+    for one, other in combinations(names, 2):
+        within = both[both.isin([one, other]).all(axis=1)]
+        if len(within):
+            differ = int((within[first] != within[second]).sum())
+            found.append(PairAgreement((one, other), len(within), differ, _kappa(within[first], within[second])))
+    return sorted(found, key=lambda pair: (-pair.differ, pair.classes))
 
 
 def _kappa(a: Any, b: Any) -> float:

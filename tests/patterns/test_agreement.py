@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from core.errors import InputError
-from core.patterns.agreement import agreement, alpha, confusion, consensus, disputed
+from core.patterns.agreement import agreement, alpha, confusion, consensus, disputed, pair_agreements
 
 
 def frame(rows):
@@ -42,6 +42,16 @@ def test_kappa_by_hand():
     assert found.kappa == pytest.approx((0.75 - chance) / (1 - chance))
     assert (found.maps, found.share) == (4, 0.75)
     assert found.low <= found.kappa <= found.high
+
+
+def test_pairs_of_classes_name_what_parts_the_raters_most():
+    given = [("x", "x"), ("x", "y"), ("y", "x"), ("y", "y"), ("z", "z"), ("x", "z")]
+    rows = [(f"m{k}", who, 1, pair[place]) for place, who in enumerate(("ada", "bob")) for k, pair in enumerate(given)]
+    first, second, third = pair_agreements(frame(rows), "ada", "bob", ("x", "y", "z"))
+    assert (first.classes, first.maps, first.differ) == (("x", "y"), 4, 2)
+    assert first.kappa == pytest.approx(0.0)  # half of four equal, half expected
+    assert (second.classes, second.maps, second.differ) == (("x", "z"), 3, 1)
+    assert (third.classes, third.maps, third.differ) == (("y", "z"), 2, 0)
 
 
 def test_alpha_by_hand():
