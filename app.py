@@ -7,15 +7,22 @@ import gc
 import sys
 
 import streamlit as st
+from starlette.middleware import Middleware
 
 import pages.parts.charts
+import pages.parts.closed
 import pages.parts.people
 import pages.parts.resources
 import pages.parts.shell
 from core.config import keep_to_folders, take_arguments
+from core.errors import AtlasError
 
 take_arguments(sys.argv)  # streamlit run app.py -- --db PATH
+try:
+    pages.parts.people.check()
+except AtlasError as error:
+    sys.exit(str(error))  # a door that cannot be checked stays shut
 if pages.parts.people.shared():
     keep_to_folders()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
-app = st.App(pages.parts.shell.__file__)
+app = st.App(pages.parts.shell.__file__, middleware=[Middleware(pages.parts.closed.Closed)])

@@ -20,6 +20,10 @@ class InputError(AtlasError):
     """A text, pair, span, upload or option that cannot be used."""
 
 
+class ConfigError(AtlasError):
+    """A setting or a secrets file that cannot be read or says half of what it must: the start stops."""
+
+
 class CheckpointError(AtlasError):
     """A checkpoint that cannot be found, opened, trusted or used for what was asked."""
 

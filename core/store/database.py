@@ -4,9 +4,12 @@ DuckDB lets a single process hold a file. External access is off and cannot be s
 is open, so no statement can reach another file; exports go through Arrow (`core.store.exchange`).
 """
 
+import atexit
+import contextlib
 import copy
 import re
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +21,10 @@ import pandas as pd
 from core.errors import StoreError
 from core.store import migrations
 from core.store.people import OWNER, Person
+from core.store.place import Place
+from core.store.reading import Reader
 from core.store.recovery import STOPPED, LogCopy, explain
+from core.store.resting import Rest
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
@@ -27,6 +33,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 _LOCKS: dict[Path, threading.RLock] = {}
 _LOCKS_GUARD = threading.Lock()
+_OPEN: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
 def _lock_of(path: Path) -> threading.RLock:
@@ -53,6 +60,9 @@ class Database:
         self._closed = self._stopped = False
         with self._lock:
             self._connection = self._open()
+            self._place = Place(self.path)
+        self._rest = Rest(self.fold)
+        _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
         """The same open file in the hands of `person`: their role is asked before anything is written."""
@@ -94,11 +104,14 @@ class Database:
             raise
         return connection
 
-    def cursor(self) -> duckdb.DuckDBPyConnection:
-        """This thread's cursor: use it in the thread that asked. Reads only; write inside `write()`.
+    def cursor(self) -> Reader:
+        """This thread's cursor for reading: use it in the thread that asked. What changes rows goes through `write()`.
 
         Fetch all rows of a statement before the next (`fetchall`, `df`): a result left open blocks the cursor.
         """
+        return Reader(self._cursor())
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
         self.person.must("viewer", "see what is stored")
         shared = self.shared
         if shared._stopped:
@@ -121,6 +134,7 @@ class Database:
                 self._cursors = threading.local()
                 self._connection.close()
                 self._connection = self._open()
+                self._place = Place(self.path)
                 self._stopped = False
 
     def _explained(self, error: duckdb.Error) -> StoreError:
@@ -133,11 +147,13 @@ class Database:
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor inside one transaction and under the write lock: all of it is stored, or nothing.
 
-        Nested in the same thread, the inner block joins the outer transaction. Errors: RightsError for a viewer.
+        Nested in the same thread, the inner block joins the outer transaction. Errors: RightsError for a viewer;
+        StoreError when the file was deleted, replaced or cut since it was opened: what was written is then not
+        acknowledged.
         """
         self.person.must("annotator", "change what is stored")
         with self._lock:
-            cursor = self.cursor()
+            cursor = self._cursor()
             cursors = self.shared._cursors
             if getattr(cursors, "writing", False):
                 yield cursor
@@ -150,9 +166,12 @@ class Database:
 
     def _transaction(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
+            self.shared._place.must_hold(cursor)
             cursor.execute("BEGIN")
             yield cursor
             cursor.execute("COMMIT")
+            self.shared._place.must_hold(cursor)
+            self.shared._rest.wrote()
         except BaseException as error:
             _roll_back(cursor)
             if isinstance(error, duckdb.Error) and _from_disk(error):
@@ -166,12 +185,36 @@ class Database:
         except (duckdb.IOException, duckdb.FatalException) as error:
             raise self._explained(error) from error
 
+    @contextmanager
+    def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor that sees the store as it is now, whatever is written meanwhile; nothing in it is kept."""
+        cursor = self._cursor()
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            yield cursor
+        finally:
+            _roll_back(cursor)
+
+    def fold(self) -> None:
+        """Fold the log into the file, so that a copy of the file alone is whole; later where that cannot be now."""
+        with self._lock, contextlib.suppress(duckdb.Error):
+            if not (self.shared._closed or self.shared._stopped):
+                self.shared._connection.execute("CHECKPOINT")
+
     def close(self) -> None:
-        """Let go of the file; cursors of other threads end with it."""
+        """Fold the log and let go of the file; cursors of other threads end with it."""
         with self._lock:
+            self.fold()
+            self.shared._rest.end()
             self.shared._closed = True
             self.shared._cursors = threading.local()
-            self._connection.close()
+            self.shared._connection.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    for database in list(_OPEN):
+        database.close()
 
 
 def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -20,6 +20,7 @@ from core.store import migrations
 from core.store.database import Database
 from core.store.rows import Row, to_json
 from core.store.runs import Provenance, one_run, record_run, run_rows, store_rows
+from core.writing import replacing, write_whole
 
 MANIFEST = "atlas.json"
 BATCH = 10_000  # rows of a table in memory at once
@@ -41,16 +42,12 @@ def export_all(db: Database, folder: str | Path) -> dict[str, int]:
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"An export needs a folder that is new or empty, but {folder} is not; name another one.")
-    cursor = db.cursor()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         names = tables(db)
-        cursor.execute("BEGIN")
-        try:
+        with db.one_moment() as cursor:
             counts = {name: _write_table(cursor, name, folder / f"{name}.parquet") for name in names}
-        finally:
-            cursor.execute("ROLLBACK")
-        (folder / MANIFEST).write_text(json.dumps(_manifest(counts), indent=1), encoding="utf-8")
+        write_whole(folder / MANIFEST, json.dumps(_manifest(counts), indent=1), StoreError)
     except OSError as error:
         raise StoreError(
             f"The export needs a folder that can be written, but {folder} cannot ({error.strerror or error}); free "
@@ -71,7 +68,10 @@ def _manifest(counts: dict[str, int]) -> Row:
 def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int:
     reader = cursor.sql(f'SELECT * FROM "{name}"').to_arrow_reader(BATCH)  # noqa: S608 - the database's own names
     count = 0
-    with pq.ParquetWriter(file, reader.schema, compression="zstd") as writer:
+    with (
+        replacing(file, StoreError) as part,
+        pq.ParquetWriter(part, reader.schema, compression="zstd") as writer,
+    ):
         for batch in reader:
             writer.write_batch(batch)
             count += batch.num_rows
@@ -157,13 +157,7 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
 def write_run(file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row]) -> Path:
     """Write a run as JSON lines, its heading first: what `import_run` reads. Returns the file."""
     heading = {"atlas_run": RUN_FORMAT, "study": study, "title": title, "provenance": provenance}
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_name(file.name + ".part")
-        part.write_text("".join(to_json(row) + "\n" for row in [heading, *rows]), encoding="utf-8")
-        part.replace(file)
-    except OSError as error:
-        raise StoreError(f"The rows need a file, but {file} cannot be written ({error.strerror}).") from error
+    write_whole(file, "".join(to_json(row) + "\n" for row in [heading, *rows]), StoreError)
     return file
 
 

@@ -1,10 +1,15 @@
 """Who acts on the store, and what that person's role allows. Checked where rows are written, not only on pages."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from core.errors import AtlasError
 
 ROLES = ("none", "viewer", "annotator", "admin")  # each may do what those before it may
+_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,190}")  # no colon: see `name_of`
+_SUBJECT = re.compile(r"[\x21-\x7e]{1,190}")  # OIDC: ASCII, compared with case
 
 
 class RightsError(AtlasError):
@@ -54,14 +59,33 @@ class Person:
 OWNER = Person()  # whoever opens the file itself: a terminal, a worker, the app for its own bookkeeping
 
 
-def role_of(name: str, roles: dict[str, object]) -> str:
+def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
+    """The name under which somebody signed in is known, "" for nobody: the e-mail address, else `sub:` and the `sub`.
+
+    claims: of the ID token. An address counts only where the provider does not say that it is unverified; only
+    letters of ASCII are compared without case, so that no other letter folds into one of them. A `sub` can never
+    spell an address; with several providers (by_subject False) it names nobody, because each has its own.
+    """
+    if "email_verified" in claims and claims["email_verified"] not in (True, "true"):
+        return ""
+    if type(claims.get("email_verified", True)) not in (bool, str):  # 1 == True
+        return ""
+    address = claims.get("email")
+    if address not in (None, ""):
+        return address.lower() if isinstance(address, str) and _ADDRESS.fullmatch(address) else ""
+    subject = claims.get("sub")
+    known = by_subject and isinstance(subject, str) and _SUBJECT.fullmatch(subject)
+    return f"sub:{subject}" if known else ""
+
+
+def role_of(name: str, roles: Mapping[str, object]) -> str:
     """The role of a signed-in person by the configured `roles`: lists of names by role, and "default".
 
-    The highest role that lists the name counts; names compare without case. Nobody listed, no default: "none".
-    Errors: RightsError when `roles` is not of this form, so that a slip never gives more than was meant.
+    The highest role that lists the name counts, "none" among them; addresses compare without case, a `sub:` exactly.
+    Nobody listed, no default: "none". Errors: RightsError when `roles` is not of this form, so that a slip never
+    gives more than was meant.
     """
-    found = "none"
-    default = str(roles.get("default", "none"))
+    listed = []
     for role, names in roles.items():
         if role == "default":
             continue
@@ -70,6 +94,13 @@ def role_of(name: str, roles: dict[str, object]) -> str:
                 f"The [roles] of secrets.toml give lists of names for {', '.join(ROLES[1:])}, but {role[:40]!r} is not "
                 "such a list; correct it and start the app again."
             )
-        if name.strip().lower() in {one.strip().lower() for one in names}:
-            found = max(found, role, key=ROLES.index)
-    return Person(role=found if found != "none" else default).role
+        if name and _compared(name) in {_compared(entry) for entry in names}:
+            listed.append(role)
+    found = max(listed, key=ROLES.index) if listed else str(roles.get("default", "none"))
+    return Person(role=found).role
+
+
+def _compared(name: str) -> str:
+    """As names compare: an address of ASCII without case; anything else as it is written."""
+    stripped = name.strip()
+    return stripped.lower() if _ADDRESS.fullmatch(stripped) else stripped

@@ -4,6 +4,9 @@ DuckDB keeps the latest writes in `<file>.wal` until it folds them in. A log tha
 silently, and the writes in it are lost at the next start; here that is an error, and the log is kept.
 """
 
+import contextlib
+import math
+import mmap
 import re
 import shutil
 from datetime import UTC, datetime
@@ -14,6 +17,8 @@ import duckdb
 from core.errors import StoreError
 
 STOPPED = "database has been invalidated"  # DuckDB's words for: nothing more until the file is opened again
+_COMMIT = bytes.fromhex("640064ffff")  # the entry that ends a transaction in the log
+_LONGEST_HEADING = 128  # bytes of a log before its first entry
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
@@ -97,6 +102,11 @@ class LogCopy:
         try:
             if log.is_file() and log.stat().st_size > 0:
                 self.copy = copied(log, backups(path) / f"{log.name}.{stamp()}.unread")
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StoreError(
+                f"The log of the database {path} is copied to the folder {backups(path)} before it is read, but "
+                "something that is no folder lies there; move it away and start again, the database is sound."
+            ) from error
         except OSError as error:
             raise explain(error, path) from error
 
@@ -116,15 +126,18 @@ class LogCopy:
         """
         if self.copy is None:
             return None
-        size, read = self.copy.stat().st_size, _bytes(_log_size(connection))
-        if read == 0:
+        size, (low, high) = self.copy.stat().st_size, _bytes(_log_size(connection))
+        if high == 0:
             connection.close()
             raise self._unread()
-        if read >= 0.99 * size - 200:  # DuckDB says the size read to three digits
+        whole = whole_entries(self.copy)
+        if whole is None or not low <= whole <= high:  # a form of log that is not known here, or one read in part
+            whole = min(size, high)
+        if whole == size:
             self.discard_unless(damaged=False)
             return None
         return (
-            f"The last {size - read} bytes of the database's log could not be read, as after a crash in the middle of "
+            f"The last {size - whole} bytes of the database's log could not be read, as after a crash in the middle of "
             f"a write; a copy of the log is {self.copy}."
         )
 
@@ -145,11 +158,12 @@ def stamp() -> str:
 
 def copied(source: Path, copy: Path) -> Path:
     """`copy`, made whole with its folder, or not there at all. Errors: OSError."""
-    copy.parent.mkdir(exist_ok=True)
     try:
+        copy.parent.mkdir(exist_ok=True)
         shutil.copy2(source, copy)
     except OSError:
-        copy.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            copy.unlink(missing_ok=True)
         raise
     return copy
 
@@ -158,6 +172,33 @@ def _log_size(connection: duckdb.DuckDBPyConnection) -> str:
     return str(connection.execute("SELECT wal_size FROM pragma_database_size()").fetchall()[0][0])
 
 
-def _bytes(size: str) -> int:
+def _bytes(size: str) -> tuple[int, int]:
+    """The least and the most bytes that DuckDB means by "2.2 MiB": it says one decimal, and leaves the rest away."""
     number, unit = size.split()
-    return int(float(number) * {"byte": 1, "bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[unit])
+    scale = {"byte": 1, "bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}[unit]
+    if scale == 1:
+        return int(number), int(number)
+    return math.floor((float(number) - 0.1) * scale), math.ceil((float(number) + 0.1) * scale)
+
+
+def whole_entries(log: Path) -> int | None:
+    """Bytes of `log` up to the end of its last whole transaction; None where it is not of the form known here.
+
+    DuckDB's log is a heading, then entries: their length, a checksum (8 bytes each, little-endian) and their content;
+    an entry of its own ends each transaction.
+    """
+    with log.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        found = [_end_of_entries(data, start) for start in range(8, min(_LONGEST_HEADING, len(data)))]
+    return max((end for end in found if end), default=None)
+
+
+def _end_of_entries(data: mmap.mmap, start: int) -> int | None:
+    place, end = start, None
+    while place + 16 <= len(data):
+        length = int.from_bytes(data[place : place + 8], "little")
+        if not 0 < length <= len(data) - place - 16:
+            break
+        place += 16 + length
+        if data[place - length : place] == _COMMIT:
+            end = place
+    return end

@@ -5,37 +5,43 @@ core.store.people and asked wherever something is written; here it is only shown
 """
 
 import ipaddress
-from collections.abc import Mapping
-from typing import Any
+from functools import cache
 
 import streamlit as st
+from streamlit import config as server
 
 from core import config
-from core.store.people import Person, role_of
+from core.sign_in import SignIn, sign_in
+from core.store.people import Person, name_of, role_of
 from pages.parts.shell import plain
 
 
-def secrets(section: str) -> dict[str, Any]:
-    """A section of secrets.toml; empty where there is no such section or file."""
-    if not st.secrets.load_if_toml_exists():
-        return {}
-    found = st.secrets.get(section, {})
-    return dict(found) if isinstance(found, Mapping) else {}
+@cache
+def configured() -> SignIn:
+    """What secrets.toml said when the app started; a change holds from the next start. Errors: ConfigError."""
+    files = server.get_option("secrets.files")
+    return sign_in(files, chosen=server.is_manually_set("secrets.files"))
+
+
+def check() -> None:
+    """Before the app starts: secrets that can be read, roles of the right form. Errors: ConfigError, RightsError."""
+    role_of("", configured().roles)
 
 
 def sign_in_configured() -> bool:
     """Whether visitors must sign in."""
-    return bool(secrets("auth"))
+    return configured().required
 
 
 def person() -> Person:
     """Who visits now, in page scripts, fragments and callbacks alike. Errors: RightsError for faulty [roles]."""
-    if not sign_in_configured():
+    known = configured()
+    if not known.required:
         return Person(role=config.settings().visitors or ("admin" if listens_here_only() else "viewer"))
-    if not st.user.get("is_logged_in") or st.user.get("email_verified") is False:
+    if st.user.get("is_logged_in") is not True:
         return Person(role="none")
-    name = str(st.user.get("email") or st.user.get("sub") or "").strip().lower()
-    return Person(name, role_of(name, secrets("roles"))) if name else Person(role="none")
+    name = name_of(st.user.to_dict(), by_subject=len(known.providers) < 2)
+    return Person(name, role_of(name, known.roles)) if name else Person(role="none")
 
 
 def shared() -> bool:
@@ -71,16 +77,19 @@ def admitted() -> bool:
         st.write("Sign in to see this app.")
         _sign_in_buttons()
         return False
-    if st.user.get("email_verified") is False:
-        st.error("Your provider says that your e-mail address is not verified; verify it there and sign in again.")
-    else:
+    if who.name:
         st.error(f"{plain(who.name)} is signed in but has no role here; ask whoever runs this app for one.")
+    else:
+        st.error(
+            "Your provider gives no name that counts here: your e-mail address is not verified, or is not in plain "
+            "letters; mend it there and sign in again."
+        )
     st.button("Sign out", on_click=st.logout, key="sign_out")
     return False
 
 
 def _sign_in_buttons() -> None:
-    named = [name for name, part in secrets("auth").items() if isinstance(part, Mapping) and "client_id" in part]
+    named = configured().providers
     for name in named:
         st.button(f"Sign in with {plain(name)}", on_click=st.login, args=(name,), key=f"sign_in_{name}")
     if not named:

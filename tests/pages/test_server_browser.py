@@ -48,3 +48,21 @@ def test_an_upload_needs_the_token_and_has_a_bound(address, page):
     assert asked(address, path, without | {"content-length": "0"}) == 403
     assert asked(address, path, own | {"x-xsrftoken": "forged", "content-length": "0"}) == 403
     assert asked(address, path, own | {"content-length": str(201 * MEGABYTE)}) == 413
+
+
+def status_of(address: str, path: str) -> int:
+    host, port = address.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "path", ["/_stcore/metrics", "/_stcore/metrics/", "/_stcore/metrics?a=b", "/_stcore/%6detrics"]
+)
+def test_the_metrics_of_the_server_answer_nobody(address, path):
+    assert status_of(address, path) == 404
+    assert status_of(address, "/_stcore/health") == 200

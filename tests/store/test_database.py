@@ -12,8 +12,9 @@ import duckdb
 import pytest
 
 from core.errors import StoreError
-from core.store import migrations
+from core.store import migrations, recovery
 from core.store.database import Database
+from core.store.people import Person
 
 ROOT = Path(__file__).resolve().parents[2]
 OPEN = """
@@ -283,9 +284,177 @@ def test_external_access_is_off_and_stays_off(db, tmp_path):
         f"ATTACH '{tmp_path}/other.duckdb'",
         "INSTALL httpfs",
     ):
-        with pytest.raises(duckdb.Error):
-            db.cursor().execute(sql)
+        with pytest.raises(duckdb.Error), db.write() as cursor:
+            cursor.execute(sql)
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO study_row VALUES ('r', 0, '{}')",
+        "WITH x AS (SELECT 1) INSERT INTO study_row SELECT 'r', 0, '{}'",
+        "INSERT INTO study_row VALUES ('r', 0, '{}') RETURNING run",
+        "UPDATE study_row SET run = 'r'",
+        "DELETE FROM study_row",
+        "DROP TABLE study_row",
+        "CREATE TEMP TABLE mine (a INTEGER)",
+        "SELECT 1; DELETE FROM study_row",
+        "EXPLAIN ANALYZE DELETE FROM study_row",
+        "SELECT nextval('run_order')",
+        "SELECT setval ('run_order', 9)",
+        "SET threads = 1",
+        "CHECKPOINT",
+        "BEGIN",
+        "PREPARE x AS DELETE FROM study_row",
+    ],
+)
+@pytest.mark.parametrize("role", ["viewer", "admin"])
+def test_a_cursor_for_reading_reads(db, sql, role):
+    with db.write() as cursor:
+        cursor.execute("INSERT INTO study_row VALUES ('kept', 0, '{}')")
+    with pytest.raises(StoreError, match="only reads") as error:
+        db.acting_as(Person("eve", role)).cursor().execute(sql)
+    one_sentence(error)
+    assert db.read("SELECT run FROM study_row")["run"].tolist() == ["kept"]
+
+
+def test_the_log_is_folded_in_at_rest_and_on_exit(tmp_path):
+    """Then a copy of the file alone is whole."""
+    path = tmp_path / "atlas.duckdb"
+    code = (
+        "import sys, time; from core.store import database, resting\n"
+        "from core.store.database import Database\n"
+        "db = Database(sys.argv[1])\n"
+        "if sys.argv[2] == 'at rest': db._rest = resting.Rest(db.fold, 0.2)\n"
+        "with db.write() as cursor: cursor.execute(\"INSERT INTO study_row SELECT 'r', range, '{}' FROM range(999)\")\n"
+        "log, end = db.path.with_name(db.path.name + '.wal'), time.monotonic() + 20\n"
+        "print(log.exists())\n"
+        "while sys.argv[2] == 'at rest' and log.exists() and time.monotonic() < end: time.sleep(0.05)\n"
+        "print(log.exists())\n"
+    )
+    assert run_python(code, path, "at rest").stdout.split() == ["True", "False"]
+    path.unlink()
+    assert run_python(code, path, "on exit").stdout.split() == ["True", "True"]
+    assert not path.with_name(path.name + ".wal").exists()
+    (tmp_path / "copy.duckdb").write_bytes(path.read_bytes())
+    with Database(tmp_path / "copy.duckdb") as copy:
+        assert len(copy.read("SELECT * FROM study_row")) == 999
+
+
+def one_row(db, place):
+    with db.write() as cursor:
+        cursor.execute("INSERT INTO study_row VALUES ('r', ?, '{}')", [place])
+
+
+def deleted(path):
+    path.unlink()
+
+
+def replaced(path):
+    path.with_name("other").write_bytes(path.read_bytes())
+    path.with_name("other").replace(path)
+
+
+def moved_away(path):
+    path.rename(path.with_name("moved"))
+
+
+def cut_short(path):
+    os.truncate(path, 12_288)
+
+
+def emptied(path):
+    path.write_bytes(b"")
+
+
+def without_its_log(path):
+    path.with_name(path.name + ".wal").unlink()
+
+
+def folder_gone(path):
+    path.parent.rename(path.parent.with_name("gone"))
+
+
+@pytest.mark.parametrize(
+    "harm", [deleted, replaced, moved_away, cut_short, emptied, without_its_log, folder_gone], ids=lambda f: f.__name__
+)
+def test_a_file_that_is_not_the_one_opened_acknowledges_nothing(tmp_path, harm):
+    db = Database(tmp_path / "here" / "atlas.duckdb")
+    one_row(db, 0)
+    db.fold()
+    one_row(db, 1)  # in the log
+    harm(db.path)
+    for place in (2, 3):
+        with pytest.raises(StoreError, match="had it open") as error:
+            one_row(db, place)
+        one_sentence(error)
+    db.close()
+
+
+def test_a_file_that_is_put_back_goes_on(tmp_path):
+    db = Database(tmp_path / "atlas.duckdb")
+    db.path.rename(tmp_path / "moved")
+    with pytest.raises(StoreError, match="deleted"):
+        one_row(db, 0)
+    (tmp_path / "moved").rename(db.path)
+    one_row(db, 1)
+    db.close()
+    with Database(db.path) as again:
+        assert again.read("SELECT position FROM study_row")["position"].tolist() == [1]
+
+
+def test_a_file_that_becomes_smaller_by_its_own_checkpoint_goes_on(db):
+    with db.write() as cursor:
+        cursor.execute("INSERT INTO study_row SELECT 'r', range, '{\"a\": ' || random() || '}' FROM range(200000)")
+    db.fold()
+    large = db.path.stat().st_size
+    with db.write() as cursor:
+        cursor.execute("DELETE FROM study_row")
+    for place in range(3):
+        db.fold()
+        one_row(db, place)
+    assert db.path.stat().st_size < large
+
+
+@pytest.mark.parametrize(("rows", "width"), [(3, 200), (300, 200), (300, 9_000)])
+@pytest.mark.parametrize("missing", [0, 1, 40])
+def test_a_log_is_said_to_lack_what_it_lacks_to_the_byte(tmp_path, rows, width, missing):
+    """DuckDB says its size as "3.7 MiB": a log that was read whole is not said to be damaged, nor the other way."""
+    path = tmp_path / "atlas.duckdb"
+    code = (
+        "import os, sys; from core.store.database import Database\n"
+        "db = Database(sys.argv[1]); cursor = db._cursor()\n"
+        "cursor.execute('CREATE TABLE t (a INTEGER, b VARCHAR)'); db.fold()\n"
+        "for k in range(int(sys.argv[2])): cursor.execute('INSERT INTO t VALUES (?, ?)', [k, 'x' * int(sys.argv[3])])\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    run_python(code, path, rows, width)
+    log = path.with_name(path.name + ".wal")
+    size = log.stat().st_size
+    os.truncate(log, size - missing)
+    whole = recovery.whole_entries(log)
+    db = Database(path)
+    kept = db.read("SELECT count(*) AS n FROM t")["n"].item()
+    assert kept == rows - (missing > 0)
+    if missing:
+        assert f"last {size - missing - whole} bytes" in db.notice
+    else:
+        assert db.notice is None
+        assert not list((tmp_path / "backups").iterdir())
+    db.close()
+
+
+def test_a_file_called_backups_makes_no_sound_database_damaged(tmp_path):
+    path = tmp_path / "atlas.duckdb"
+    Database(path).close()
+    killed_while_writing(path)
+    (tmp_path / "backups").write_text("")
+    with pytest.raises(StoreError, match="the database is sound") as error:
+        Database(path)
+    one_sentence(error)
+    (tmp_path / "backups").unlink()
+    assert len(Database(path).read("SELECT * FROM study_row")) >= 150
 
 
 def fail_after_a_row(db):

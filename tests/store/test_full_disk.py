@@ -14,10 +14,11 @@ from core.store.database import Database
 from tests.store.labelling import a_map, event
 
 db = Database(sys.argv[1])
-db.cursor().execute(f"SET wal_autocheckpoint = '{sys.argv[2]}'")
+with db.write() as cursor:
+    cursor.execute(f"SET wal_autocheckpoint = '{sys.argv[2]}'")
 labels.store_maps(db, [a_map("m1")])
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-db.cursor().execute("CHECKPOINT")
+db.fold()
 resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(sys.argv[1]) + int(sys.argv[3]), hard))
 
 def label(number, **more):

@@ -1,0 +1,141 @@
+"""Who may sign in, as secrets.toml says it: read once, strictly, so that a slip in it never opens the door.
+
+Streamlit's own reader answers "no secrets" for a file that it cannot read; here such a file stops the start.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core.errors import ConfigError
+
+PROVIDER = ("client_id", "client_secret", "server_metadata_url")
+SHARED = ("redirect_uri", "cookie_secret")
+SHORTEST_SECRET = 14  # characters: 112 bits, the least that signs a cookie
+LARGEST = 1 << 20  # bytes of a secrets file
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """What was configured. required: whether visitors sign in. providers: names for several buttons, empty for one.
+
+    roles: lists of names by role, and "default" (core.store.people.role_of reads them).
+    """
+
+    required: bool = False
+    providers: tuple[str, ...] = ()
+    roles: Mapping[str, Any] = field(default_factory=dict)
+
+
+def sign_in(files: Sequence[str | Path], *, chosen: bool = False) -> SignIn:
+    """Read secrets files, later ones over earlier ones. chosen: somebody named them, so one must be there.
+
+    Errors: ConfigError in one sentence for a file that is there and cannot be read, or that names sign-in
+    incompletely.
+    """
+    there = [path for path in map(Path, files) if path.is_symlink() or _exists(path)]
+    if chosen and not there:
+        raise ConfigError(
+            f"The secrets file that was named must be there, but {', '.join(map(str, files))[:200]} is not: correct "
+            "STREAMLIT_SECRETS_FILES or leave it out."
+        )
+    read: dict[str, Any] = {}
+    for path in there:
+        read |= _folder(path) if path.is_dir() else _toml(path)
+    return _checked(read, ", ".join(map(str, there))[:200])
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror or error)) from error
+    except ValueError as error:  # a NUL in the name
+        raise _unreadable(path, str(error)) from error
+
+
+def _unreadable(path: Path, why: str) -> ConfigError:
+    return ConfigError(
+        f"The app does not start while {str(path)[:200]} cannot be read ({' '.join(why.split())[:120]}), because it "
+        "may ask for sign-in; correct it or move it away."
+    )
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    if path.suffix != ".toml":
+        raise _unreadable(path, "its name does not end in .toml")
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise _unreadable(path, "it is larger than 1 MB")
+        return tomllib.loads(data.decode("utf-8"))
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror or error)) from error
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML
+        raise _unreadable(path, str(error)) from error
+
+
+def _folder(path: Path) -> dict[str, Any]:
+    """Secrets mounted as folders: path/auth/client_id holds the value."""
+    try:
+        parts = [part for part in path.iterdir() if not part.name.startswith("..")]
+        files = {part.name: [file for file in part.iterdir() if not file.is_dir()] for part in parts}
+        return {name: {file.name: file.read_text("utf-8").strip() for file in each} for name, each in files.items()}
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror or error)) from error
+    except ValueError as error:
+        raise _unreadable(path, str(error)) from error
+
+
+# ---------------------------------------------------------------- what must be in it
+
+
+def _checked(read: dict[str, Any], where: str) -> SignIn:
+    """Errors: ConfigError for anything that looks like sign-in and is not the whole of it."""
+    hinted = [key for key in read if key.strip().lower() in {"auth", "roles", *SHARED, *PROVIDER}]
+    wrong = [key for key in hinted if key not in ("auth", "roles")]
+    if wrong:
+        raise ConfigError(
+            f'Sign-in is configured in the sections [auth] and [roles]; {where} has "{wrong[0][:40]}" beside them: '
+            "move or rename it."
+        )
+    if not hinted:
+        return SignIn()
+    auth, roles = read.get("auth"), read.get("roles", {})
+    if not isinstance(auth, Mapping):
+        raise _incomplete(where, "a section [auth]")
+    if not isinstance(roles, Mapping):
+        raise _incomplete(where, "a section [roles] with lists of names")
+    for name in SHARED:
+        _needs(auth, name, where, "[auth]")
+    if len(auth["cookie_secret"]) < SHORTEST_SECRET:
+        raise _incomplete(where, f"a cookie_secret of at least {SHORTEST_SECRET} characters in [auth]")
+    return SignIn(required=True, providers=_providers(auth, where), roles=dict(roles))
+
+
+def _providers(auth: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Names of the sections [auth.NAME]; empty where [auth] itself is the one provider."""
+    named = {name: part for name, part in auth.items() if isinstance(part, Mapping) and name != "client_kwargs"}
+    for name, part in named.items():
+        for key in PROVIDER:
+            _needs(part, key, where, f"[auth.{name[:40]}]")
+    if not named or any(key in auth for key in PROVIDER):
+        for key in PROVIDER:
+            _needs(auth, key, where, "[auth]")
+    return tuple(named)
+
+
+def _needs(section: Mapping[str, Any], name: str, where: str, place: str) -> None:
+    value = section.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise _incomplete(where, f"{name} as text in {place}")
+
+
+def _incomplete(where: str, what: str) -> ConfigError:
+    return ConfigError(
+        f"Sign-in needs {what}, which {where} lacks; the app does not start with half of it: complete it, or remove "
+        "[auth] and [roles] to run without sign-in (docs/security.md)."
+    )

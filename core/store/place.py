@@ -1,0 +1,54 @@
+"""The file that was opened, and whether it still lies there: nothing is acknowledged into a file that is gone."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from core.errors import StoreError
+
+_HEADERS = 12_288  # bytes before the first block of a DuckDB file
+
+
+class Place:
+    """The file at `path` as it was opened: its device, its number there, and its least size."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.identity, self.size = _seen(path)
+
+    def must_hold(self, cursor: Any) -> None:
+        """Errors: StoreError when the file was deleted, replaced or cut, or its log was deleted, since it was opened.
+
+        cursor: of the open file, asked only where sizes leave a doubt.
+        """
+        try:
+            identity, size = _seen(self.path)
+        except OSError as error:
+            raise self._gone("deleted") from error
+        if identity != self.identity:
+            raise self._gone("replaced by another")
+        log = self.path.with_name(self.path.name + ".wal")
+        if size < self.size or not log.exists():
+            self._ask(cursor, size, log)
+        self.size = size
+
+    def _ask(self, cursor: Any, size: int, log: Path) -> None:
+        """DuckDB makes a file smaller and removes its log at a checkpoint; then it knows of it."""
+        (known, waiting) = cursor.execute(
+            "SELECT block_size * total_blocks, wal_size FROM pragma_database_size()"
+        ).fetchall()[0]
+        if size < self.size and size < _HEADERS + known:
+            raise self._gone("cut short")
+        if waiting != "0 bytes" and not log.exists():
+            raise self._gone("left without its log, which was deleted")
+
+    def _gone(self, what: str) -> StoreError:
+        return StoreError(
+            f"The database {self.path} was {what} while this program had it open, so nothing more is stored; put the "
+            "file back, or start the program again to go on with what lies there now."
+        )
+
+
+def _seen(path: Path) -> tuple[tuple[int, int], int]:
+    found = os.stat(path)  # noqa: PTH116 - once a label
+    return (found.st_dev, found.st_ino), found.st_size
