@@ -1,6 +1,7 @@
 """The ASGI app: `streamlit run app.py`.
 
-The script it serves lies in pages/parts/: beside a folder named pages, a cold link to a page would run that page alone.
+The script it serves lies in pages/parts/frame/: beside a folder named pages, a cold link to a page would run that
+page alone.
 """
 
 import gc
@@ -12,8 +13,6 @@ from starlette.middleware import Middleware
 import pages.parts.charts
 import pages.parts.closed
 import pages.parts.people
-import pages.parts.resources
-import pages.parts.shell
 from core.config import keep_to_folders, take_arguments
 from core.errors import AtlasError
 
@@ -25,4 +24,4 @@ except AtlasError as error:
 if pages.parts.people.shared():
     keep_to_folders()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
-app = st.App(pages.parts.shell.__file__, middleware=[Middleware(pages.parts.closed.Closed)])
+app = st.App(pages.parts.frame.shell.__file__, middleware=[Middleware(pages.parts.closed.Closed)])

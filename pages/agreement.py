@@ -7,9 +7,10 @@ import streamlit as st
 from core.patterns import agreement
 from core.store import labels
 from core.studies.label_snapshot import known_class_set, standing_labels
-from pages.parts import charts, resources
+from pages.parts import charts
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label_tools import pictures, set_names
-from pages.parts.shell import clear_errors, plain
 
 MOST = 8
 

@@ -8,9 +8,10 @@ from core.store.jobs import jobs
 from core.store.runs import one_run, study_rows
 from core.studies.finetune import shown_folder
 from core.tuning.shelf import tuned_checkpoints
-from pages.parts import job_progress, pickers, resources
+from pages.parts import job_progress, pickers
 from pages.parts.change_pictures import STATISTICS, pictures, strongest
-from pages.parts.shell import clear_errors, plain
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.stored_runs import pick_run
 from pages.parts.tuning_settings import pick_data
 

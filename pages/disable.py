@@ -6,7 +6,7 @@ from pages.parts.disable_live import show_live
 from pages.parts.disable_results import show_results
 from pages.parts.disable_sweeps import active_jobs, start_sweep
 from pages.parts.disable_training import show_training
-from pages.parts.shell import clear_errors
+from pages.parts.frame.messages import clear_errors
 
 
 def show_sweeps() -> None:

@@ -7,7 +7,7 @@ from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
 from core.tasks.features import FEATURES
 from pages.parts import attending, charts
 from pages.parts.files import show_files
-from pages.parts.shell import plain
+from pages.parts.frame.messages import plain
 
 VALUES = {"value": "attention", "effect": "excess over random tokens"}
 

@@ -8,8 +8,10 @@ from core.store.jobs import jobs, one_job, unit_outcomes
 from core.store.runs import one_run, run_rows
 from core.studies import finetune
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS
-from pages.parts import charts, job_progress, pickers, resources, table_one
-from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+from pages.parts import charts, job_progress, pickers, table_one
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.stored_runs import pick_run
 from pages.parts.tuning_settings import pick_data, pick_settings
 

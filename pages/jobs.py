@@ -8,8 +8,9 @@ from core.jobs import running
 from core.store import exchange
 from core.store.jobs import jobs
 from core.store.runs import one_run, run_rows
-from pages.parts import job_progress, resources
-from pages.parts.shell import clear_errors, plain
+from pages.parts import job_progress
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 
 NOTHING = """
 No job has run yet. Long work of any page becomes a job: start one there, or in a terminal with

@@ -7,9 +7,10 @@ import streamlit as st
 from core.store import classifiers, labels
 from core.studies.kept_classifiers import bundled_labels
 from core.studies.label_queue import Wish, queue
-from pages.parts import label_tools, people, resources
+from pages.parts import label_tools, people
+from pages.parts.frame import resources
+from pages.parts.frame.messages import plain
 from pages.parts.label_sheet import hints_of, payload, send_maps, show_sheet
-from pages.parts.shell import plain
 
 ORDERS = {
     "random": "at random",

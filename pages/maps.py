@@ -6,9 +6,11 @@ from datetime import date
 import numpy as np
 import streamlit as st
 
-from pages.parts import maps_grid, pickers, resources
+from pages.parts import pickers
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
-from pages.parts.shell import clear_errors, plain
+from pages.parts.maps import maps_grid
 
 EXAMPLES = {
     "A sentence": ("The keys to the old cabinet were on the table.", ""),
@@ -111,7 +113,7 @@ if not chosen:
     st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
 second_text = pair if pair.strip() else None
 if kind == "raw and effective":
-    from pages.parts import effective  # it needs more than this page does as it opens
+    from pages.parts.maps import effective  # it needs more than this page does as it opens
 
     for name in chosen:
         with clear_errors():

@@ -10,10 +10,11 @@ from core.store import classifiers, runs
 from core.store.jobs import jobs, one_job
 from core.studies.kept_classifiers import bundled_classifier, bundled_labels, keep_classifier, training_options
 from core.studies.label_snapshot import known_class_set, snapshot, standing_labels
-from pages.parts import job_progress, people, resources
+from pages.parts import job_progress, people
 from pages.parts.classifier_results import show_log, show_results
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label_tools import set_names
-from pages.parts.shell import clear_errors, plain
 
 KINDS = {
     "both": "the paper's network and the statistics together",

@@ -3,10 +3,11 @@
 import streamlit as st
 
 from core.jobs import running
-from pages.parts import pickers, resources
+from pages.parts import pickers
 from pages.parts.disable_sweeps import active_jobs, shared_options
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors
 from pages.parts.prune_pictures import show_curves, show_importance
-from pages.parts.shell import clear_errors
 
 ORDERS = {
     "importance": "importance, once",

@@ -6,9 +6,10 @@ import streamlit as st
 from core.jobs import running
 from core.store import runs as store
 from core.tasks.relations import RELATIONS
-from pages.parts import attending, job_progress, pickers, resources
+from pages.parts import attending, job_progress, pickers
 from pages.parts.files import show_files
-from pages.parts.shell import clear_errors, plain
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 
 VALUES = {"value": "weight", "effect": "excess", "accuracy": "accuracy"}
 WAYS = {"forward": "from the first end to the second", "backward": "from the second end to the first"}

@@ -10,9 +10,10 @@ from core.report import report
 from core.report.plan import DEFAULTS, PARTS
 from core.store.runs import one_run, run_rows
 from core.tasks.glue import TASKS
-from pages.parts import job_progress, pickers, resources
+from pages.parts import job_progress, pickers
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reproduction_pictures import claims_table, downloads, exhibits, summary
-from pages.parts.shell import clear_errors, plain
 from pages.parts.stored_runs import pick_run
 
 NO_REPORT = (

@@ -10,10 +10,11 @@ from core.store import classifiers
 from core.store.jobs import jobs
 from core.studies.kept_classifiers import best_known, classifying_options
 from core.studies.label_snapshot import known_class_set
-from pages.parts import job_progress, pickers, resources
+from pages.parts import job_progress, pickers
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label_tools import set_names
 from pages.parts.share_charts import bars, heads, stored_rows
-from pages.parts.shell import clear_errors, plain
 
 STUDY = "classify-maps"
 PAPER_ROWS = {"bert": 1000, "gpt2": 200}

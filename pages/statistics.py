@@ -7,9 +7,12 @@ import streamlit as st
 
 from core.scoring.definitions import KINDS, STATISTICS
 from core.store import runs as store
-from pages.parts import attending, charts, effective, pickers, resources
+from pages.parts import attending, charts, pickers
 from pages.parts.files import show_files
-from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.maps import effective
 
 COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
 

@@ -13,9 +13,10 @@ from core.jobs import running
 from core.jobs.work import find_study
 from core.store import runs as store
 from core.studies.passes import measure_now, pair_of
-from pages.parts import charts, job_progress, pickers, resources
+from pages.parts import charts, job_progress, pickers
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
-from pages.parts.shell import clear_errors, plain
 
 EXAMPLES = """The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.

@@ -11,8 +11,9 @@ from core.attention import Head
 from core.report.published import QQP_CHANGE
 from core.tasks.glue import TASKS, read_rows
 from pages.parts import charts
+from pages.parts.frame.messages import plain
+from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.head_links import show_links
-from pages.parts.shell import PAGES_FOLDER, plain
 
 STATISTICS = {
     "cosine": ("cosine of the flattened maps", "cosine", (0.0, 1.0)),

@@ -10,8 +10,8 @@ from core.patterns.classes import ClassSet
 from core.store.database import Database
 from core.store.rows import Row
 from pages.parts import charts
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label_tools import pictures
-from pages.parts.shell import clear_errors, plain
 
 MOST_PICTURES = 12
 

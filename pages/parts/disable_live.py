@@ -6,9 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head, parse_heads
-from pages.parts import charts, pickers, resources
+from pages.parts import charts, pickers
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
-from pages.parts.shell import clear_errors, plain
 
 OPERATORS = {
     "disable": "uniform (Kovaleva)",

@@ -10,9 +10,10 @@ from core.attention import Head
 from core.store.runs import head_scores, run_rows, runs, study_rows
 from core.studies.disable import first_metric, shared
 from core.tasks.glue import TASKS
-from pages.parts import charts, resources
+from pages.parts import charts
+from pages.parts.frame import resources
+from pages.parts.frame.messages import plain
 from pages.parts.head_links import asked_heads, pick_and_link
-from pages.parts.shell import plain
 from pages.parts.stored_runs import pick_run, title_of
 
 ENDS = ("low", "high")

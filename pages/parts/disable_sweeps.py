@@ -7,9 +7,10 @@ import streamlit as st
 from core import config
 from core.jobs import running
 from core.store.jobs import jobs
-from pages.parts import job_progress, pickers, resources
+from pages.parts import job_progress, pickers
 from pages.parts.disable_live import OPERATORS
-from pages.parts.shell import clear_errors
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors
 
 WHAT = {
     "heads": "every head",

@@ -9,10 +9,11 @@ from core.store.runs import run_rows
 from core.studies.finetune import METRICS
 from core.tasks.glue import TASKS
 from core.tuning.recipe import PRESET_NOTES, PRESETS
-from pages.parts import pickers, resources, table_one
+from pages.parts import pickers, table_one
 from pages.parts.disable_live import OPERATORS
 from pages.parts.disable_sweeps import active_jobs
-from pages.parts.shell import clear_errors, plain
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.stored_runs import pick_run
 from pages.parts.tuning_settings import pick_data, pick_settings
 

@@ -13,10 +13,11 @@ from core.attention import Head
 from core.errors import AtlasError
 from core.frames.lexicon import Lexicon, Roles, bundled_lexicon, release_lexicon
 from core.frames.records import AnnotatedSentence, Element, Span, Spans
-from pages.parts import charts, pickers, resources
+from pages.parts import charts, pickers
 from pages.parts.files import show_files
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
-from pages.parts.shell import clear_errors, plain
 
 EXAMPLES = (
     "He was becoming agitated about the noise.",

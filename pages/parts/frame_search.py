@@ -6,9 +6,10 @@ import streamlit as st
 
 from core.jobs import running
 from core.store import frames
-from pages.parts import frame_sets, resources
+from pages.parts import frame_sets
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.job_progress import show_job
-from pages.parts.shell import clear_errors, plain
 
 CITATION = "FrameNet, International Computer Science Institute, Berkeley, CC BY 3.0."
 

@@ -11,11 +11,12 @@ from core.attention import Head
 from core.errors import InputError
 from core.jobs import running
 from core.store import runs
-from pages.parts import charts, pickers, resources
+from pages.parts import charts, pickers
 from pages.parts.files import show_files
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
 from pages.parts.job_progress import show_job
-from pages.parts.shell import clear_errors, plain
 
 SOURCES = {
     "bundled": "the 137 bundled sentences",

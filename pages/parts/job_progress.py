@@ -11,8 +11,9 @@ from core.errors import AtlasError
 from core.jobs import running
 from core.jobs.running import JobStatus
 from core.store.jobs import unit_outcomes
-from pages.parts import resources
-from pages.parts.shell import PAGES_FOLDER, clear_errors, plain
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame.page_table import PAGES_FOLDER
 
 STATES = {
     "queued": ("waiting", ":material/schedule:"),

@@ -7,6 +7,7 @@ applied from the component's return value, so a restarted server finds what it m
 import hashlib
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,13 @@ from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database
 from core.studies.label_queue import Hint, Wish
-from pages.parts.map_payload import as_bytes, drawing_component, packed
-from pages.parts.shell import clear_errors, plain
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.maps.map_payload import as_bytes, drawing_component, packed
 
 PER_SHEET = 48
 MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer
 UNDO_STEPS = 500
-_sheet = drawing_component("label_sheet")
+_sheet = drawing_component("label_sheet", Path(__file__).resolve().parent)
 _maps = st.components.v2.component(
     "atlas_label_maps",
     js="export default function ({ data }) {\n"

@@ -13,7 +13,7 @@ from streamlit import config as server
 from core import config
 from core.sign_in import SignIn, sign_in
 from core.store.people import Person, name_of, role_of
-from pages.parts.shell import plain
+from pages.parts.frame.messages import plain
 
 
 @cache

@@ -11,7 +11,7 @@ from core import config
 from core.studies.finetune import shown_folder
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, task_of
-from pages.parts import resources
+from pages.parts.frame import resources
 
 LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it
 

@@ -7,9 +7,10 @@ from core import config
 from core.attention import parse_heads
 from core.store.runs import study_rows
 from core.tasks.glue import TASKS
-from pages.parts import charts, resources
+from pages.parts import charts
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import asked_heads, pick_and_link
-from pages.parts.shell import clear_errors, plain
 from pages.parts.stored_runs import pick_run
 
 

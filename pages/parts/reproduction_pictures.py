@@ -13,7 +13,7 @@ from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
 from core.report.exhibits import EXHIBITS, Exhibit, claim
 from core.report.rendering.charts import chart_of, task_name
 from core.report.rendering.html import command_of, html_of, parquet_files
-from pages.parts.shell import plain
+from pages.parts.frame.messages import plain
 
 Rows = list[dict[str, Any]]
 COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray"}

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.store.runs import runs
-from pages.parts import resources
+from pages.parts.frame import resources
 
 
 def title_of(about: pd.Series) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from core.attention import AttentionMaps
 from core.scoring.heads import head_scores
-from pages.parts.map_payload import PARTS, as_bytes, packed
+from pages.parts.maps.map_payload import MAPS, as_bytes, packed
 from tests.pages.browsing import browsing
 
 LAYERS, HEADS, ROUNDS = 12, 12, 15
@@ -66,8 +66,8 @@ def measure(browser, data: bytes) -> dict[str, float]:
     """First paint, then the median of ROUNDS fresh mounts."""
     window = browser.new_page(viewport={"width": 1280, "height": 1300})
     window.set_content(PAGE)
-    window.add_style_tag(content=Path(PARTS / "maps_grid.css").read_text())
-    script = (PARTS / "map_drawing.js").read_text() + (PARTS / "maps_grid.js").read_text()
+    window.add_style_tag(content=Path(MAPS / "maps_grid.css").read_text())
+    script = (MAPS / "map_drawing.js").read_text() + (MAPS / "maps_grid.js").read_text()
     window.add_script_tag(content=script.replace("export default function", "window.component = function"))
     text = base64.b64encode(data).decode()
     first = window.evaluate(RUN, {"payload": text, "again": False})

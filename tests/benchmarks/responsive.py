@@ -16,7 +16,8 @@ PAGE = f"""import sys; sys.path.insert(0, {str(PROJECT)!r})
 import gc
 import streamlit as st
 from core.jobs import running
-from pages.parts import job_progress, resources
+from pages.parts import job_progress
+from pages.parts.frame import resources
 def button():
     db = resources.database()
     if st.button("Press"):

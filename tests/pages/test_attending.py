@@ -5,13 +5,13 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import pages.parts.shell as shell
+import pages.parts.frame.shell as shell
 from core import config
 from core.jobs import running
 from core.jobs.pools import Place
 from core.store import runs
 from core.studies import effective, features, relations, statistics
-from pages.parts import resources
+from pages.parts.frame import resources
 
 SENTENCES = "The old dog never bit the small child.\nShe said he saw it. | The dog said nothing."
 
@@ -31,7 +31,7 @@ def db(tmp_path, monkeypatch):
 def opened(name: str) -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=180)
     page.run()
-    return page.switch_page(f"../{name}.py").run()
+    return page.switch_page(f"../../{name}.py").run()
 
 
 def measured(name: str, sentences: str = SENTENCES) -> AppTest:

@@ -4,12 +4,13 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-import pages.parts.shell as shell
+import pages.parts.frame.shell as shell
 from core.jobs import running, work
 from core.jobs.pools import Place
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies import held
-from pages.parts import pickers, resources
+from pages.parts import pickers
+from pages.parts.frame import resources
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
 
@@ -45,7 +46,7 @@ def opened(name, **query):
     page.run()
     for key, value in query.items():
         page.query_params[key] = value
-    return page.switch_page(f"../{name}.py").run()
+    return page.switch_page(f"../../{name}.py").run()
 
 
 def fine(page):

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 from streamlit.testing.v1 import AppTest
 
-from pages.parts import resources, shell
+from pages.parts.frame import resources, shell
 from tests.pages.browsing import PROJECT, visit
 
 NAMES = [page.name for page in shell.PAGES]
@@ -26,7 +26,7 @@ def own_database(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_opens_with_its_title_and_something_to_do(name, own_database):
     app = AppTest.from_file(shell.__file__, default_timeout=60).run()
-    app.switch_page(f"../{name}.py").run()
+    app.switch_page(f"../../{name}.py").run()
     assert not app.exception
     assert not app.error, app.error[0].value
     assert app.title[0].value == TITLES[name]
@@ -55,9 +55,9 @@ def test_a_page_opens_without_torch(name, tmp_path):
     script = (
         "import sys\n"
         "from streamlit.testing.v1 import AppTest\n"
-        "from pages.parts import shell\n"
+        "from pages.parts.frame import shell\n"
         "app = AppTest.from_file(shell.__file__, default_timeout=60).run()\n"
-        f"app.switch_page('../{name}.py').run()\n"
+        f"app.switch_page('../../{name}.py').run()\n"
         "assert app.title, 'the page showed nothing'\n"
         "heavy = {'torch', 'transformers', 'spacy'} & set(sys.modules)\n"
         "assert not heavy, f'{sorted(heavy)} came in with the page'\n"

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import config
 from core.store import frames, runs
-from pages.parts import resources, shell
+from pages.parts.frame import resources, shell
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
@@ -22,7 +22,7 @@ SENTENCE = "The old teacher was getting angry about the noise."
 def app(tmp_path, monkeypatch) -> AppTest:
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources.database.clear()
-    yield AppTest.from_file(shell.__file__, default_timeout=120).run().switch_page("../frames.py").run()
+    yield AppTest.from_file(shell.__file__, default_timeout=120).run().switch_page("../../frames.py").run()
     resources.database.clear()
 
 

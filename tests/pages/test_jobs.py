@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import pages.parts.shell as shell
+import pages.parts.frame.shell as shell
 from core.jobs import running
 from core.jobs.pools import Place
 from core.store import classifiers, exchange, runs
@@ -14,7 +14,8 @@ from core.store import jobs as store
 from core.store.database import Database
 from core.studies.kept_classifiers import training_options
 from core.studies.label_snapshot import snapshot
-from pages.parts import job_progress, resources
+from pages.parts import job_progress
+from pages.parts.frame import resources
 from tests.studies.test_train_patterns import label_everything, run_all
 
 TINY = "tests.jobs.tiny"
@@ -35,7 +36,7 @@ def db(tmp_path, monkeypatch):
 def opened() -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=30)
     page.run()
-    return page.switch_page("../jobs.py").run()
+    return page.switch_page("../../jobs.py").run()
 
 
 def text(page: AppTest) -> str:

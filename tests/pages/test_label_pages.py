@@ -5,13 +5,13 @@ import shutil
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import pages.parts.shell as shell
+import pages.parts.frame.shell as shell
 from core.patterns.classes import BERT
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.studies import label_snapshot
 from core.studies.kept_classifiers import keep_classifier, training_options
-from pages.parts import resources
+from pages.parts.frame import resources
 from tests.store.labelling import event
 from tests.studies.test_train_patterns import label_everything, run_all
 
@@ -41,7 +41,7 @@ def filled(trained, tmp_path, monkeypatch):
 
 def opened(name):
     page = AppTest.from_file(shell.__file__, default_timeout=90).run()
-    page.switch_page(f"../{name}.py").run()
+    page.switch_page(f"../../{name}.py").run()
     assert not page.exception
     assert not page.error, page.error[0].value
     return page

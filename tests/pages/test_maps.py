@@ -7,8 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import config
-from pages.parts import maps_grid, resources, shell
-from pages.parts.map_payload import FULL, as_bytes, packed
+from pages.parts.frame import resources, shell
+from pages.parts.maps import maps_grid
+from pages.parts.maps.map_payload import FULL, as_bytes, packed
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
@@ -119,9 +120,9 @@ def test_a_link_with_nonsense_opens_the_usual_view(app):
 def test_a_link_from_another_page_wins_over_what_the_session_had(app):
     app = opened(text="A sentence.", head="L1H1")
     assert app.session_state["grid_opened"]["head"] == "L1H1"
-    app.switch_page("../jobs.py").run()
+    app.switch_page("../../jobs.py").run()
     app.query_params["text"], app.query_params["head"] = "Another one.", "L2H2"
-    app.switch_page("../maps.py").run()
+    app.switch_page("../../maps.py").run()
     assert app.text_input(key="text").value == "Another one."
     assert app.session_state["grid_opened"]["head"] == "L2H2"
 

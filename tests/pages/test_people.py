@@ -5,7 +5,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.store.people import RightsError
-from pages.parts import people, resources, shell
+from pages.parts import people
+from pages.parts.frame import resources, shell
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from core.jobs import sequence
 from core.report import report
 from core.report.plan import DEFAULTS, Facts, find_data, plan
 from core.store import jobs, runs
-from pages.parts import resources, shell
+from pages.parts.frame import resources, shell
 from pages.parts.reproduction_pictures import _zipped
 from tests.pages.browsing import PATIENCE, serving, until, visit
 from tests.report.evidence_made import head_rows, layer_rows
@@ -53,7 +53,7 @@ def db(tmp_path, monkeypatch):
 
 def opened() -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=120).run()
-    return page.switch_page("../reproduction.py").run()
+    return page.switch_page("../../reproduction.py").run()
 
 
 def test_an_empty_page_says_what_to_do(db):

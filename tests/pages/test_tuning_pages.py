@@ -8,7 +8,7 @@ from core.store import runs
 from core.studies import change, finetune
 from core.studies.finetune import live_file
 from core.tuning.live import Live
-from pages.parts import resources, shell
+from pages.parts.frame import resources, shell
 from tests.capture.conftest import tiny
 
 SETTINGS = {"epochs": 1, "train_limit": 16, "dev_limit": 8, "batch": 8, "max_length": 24}
@@ -53,7 +53,7 @@ def db(tmp_path, monkeypatch):
 
 def opened(name: str) -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=60).run()
-    return page.switch_page(f"../{name}.py").run()
+    return page.switch_page(f"../../{name}.py").run()
 
 
 def test_table_1_stands_beside_the_papers(db, done):

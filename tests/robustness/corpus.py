@@ -21,7 +21,7 @@ from core.patterns.classes import BERT
 from core.store import labels, runs
 from core.store.database import Database
 from core.store.runs import Provenance
-from pages.parts import resources, shell
+from pages.parts.frame import resources, shell
 from tests.robustness import files, folders, texts
 from tests.robustness.doors import contents, one_sentence, terminal
 from tests.store.labelling import a_map, event
@@ -65,7 +65,7 @@ class Place:
         app = AppTest.from_file(shell.__file__, default_timeout=PATIENCE)
         for key, value in (query or {}).items():
             app.query_params[key] = value
-        app.run().switch_page(f"../{name}.py").run()
+        app.run().switch_page(f"../../{name}.py").run()
         return self.given(app, **state) if state else app
 
     def given(self, app: AppTest, **state: Any) -> AppTest:

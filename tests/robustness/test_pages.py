@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts import resources, shell
+from pages.parts.frame import resources, shell
 from tests.robustness.doors import contents, one_sentence
 from tests.robustness.texts import NAMES, QUERIES, TEXTS
 
@@ -27,7 +27,7 @@ def opened(page: str, query: dict[str, str]) -> AppTest:
     app = AppTest.from_file(shell.__file__, default_timeout=PATIENCE)
     for name, value in query.items():
         app.query_params[name] = value
-    return app.run().switch_page(f"../{page}.py").run()
+    return app.run().switch_page(f"../../{page}.py").run()
 
 
 def fine(app: AppTest) -> None:

@@ -7,10 +7,12 @@ import streamlit as st
 from core.jobs import running
 from core.scoring.definitions import TYPES
 from core.store import runs as store
-from pages.parts import attending, charts, job_progress, maps_grid, pickers, resources
+from pages.parts import attending, charts, job_progress, pickers
 from pages.parts.files import show_files
-from pages.parts.map_payload import as_bytes
-from pages.parts.shell import clear_errors, plain
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.maps import maps_grid
+from pages.parts.maps.map_payload import as_bytes
 
 
 def show_effective(name: str, text: str, pair: str | None = None) -> None:

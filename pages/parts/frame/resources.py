@@ -10,7 +10,8 @@ import streamlit as st
 
 from core import config
 from core.attention import AttentionMaps
-from pages.parts.shell import plain
+from pages.parts import people
+from pages.parts.frame.messages import plain
 
 if TYPE_CHECKING:
     from core.models.checkpoint import Checkpoint
@@ -56,8 +57,6 @@ def database() -> "Database":
 
     Take a cursor of it per thread. Raises StoreError, RightsError.
     """
-    from pages.parts import people
-
     return _database().acting_as(people.person())
 
 
@@ -143,7 +142,7 @@ def _captured(name: str, text: str, pair: str | None, words: bool, most: int, st
     from core.capture.running import capture
     from core.capture.words import word_weights, words_of
     from core.scoring.heads import head_scores
-    from pages.parts.map_payload import as_bytes
+    from pages.parts.maps.map_payload import as_bytes
 
     model = checkpoint(name)
     encoding = model.encode(text, pair, max_length=most)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-PARTS = Path(__file__).resolve().parent
+MAPS = Path(__file__).resolve().parent
 FULL = 65535  # the number that stands for a weight of 1; hover reads true to 1 / FULL
 
 
@@ -27,9 +27,9 @@ def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])
 
 
-def drawing_component(name: str) -> Any:
-    """Register the component of <name>.js and <name>.css beside this file; its script follows the shared drawing."""
-    script = (PARTS / "map_drawing.js").read_text() + (PARTS / f"{name}.js").read_text()
+def drawing_component(name: str, folder: Path) -> Any:
+    """Register the component of <name>.js and <name>.css in `folder`; its script follows the shared drawing."""
+    script = (MAPS / "map_drawing.js").read_text() + (folder / f"{name}.js").read_text()
     return st.components.v2.component(
-        f"atlas_{name}", js=script, css=(PARTS / f"{name}.css").read_text(), html='<div class="root"></div>\n'
+        f"atlas_{name}", js=script, css=(folder / f"{name}.css").read_text(), html='<div class="root"></div>\n'
     )

@@ -9,11 +9,11 @@ from typing import Any
 import streamlit as st
 
 from core.scoring.heads import HEAD_SCORES
-from pages.parts.map_payload import drawing_component, packed
-from pages.parts.resources import Shown
+from pages.parts.frame.resources import Shown
+from pages.parts.maps.map_payload import MAPS, drawing_component, packed
 
 VIEW = ("head", "score", "show", "least", "scale")  # what a link keeps of the grid
-_grid = drawing_component("maps_grid")
+_grid = drawing_component("maps_grid", MAPS)
 
 
 def show_grid(shown: Shown, *, name: str, caption: str, opened: dict[str, Any], key: str) -> dict[str, Any]:

@@ -1,0 +1,37 @@
+"""What a page says when something is wrong, and text that stays text."""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from core.errors import AtlasError
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~$:&-])")
+log = logging.getLogger("atlas")
+
+
+def plain(text: object) -> str:
+    """Text from a user or from data, safe inside markdown: shown as it is, never as formatting, image or link."""
+    return _MARKDOWN.sub(r"\\\1", str(text)).replace("\x00", "").replace("\n", " ")
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Show an AtlasError as its sentence; anything else as one honest sentence, its traceback in the server's log.
+
+    Fragments use it themselves: they rerun without the shell around them.
+    """
+    try:
+        yield
+    except AtlasError as error:
+        st.error(plain(error), icon=":material/info:")
+    except Exception as error:
+        log.exception("A page failed")
+        st.error(
+            f"This page met a defect of Attention Atlas ({type(error).__name__}); nothing stored is lost: reload "
+            "the page, and report what the server's log says if it happens again.",
+            icon=":material/error:",
+        )

@@ -1,0 +1,67 @@
+"""The frame around every page: page config, navigation, who may come in. `app.py` serves this file."""
+
+import re
+from pathlib import Path
+
+import streamlit as st
+
+from pages.parts import people
+from pages.parts.frame.messages import clear_errors
+from pages.parts.frame.page_table import PAGES, PAGES_FOLDER
+from pages.parts.frame.resources import settle
+from pages.parts.job_progress import running_indicator
+
+ICON = str(Path(__file__).resolve().parent / "icon.png")  # a file: named icons are fetched from the network
+_NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")  # a parameter that some page may read; Streamlit keeps embed for itself
+
+
+def navigation() -> dict[str, list]:
+    """The pages by section; paths are absolute, so a cold link to any of them opens it."""
+    sections: dict[str, list] = {}
+    for page in PAGES:
+        entry = st.Page(PAGES_FOLDER / f"{page.name}.py", title=page.title, icon=page.icon, url_path=page.name)
+        sections.setdefault(page.section, []).append(entry)
+    first = next(iter(sections.values()))[0]
+
+    def start() -> None:
+        named = {name: value for name, value in st.query_params.to_dict().items() if _NAME.fullmatch(name)}
+        st.switch_page(first, query_params=named)
+
+    # Streamlit gives the default page the URL "/" and no other; this one hands over, so every page has its own URL.
+    sections[PAGES[0].section].append(
+        st.Page(start, title="Attention Atlas", url_path="start", default=True, visibility="hidden")
+    )
+    return sections
+
+
+def arrive(name: str) -> None:
+    """On the first run of a page, what its link says wins over what another page left under the same names."""
+    if st.session_state.get("page_shown") == name:
+        return
+    st.session_state["page_shown"] = name
+    for key in [*filter(_NAME.fullmatch, st.query_params), "grid_opened"]:
+        st.session_state.pop(key, None)
+
+
+def show() -> None:
+    """Run the page that the URL names."""
+    st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide", initial_sidebar_state=230)
+    admitted = False
+    with clear_errors():
+        admitted = people.admitted()
+    chosen = st.navigation(navigation(), position="sidebar" if admitted else "hidden", expanded=True)
+    if not admitted:
+        return
+    with st.sidebar:
+        people.who_is_here()
+        running_indicator()
+    arrive(chosen.url_path)
+    try:
+        with clear_errors():
+            chosen.run()
+    finally:  # also when the page stopped early
+        settle(chosen.url_path)
+
+
+if __name__ == "__main__":
+    show()
