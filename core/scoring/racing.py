@@ -1,0 +1,375 @@
+"""Races: which heads' mean effect lies beyond a margin, from as few rows as that takes.
+
+A race draws rows in a random order and looks after 64, 128, 256 ... rows. At each look every open head gets an
+interval for its mean effect theta on the task: outside [-margin, margin] it *matters*, inside it *does not matter*,
+else it stays *open* and more rows are taken. Effects are exact, [head, row] in the order of the draw, NaN where a row
+was not taken; first-order effects g of the same heads may stand beside them as a control variate. After n of N rows
+
+    theta = c mean_N(g) + mean_n(d),  d = e - c g,  SE^2 = s_e^2 / N + s_d^2 (1/n - 1/N)
+
+The n rows are among the N, so the two means are not independent and their variances may not be added. The N rows are a
+sample of the task; the first term is what the task may differ from them by. Everything here is a pure function of the
+effects, so whoever measured them, in whatever order, the same effects give the same verdicts.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.stats import norm, t
+
+from core.errors import InputError
+
+Verdict = Literal["matters", "does not matter", "open"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+FIRST = 64  # rows at the first look: fewer, and sparse effects are far from normal
+ALPHA = 0.05
+FLOOR = 0.5  # quantile over heads: no spread is taken for smaller than that of this share of the heads
+
+HeadRows = Float[np.ndarray, "head row"]
+PerHead = Float[np.ndarray, " head"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a race is held to.
+
+    margin: of the mean effect, in its units. rows: N, all that may be drawn. heads: how many race. alpha: the chance
+    of any wrong verdict over all heads and looks. first: rows at the first look. anytime: intervals that hold whenever
+    somebody stops (a confidence sequence), instead of at the looks.
+    """
+
+    margin: float
+    rows: int
+    heads: int
+    alpha: float = ALPHA
+    first: int = FIRST
+    anytime: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.margin > 0 or not np.isfinite(self.margin):
+            raise InputError(f"A margin must be above 0, in units of the task's loss; seen {self.margin:g}: raise it.")
+        if self.heads < 1:
+            raise InputError("A race needs at least one head, layer or group; there is none: name some.")
+        if not 0 < self.alpha < 1:
+            raise InputError(f"The chance of a wrong verdict must lie between 0 and 1; seen {self.alpha:g}: change it.")
+        if self.first < 4 or self.rows < self.first:
+            raise InputError(
+                f"A race looks first after {self.first} rows (at least 4), and there are {self.rows}: take more rows, "
+                "or sweep in full."
+            )
+
+    @cached_property
+    def looks(self) -> tuple[int, ...]:
+        """Rows at each look: the first, twice as many, ..., all."""
+        doubled = [self.first]
+        while doubled[-1] * 2 < self.rows:
+            doubled.append(doubled[-1] * 2)
+        return tuple(doubled) if doubled[-1] == self.rows else (*doubled, self.rows)
+
+
+# ---------------------------------------------------------------- estimates
+
+
+@dataclass(frozen=True)
+class Control:
+    """First-order effects as a control variate. slope: c [head]; means, spreads: of g over all N rows [head]."""
+
+    slope: PerHead
+    means: PerHead
+    spreads: PerHead
+
+
+@dataclass(frozen=True)
+class Floors:
+    """The least that the spreads of e and of d are taken for."""
+
+    exact: float = 0.0
+    residual: float = 0.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Mean effects after n of N rows [head]: theta, SE, degrees of freedom, the spread of d, and n."""
+
+    value: PerHead
+    error: PerHead
+    degrees: int
+    residual: PerHead
+    n: int
+
+
+def slope_of(exact: HeadRows, first_order: HeadRows) -> PerHead:
+    """c: least squares of e on g over the rows of the first look; 0 where g does not vary."""
+    centred = first_order - first_order.mean(1, keepdims=True)
+    squares = (centred**2).sum(1)
+    together = (centred * exact).sum(1)
+    return np.divide(together, squares, out=np.zeros_like(together), where=squares > 0)
+
+
+def spreads(exact: HeadRows, lost: int = 1) -> PerHead:
+    """Standard deviations over rows; lost: degrees of freedom that were fitted."""
+    centred = exact - exact.mean(1, keepdims=True)
+    return np.sqrt((centred**2).sum(1) / max(1, exact.shape[1] - lost))
+
+
+def floors_of(exact: HeadRows, residual: HeadRows | None = None, quantile: float = FLOOR) -> Floors:
+    """What other heads say a spread is at least, from the first look: a head that changed none of its rows has a
+    spread of 0, which proves nothing."""
+    least = float(np.quantile(spreads(exact), quantile))
+    return Floors(least, least if residual is None else float(np.quantile(spreads(residual, 2), quantile)))
+
+
+def estimated(
+    exact: HeadRows,
+    rows: int,
+    floors: Floors,
+    *,
+    first_order: HeadRows | None = None,
+    control: Control | None = None,
+) -> Estimate:
+    """theta and its standard error from the n rows drawn [head, n] of `rows`; first_order: g of the same n rows."""
+    n = exact.shape[1]
+    own = np.maximum(spreads(exact), floors.exact)
+    if control is None or first_order is None:
+        return Estimate(exact.mean(1), own / np.sqrt(n), n - 1, own, n)
+    rest = exact - control.slope[:, None] * first_order
+    left = np.maximum(spreads(rest, 2), floors.residual)
+    value = control.slope * control.means + rest.mean(1)
+    error = np.sqrt(own**2 / rows + left**2 * (1 / n - 1 / rows))
+    return Estimate(value, error, n - 2, left, n)
+
+
+# ---------------------------------------------------------------- intervals
+
+
+def batch_half_widths(estimate: Estimate, rules: Rules) -> PerHead:
+    """Of t-intervals at level alpha / (heads x looks), two-sided: all of them hold together with 1 - alpha."""
+    level = rules.alpha / (rules.heads * len(rules.looks))
+    return t.ppf(1 - level / 2, estimate.degrees) * estimate.error
+
+
+def sequence_scale(n: int, alpha: float, tightest: int) -> float:
+    """Half-width at n of an asymptotic confidence sequence, in standard deviations of one observation.
+
+    sqrt(2 (n r^2 + 1) / (n^2 r^2) log(sqrt(n r^2 + 1) / alpha)), Waudby-Smith et al. (arXiv 2103.06476, theorem 2.2);
+    r^2 = (-2 log alpha + log(1 - 2 log alpha)) / tightest makes it narrowest at about that many rows.
+    """
+    rho = (-2 * np.log(alpha) + np.log(1 - 2 * np.log(alpha))) / tightest
+    grown = n * rho + 1
+    return float(np.sqrt(2 * grown / (n**2 * rho) * np.log(np.sqrt(grown) / alpha)))
+
+
+def sequence_half_widths(estimate: Estimate, rules: Rules, control: Control | None = None) -> PerHead:
+    """Of intervals that hold at every n at once, for all heads, with 1 - alpha.
+
+    The sequence is about mean(d). With a control variate half of alpha goes to it and half to mean(g), whose N rows
+    are seen once. Narrowest at a quarter of the rows, where most heads that are not clear at once are decided.
+    """
+    alpha, tightest = rules.alpha / rules.heads, max(rules.first, rules.rows // 4)
+    if control is None:
+        return estimate.residual * sequence_scale(estimate.n, alpha, tightest)
+    about_g = norm.ppf(1 - alpha / 4) * np.abs(control.slope) * control.spreads / np.sqrt(rules.rows)
+    return estimate.residual * sequence_scale(estimate.n, alpha / 2, tightest) + about_g
+
+
+def verdicts(low: PerHead, high: PerHead, margin: float) -> list[Verdict]:
+    """matters: the interval lies beyond the margin; does not matter: within it; else open."""
+    beyond = (low > margin) | (high < -margin)
+    within = (low > -margin) & (high < margin)
+    return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
+
+
+# ---------------------------------------------------------------- standings
+
+
+@dataclass(frozen=True)
+class Standings:
+    """Where a race stands, head by head.
+
+    verdicts; rows: how many rows the interval rests on (of a verdict: those of its look); value, low, high: theta and
+    its interval; always_low, always_high: of the confidence sequence, which may be looked at any time. NaN before the
+    first look.
+    """
+
+    verdicts: list[Verdict]
+    rows: Int[np.ndarray, " head"]
+    value: PerHead
+    low: PerHead
+    high: PerHead
+    always_low: PerHead
+    always_high: PerHead
+
+    @property
+    def open(self) -> Int[np.ndarray, " some"]:
+        """The heads without a verdict."""
+        return np.flatnonzero([verdict == "open" for verdict in self.verdicts])
+
+
+def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
+    """How many rows each head has, from the first of the draw on without a gap."""
+    missing = np.isnan(effects)
+    return np.where(missing.any(1), missing.argmax(1), effects.shape[1])
+
+
+def control_of(exact: Float[np.ndarray, "head look"], first_order: HeadRows) -> Control:
+    """The control variate of all heads: slopes from the first look (exact, and g of the same rows), means and spreads
+    from g of all rows."""
+    slope = slope_of(exact, first_order[:, : exact.shape[1]])
+    return Control(slope, first_order.mean(1), spreads(first_order))
+
+
+def standings(exact: HeadRows, rules: Rules, first_order: HeadRows | None = None) -> Standings:
+    """Every look at the effects so far, in order: a head is judged until it has a verdict.
+
+    exact: e in the order of the draw, NaN where not taken. first_order: g of all rows where they are used as a control
+    variate. Verdicts are those of `rules`; between looks the interval at the last look stands, and the confidence
+    sequence goes on.
+    """
+    ready, state = taken(exact), _before_the_first_look(rules)
+    if (ready < rules.first).any():
+        return state
+    seen = _Seen.of(exact, rules, first_order)
+    for look in rules.looks:
+        judged = np.array([k for k in state.open if ready[k] >= look], dtype=int)
+        if len(judged):
+            _look(state, judged, look, seen)
+    reached = np.where([verdict == "open" for verdict in state.verdicts], ready, state.rows)
+    for n in np.unique(reached):
+        _go_on(state, np.flatnonzero(reached == n), int(n), seen)
+    return state
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """All effects so far with what the first look says about them."""
+
+    exact: HeadRows
+    rules: Rules
+    floors: Floors
+    first_order: HeadRows | None
+    control: Control | None
+
+    @classmethod
+    def of(cls, exact: HeadRows, rules: Rules, first_order: HeadRows | None) -> "_Seen":
+        first = exact[:, : rules.first]
+        if first_order is None:
+            return cls(exact, rules, floors_of(first), None, None)
+        control = control_of(first, first_order)
+        rest = first - control.slope[:, None] * first_order[:, : rules.first]
+        return cls(exact, rules, floors_of(first, rest), first_order, control)
+
+    def after(self, n: int, heads: Int[np.ndarray, " some"]) -> tuple[Estimate, Control | None]:
+        """The estimate of some heads after n rows, and their part of the control variate."""
+        whole, beside = self.control, self.first_order
+        some = whole and Control(whole.slope[heads], whole.means[heads], whole.spreads[heads])
+        drawn = None if beside is None else beside[heads, :n]
+        exact = self.exact[heads, :n]
+        return estimated(exact, self.rules.rows, self.floors, first_order=drawn, control=some), some
+
+
+def _before_the_first_look(rules: Rules) -> Standings:
+    unknown = [np.full(rules.heads, np.nan) for _ in range(5)]
+    return Standings(["open"] * rules.heads, np.zeros(rules.heads, dtype=int), *unknown)
+
+
+def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, seen: _Seen) -> None:
+    """Judge these heads after `look` rows."""
+    rules, (estimate, some) = seen.rules, seen.after(look, heads)
+    half = sequence_half_widths(estimate, rules, some) if rules.anytime else batch_half_widths(estimate, rules)
+    state.rows[heads], state.value[heads] = look, estimate.value
+    state.low[heads], state.high[heads] = estimate.value - half, estimate.value + half
+    for head, verdict in zip(heads, verdicts(state.low[heads], state.high[heads], rules.margin), strict=True):
+        state.verdicts[head] = verdict
+
+
+def _go_on(state: Standings, heads: Int[np.ndarray, " some"], n: int, seen: _Seen) -> None:
+    """The confidence sequence: at the rows of the verdict, or at all rows so far where there is none."""
+    estimate, some = seen.after(n, heads)
+    half = sequence_half_widths(estimate, seen.rules, some)
+    state.always_low[heads], state.always_high[heads] = estimate.value - half, estimate.value + half
+
+
+# ---------------------------------------------------------------- what to measure next
+
+
+@dataclass(frozen=True)
+class Work:
+    """What measuring costs, in forward passes of one row. heads: of each head's exact effect [head], the untouched
+    pass left out; backward: of all first-order effects."""
+
+    heads: PerHead
+    backward: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whether first-order effects of all rows are taken, and what was foreseen, in forward passes after the first
+    look: without them, and with them (their own cost included)."""
+
+    use: bool
+    without: float
+    with_control: float
+
+
+def foreseen(estimate: Estimate, rules: Rules, spread: PerHead, *, control: bool) -> Int[np.ndarray, " head"]:
+    """The look at which each head would get its verdict if its mean and spreads stayed; all rows if none would."""
+    distance = np.abs(np.abs(estimate.value) - rules.margin)
+    level = rules.alpha / (rules.heads * len(rules.looks))
+    found = np.full(len(distance), rules.rows)
+    for n in reversed(rules.looks):
+        more = estimate.residual**2 * (1 / n - 1 / rules.rows)
+        error = np.sqrt(spread**2 / rules.rows + more) if control else estimate.residual / np.sqrt(n)
+        found = np.where(t.ppf(1 - level / 2, n - 2) * error <= distance, n, found)
+    return found
+
+
+def choose(exact: HeadRows, first_order: HeadRows, rules: Rules, work: Work) -> Choice:
+    """Do first-order effects pay? From the first look alone: exact, first_order [head, first]."""
+    rest = exact - slope_of(exact, first_order)[:, None] * first_order
+    floors = floors_of(exact, rest)
+    plain = estimated(exact, rules.rows, floors)
+    left = np.maximum(spreads(rest, 2), floors.residual)
+    helped = Estimate(plain.value, plain.error, plain.degrees - 1, left, plain.n)
+    costs = []
+    for estimate, control in ((plain, False), (helped, True)):
+        looks = foreseen(estimate, rules, plain.residual, control=control)
+        exact_work = (work.heads * (looks - rules.first)).sum() + looks.max() - rules.first
+        costs.append(float(exact_work + control * work.backward * (rules.rows - rules.first)))
+    return Choice(costs[1] < costs[0], *costs)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to measure next. heads: whose exact effects; start, stop: rows of the draw; exact, first_order: what of
+    these rows. `over`: nothing."""
+
+    heads: Int[np.ndarray, " some"]
+    start: int
+    stop: int
+    exact: bool = True
+    first_order: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the race has ended."""
+        return self.start == self.stop
+
+
+def next_step(exact: HeadRows, first_order: HeadRows, rules: Rules, choice: Choice | None) -> Step:
+    """What the race wants next, from all that was measured: the first look with both kinds of effects, then
+    first-order effects of the other rows if they were chosen, then the open heads up to the next look."""
+    every = np.arange(rules.heads)
+    if (taken(exact) < rules.first).any():
+        return Step(every, 0, rules.first, first_order=True)
+    used = choice is not None and choice.use
+    if used and (taken(first_order) < rules.rows).any():
+        return Step(every, rules.first, rules.rows, exact=False, first_order=True)
+    state = standings(exact, rules, first_order if used else None)
+    done = int(state.rows[state.open].max(initial=0))
+    later = [look for look in rules.looks if look > done]
+    if not len(state.open) or not later:
+        return Step(state.open, done, done)
+    return Step(state.open, done, later[0])

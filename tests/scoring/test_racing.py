@@ -1,0 +1,257 @@
+"""Races against formulas written out, loops, and simulation where the truth is known."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import minimize_scalar
+
+from core.errors import InputError
+from core.scoring.racing import (
+    Choice,
+    Floors,
+    Rules,
+    Work,
+    batch_half_widths,
+    choose,
+    control_of,
+    estimated,
+    floors_of,
+    next_step,
+    sequence_half_widths,
+    sequence_scale,
+    standings,
+    taken,
+    verdicts,
+)
+
+NONE = Floors()
+
+
+def run(exact, first_order, rules, work=None, *, control=None):
+    """A race over effects that are known: what it took, and where it ended. control None: the race's own choice."""
+    seen, beside = np.full_like(exact, np.nan), np.full_like(exact, np.nan)
+    work = work or Work(np.full(rules.heads, 0.5), 3.0)
+    choice = None
+    while True:
+        step = next_step(seen, beside, rules, choice)
+        if step.over:
+            return standings(seen, rules, beside if choice.use else None), seen, choice
+        rows = slice(step.start, step.stop)
+        if step.exact:
+            seen[step.heads, rows] = exact[step.heads, rows]
+        if step.first_order:
+            beside[:, rows] = first_order[:, rows]
+        if choice is None:
+            choice = choose(seen[:, : rules.first], beside[:, : rules.first], rules, work)
+            choice = choice if control is None else Choice(control, choice.without, choice.with_control)
+
+
+def effects(generator, means, rows, spread, noise=0.1):
+    """Normal effects with these means, and first-order effects that follow them up to `noise` of their spread."""
+    exact = generator.normal(np.asarray(means)[:, None], spread, (len(means), rows))
+    return exact, 0.6 * exact + generator.normal(0.05, noise * spread, exact.shape)
+
+
+# ---------------------------------------------------------------- pieces
+
+
+@pytest.mark.parametrize(
+    ("rows", "looks"), [(872, (64, 128, 256, 512, 872)), (64, (64,)), (65, (64, 65)), (128, (64, 128))]
+)
+def test_looks_double_up_to_all_rows(rows, looks):
+    assert Rules(0.02, rows, 4).looks == looks
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"margin": 0.0}, "above 0"),
+        ({"margin": float("nan")}, "above 0"),
+        ({"rows": 63}, "63"),
+        ({"heads": 0}, "at least one head"),
+        ({"alpha": 1.0}, "between 0 and 1"),
+    ],
+)
+def test_rules_that_cannot_be(change, said):
+    with pytest.raises(InputError, match=said):
+        Rules(**({"margin": 0.02, "rows": 100, "heads": 2} | change))
+
+
+def test_estimates_by_loops():
+    generator = np.random.default_rng(1)
+    exact, first = effects(generator, [0.1, -0.2, 0.0], 40, 0.3)
+    copies = exact.copy(), first.copy()
+    control = control_of(exact[:, :16], first)
+    found = estimated(exact[:, :16], 40, NONE, first_order=first[:, :16], control=control)
+    plain = estimated(exact[:, :16], 40, NONE)
+    for head in range(3):
+        e, g = exact[head, :16].tolist(), first[head].tolist()
+        mean_e, mean_g = sum(e) / 16, sum(g[:16]) / 16
+        c = sum((a - mean_e) * (b - mean_g) for a, b in zip(e, g, strict=False))
+        c /= sum((b - mean_g) ** 2 for b in g[:16])
+        d = [a - c * b for a, b in zip(e, g, strict=False)]
+        mean_d = sum(d) / 16
+        s_e = sum((a - mean_e) ** 2 for a in e) / 15
+        s_d = sum((a - mean_d) ** 2 for a in d) / 14
+        assert found.value[head] == pytest.approx(c * sum(g) / 40 + mean_d)
+        assert found.error[head] == pytest.approx(math.sqrt(s_e / 40 + s_d * (1 / 16 - 1 / 40)))
+        assert plain.error[head] == pytest.approx(math.sqrt(s_e / 16))
+    assert (found.degrees, plain.degrees) == (14, 15)
+    assert np.array_equal(exact, copies[0])
+    assert np.array_equal(first, copies[1])
+
+
+def test_a_head_without_spread_takes_that_of_the_others():
+    exact = np.array([[0.0] * 4, [0.0, 1.0, 0.0, 1.0], [0.0, 2.0, 0.0, 2.0]])
+    floors = floors_of(exact)
+    assert floors.exact == pytest.approx(np.std([0, 1, 0, 1], ddof=1))
+    assert estimated(exact, 8, floors).error.tolist() == pytest.approx(
+        [floors.exact / 2, floors.exact / 2, 2 * floors.exact / 2]
+    )
+
+
+def test_batch_intervals_are_t_intervals_at_the_shared_level():
+    exact, _ = effects(np.random.default_rng(2), [0.1, -0.2], 64, 0.3)
+    rules = Rules(0.02, 256, 2)
+    half = batch_half_widths(estimated(exact, 256, NONE), rules)
+    for head in range(2):
+        low, high = stats.t.interval(1 - 0.05 / (2 * 3), 63, exact[head].mean(), stats.sem(exact[head]))
+        assert 2 * half[head] == pytest.approx(high - low)
+
+
+def test_the_sequence_is_the_papers_and_narrow_where_it_is_meant_to_be():
+    def scale(log_rho, n, alpha):
+        square = n * math.exp(2 * log_rho)
+        return math.sqrt(2 * (square + 1) / (n * square) * math.log(math.sqrt(square + 1) / alpha))
+
+    for n, alpha in ((64, 0.05), (218, 0.05 / 144), (500, 1e-4)):
+        best = minimize_scalar(lambda x, n=n, alpha=alpha: scale(x, n, alpha), bounds=(-9, 3), method="bounded").fun
+        assert sequence_scale(n, alpha, n) == pytest.approx(best, rel=0.01)
+        assert sequence_scale(n, alpha, n) > stats.norm.ppf(1 - alpha / 2) / math.sqrt(n)  # what peeking costs
+
+
+def test_verdicts_by_where_the_interval_lies():
+    low, high = np.array([0.03, -0.01, 0.01, -0.05, 0.02]), np.array([0.05, 0.01, 0.03, -0.03, 0.03])
+    assert verdicts(low, high, 0.02) == ["matters", "does not matter", "open", "matters", "open"]
+
+
+def test_rows_count_up_to_the_first_gap():
+    nan = np.nan
+    assert taken(np.array([[1, nan, 1], [nan, 1, 1], [1, 1, 1], [nan, nan, nan]])).tolist() == [1, 0, 3, 0]
+
+
+# ---------------------------------------------------------------- standings
+
+
+def test_nothing_is_said_before_the_first_look_and_a_verdict_stays():
+    exact, _ = effects(np.random.default_rng(3), [0.0, 0.5], 256, 0.05)
+    rules = Rules(0.1, 256, 2)
+    early = np.where(np.arange(256) < 63, exact, np.nan)
+    assert standings(early, rules).verdicts == ["open", "open"]
+    first = np.where(np.arange(256) < 64, exact, np.nan)
+    later = np.concatenate([exact[:, :64], -exact[:, 64:]], 1)  # what comes after a verdict is not asked
+    for seen in (first, later):
+        state = standings(seen, rules)
+        assert state.verdicts == ["does not matter", "matters"]
+        assert state.rows.tolist() == [64, 64]
+
+
+def test_between_looks_only_the_confidence_sequence_goes_on():
+    exact, _ = effects(np.random.default_rng(4), [0.02, 0.02], 256, 0.3)
+    rules = Rules(0.02, 256, 2)
+    at, between = (standings(np.where(np.arange(256) < n, exact, np.nan), rules) for n in (128, 200))
+    assert at.rows.tolist() == between.rows.tolist() == [128, 128]
+    assert np.array_equal(at.low, between.low)
+    assert not np.array_equal(at.always_low, between.always_low)
+
+
+def test_the_same_effects_in_any_pieces_give_the_same_verdicts():
+    generator = np.random.default_rng(5)
+    exact, first = effects(generator, generator.normal(0, 0.04, 20), 500, 0.1)
+    rules = Rules(0.02, 500, 20)
+    whole = standings(exact, rules)
+    raced, seen, _ = run(exact, first, rules, control=False)
+    assert raced.verdicts == whole.verdicts
+    assert np.array_equal(raced.low, whole.low)
+    assert taken(seen).tolist() == raced.rows.tolist()
+
+
+def test_work_falls_as_heads_get_their_verdicts():
+    exact, first = effects(np.random.default_rng(6), [0.0] * 30 + [0.02], 800, 0.05)
+    state, seen, _ = run(exact, first, Rules(0.02, 800, 31), control=False)
+    assert state.verdicts[:30] == ["does not matter"] * 30
+    assert np.isfinite(seen).sum() < 0.4 * seen.size
+
+
+def test_first_order_effects_are_taken_where_they_pay():
+    """With g nearly e, and 144 heads that need many rows, a backward is cheap; for two heads it is dear."""
+    generator = np.random.default_rng(7)
+    rules = Rules(0.02, 872, 144)
+    exact, first = effects(generator, [0.0] * 144, 872, 0.08, noise=0.05)
+    _, seen, choice = run(exact, first, rules, Work(np.full(144, 0.5), 3.0))
+    _, plain, _ = run(exact, first, rules, control=False)
+    assert choice.use
+    assert choice.with_control < choice.without
+    assert np.isfinite(seen).sum() < 0.7 * np.isfinite(plain).sum()
+    noise = generator.normal(0, 0.08, exact.shape)
+    assert not run(exact, noise, rules)[2].use
+    assert not run(exact[:2], first[:2], Rules(0.02, 872, 2), Work(np.full(2, 0.5), 3.0))[2].use
+
+
+# ---------------------------------------------------------------- simulation
+
+
+def null_sweeps(anytime=False, sweeps=200):
+    """Sweeps of 144 heads exactly at the margin, where either verdict is false: how many had any."""
+    wrong = 0
+    for seed in range(sweeps):
+        generator = np.random.default_rng([11, seed])
+        signs = generator.choice([-0.02, 0.02], 144)
+        exact, first = effects(generator, signs, 872, 0.06 * np.exp(generator.normal(0, 1, (144, 1))), noise=0.3)
+        state, _, _ = run(exact, first, Rules(0.02, 872, 144, anytime=anytime), control=bool(seed % 2))
+        wrong += len(state.open) < 144
+    return wrong
+
+
+def test_heads_at_the_margin_get_no_verdict():
+    assert null_sweeps() <= 19
+
+
+def test_planted_effects_are_found():
+    """Twice the margin, with rows that spread four times the margin."""
+    generator = np.random.default_rng(12)
+    exact, first = effects(generator, [0.04, -0.04] * 72, 872, 0.08, noise=0.5)
+    for control in (False, True):
+        state, _, _ = run(exact, first, Rules(0.02, 872, 144), control=control)
+        assert np.mean([one == "matters" for one in state.verdicts]) >= 0.95
+
+
+@pytest.mark.parametrize("control", [False, True])
+def test_the_sequence_holds_at_all_rows_at_once(control):
+    """100 runs of 8 heads: every interval from the first look on holds the truth in 95 of them."""
+    held, truth = 0, np.linspace(-0.1, 0.1, 8)
+    rules = Rules(0.02, 400, 8, anytime=True)
+    for seed in range(100):
+        exact, first = effects(np.random.default_rng([13, seed]), truth, 400, 0.3, noise=0.5)
+        some = control_of(exact[:, :64], first) if control else None
+        inside = True
+        for n in range(64, 401, 8):
+            found = estimated(exact[:, :n], 400, NONE, first_order=first[:, :n] if control else None, control=some)
+            inside &= bool((np.abs(found.value - truth) <= sequence_half_widths(found, rules, some)).all())
+        held += inside
+    assert held >= 95 - 2
+
+
+def test_the_variance_counts_rows_that_are_in_both_means():
+    """theta's spread over 2000 races is its SE; adding the two means' variances would be wrong."""
+    generator, found, said = np.random.default_rng(14), [], []
+    for _ in range(2000):
+        exact, first = effects(generator, [0.1], 256, 0.3, noise=0.3)
+        estimate = estimated(
+            exact[:, :64], 256, NONE, first_order=first[:, :64], control=control_of(exact[:, :64], first)
+        )
+        found.append(estimate.value[0])
+        said.append(estimate.error[0])
+    assert np.mean(said) == pytest.approx(np.std(found), rel=0.05)
