@@ -33,7 +33,8 @@ class Run:
     layer and its weights after softmax (and after interventions), before dropout. touches: interventions per
     layer. gates: xi per head [layer, head], or per input and query [layer, batch, head, query], multiplied into each
     head's output (Michel et al.); it may require grad. cuts: edges that are knocked out, per layer. watched: the layers
-    that the watcher wants. reporter: called with each layer's heads' outputs [batch, query, head, dim].
+    that the watcher wants. reporter: called with each layer's heads' outputs [batch, query, head, dim]. mixer: called
+    with each layer, its heads' outputs, the values [batch, head, key, dim] and the mask; what it returns goes on.
     """
 
     layers: int
@@ -43,6 +44,7 @@ class Run:
     cuts: dict[int, list[Cut]] = field(default_factory=dict)
     gates: Float[Tensor, "layer head"] | Float[Tensor, "layer batch head query"] | None = None
     reporter: Callable[[Tensor], None] | None = None
+    mixer: Callable[[int, Tensor, Tensor, Tensor | None], Tensor] | None = None
     calls: int = 0
 
     def next_layer(self) -> int:
@@ -100,6 +102,8 @@ def attention(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
         )
     output = _gated(output, layer, run, touches).contiguous()
+    if run.mixer is not None:
+        output = run.mixer(layer, output, _per_query_head(query, value), attention_mask)
     if run.reporter is not None:
         run.reporter(output)
     return output, weights

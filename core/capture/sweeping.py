@@ -18,6 +18,7 @@ from core.attention import Head
 from core.capture.blocks import PartChange
 from core.capture.components import Component, Part
 from core.capture.interventions import Intervention, Operator, Source, operator_of
+from core.capture.packed import packed_logits
 from core.capture.running import Change, batches, predict
 from core.capture.stacks import Stack, contributions, stack_of
 from core.capture.standins import StandIn, stand_in
@@ -75,6 +76,7 @@ def sweep(
     source: Source | None = None,
     dtype: str | None = None,
     batch_tokens: int = BATCH_TOKENS,
+    packed: bool = False,
     on_progress: Callable[[float], None] | None = None,
 ) -> Sweep:
     """Logits of every input under every variant, in the order given.
@@ -82,8 +84,9 @@ def sweep(
     operator: of heads; parts of layers are off, and stand beside heads only under "zero". source: where the outputs
     of "mean", "resample", "constant" and "patch" come from. dtype: arithmetic of the layers ("float32", "bfloat16");
     None for the checkpoint's own; float32 where the CPU has no instructions for it. Families without a stack run the
-    whole model once per variant, in the checkpoint's dtype: the same numbers, later. on_progress: share done, 0 to 1.
-    Raises InterventionError for an unknown or undefined operator, InputError for no inputs, an unknown dtype, or
+    whole model once per variant, in the checkpoint's dtype: the same numbers, later. packed: rows of all lengths in one
+    matrix (core.capture.packed), for few rows or few variants of heads: the same numbers. on_progress: share done, 0 to
+    1. Raises InterventionError for an unknown or undefined operator, InputError for no inputs, an unknown dtype, or
     components that do not exist.
     """
     chosen = operator_of(operator, causal=checkpoint.causal, source=source)
@@ -95,6 +98,9 @@ def sweep(
     with torch.no_grad():
         if stack is None or not _agrees(stack, encodings[0], plain):
             return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), on_progress)
+        if packed and all(isinstance(one, Head) for variant in wanted for one in variant):
+            own, changed = packed_logits(stack, encodings, wanted, chosen, source=source, on_progress=on_progress)
+            return Sweep(own, changed, fast=True, dtype=_named(stack.dtype))
         return _by_stack(stack, encodings, wanted, (chosen, source), batch_tokens, on_progress)
 
 
@@ -182,7 +188,11 @@ def _by_stack(
         if on_progress:
             on_progress(done / total)
     assert plain is not None  # noqa: S101  there is at least one input
-    return Sweep(plain.cpu(), changed.cpu(), fast=True, dtype=str(stack.dtype).removeprefix("torch."))
+    return Sweep(plain.cpu(), changed.cpu(), fast=True, dtype=_named(stack.dtype))
+
+
+def _named(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _masks(stack: Stack, variants: Sequence[Variant]) -> Bool[Tensor, "variant layer head"]:
