@@ -35,13 +35,13 @@ _WRITERS = {  # of a layer: the last linear module of its attention block and of
 class PartChange:
     """A part off (outputs None: a block adds nothing, a layer is the identity), or with given outputs.
 
-    outputs [input, position, hidden]: what the block adds to the residual stream, or the layer hands on, per input of
-    the run; places [input, position]: where (elsewhere the part's own). Inputs of a run with outputs have one length.
+    outputs, per input of the run: what the block adds to the residual stream, or the layer hands on; places: where
+    (elsewhere the part's own).
     """
 
     part: Part
-    outputs: Float[Tensor, "input position hidden"] | None = None
-    places: Bool[Tensor, "input position"] | None = None
+    outputs: Sequence[Float[Tensor, "_ hidden"]] | None = None
+    places: Sequence[Bool[Tensor, "_"]] | None = None
 
 
 def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
@@ -99,10 +99,10 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
 
 
 def _placed(change: PartChange, inputs: list[int], own: Float[Tensor, "batch position hidden"]) -> Tensor:
-    given = change.outputs[inputs].to(own)
+    given = torch.stack([change.outputs[k] for k in inputs]).to(own)
     if change.places is None:
         return given
-    return torch.where(change.places[inputs].to(own.device)[:, :, None], given, own)
+    return torch.where(torch.stack([change.places[k] for k in inputs]).to(own.device)[:, :, None], given, own)
 
 
 @contextmanager

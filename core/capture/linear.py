@@ -29,14 +29,20 @@ def packs(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 class Linear:
-    """y = x W^T + b, without gradients. weight [out, in], bias [out] or None; both are copied in `dtype`."""
+    """y = x W^T + b. weight [out, in], bias [out] or None; both are copied in `dtype`. gradients: of x, which the
+    packed kernels do not give."""
 
     def __init__(
-        self, weight: Float[Tensor, "out into"], bias: Float[Tensor, " out"] | None, dtype: torch.dtype
+        self,
+        weight: Float[Tensor, "out into"],
+        bias: Float[Tensor, " out"] | None,
+        dtype: torch.dtype,
+        *,
+        gradients: bool = False,
     ) -> None:
         self.bias = None if bias is None else bias.detach().to(dtype)
         plain = weight.detach().to(dtype).contiguous()
-        self.packed = packs(weight.device, dtype)
+        self.packed = not gradients and packs(weight.device, dtype)
         self.weight = torch.ops.mkldnn._reorder_linear_weight(plain, None) if self.packed else plain
 
     def __call__(

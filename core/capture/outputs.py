@@ -41,7 +41,7 @@ def batched_outputs(
         yield inputs, torch.stack(kept)
 
 
-def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer query head dim"]]:
+def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
     """Every input's heads' outputs, in the order given."""
     kept: dict[int, Tensor] = {}
     for inputs, outputs in batched_outputs(checkpoint, encodings):
@@ -200,7 +200,7 @@ class Patched:
     outputs: of each input's partner [layer, query, head, dim]; alignments: (partner's position, own position).
     """
 
-    outputs: Sequence[Float[Tensor, "layer query head dim"]]
+    outputs: Sequence[Float[Tensor, "layer _ head dim"]]
     alignments: Sequence[Alignment]
     operator: Literal["patch"] = "patch"
 

@@ -7,6 +7,7 @@ callers run the model itself.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -153,12 +154,15 @@ def single_position(
 # ---------------------------------------------------------------- reading the weights
 
 
-def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None) -> Stack | None:
-    """The stack of a classifier, or None for families, options or dtypes that it does not reproduce."""
+def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradients: bool = False) -> Stack | None:
+    """The stack of a classifier, or None for families, options or dtypes that it does not reproduce.
+
+    gradients: whether something flows back through the layers (to their inputs; never to weights).
+    """
     build = _BUILDERS.get(checkpoint.model.config.model_type)
     if build is None or checkpoint.labels is None:
         return None
-    return build(checkpoint, dtype or next(checkpoint.model.parameters()).dtype)
+    return build(checkpoint, dtype or next(checkpoint.model.parameters()).dtype, gradients)
 
 
 def _norm(module: Any, dtype: torch.dtype) -> Norm:
@@ -175,9 +179,11 @@ def _block(
     norm_first: bool,
     activation: Activation,
     dtype: torch.dtype,
+    gradients: bool,
 ) -> Block:
     """weights: query, key, value, out, wide, narrow as [out, in]."""
     three = ("query", "key", "value")
+    linear = partial(Linear, dtype=dtype, gradients=gradients)
     separate = {name: _per_head(weights[name], heads, dtype) for name in three}
     separate |= {f"{name}_bias": biases[name].detach().to(dtype).view(heads, -1) for name in three}
     separate["out"] = weights["out"].detach().to(dtype).t().reshape(heads, -1, weights["out"].shape[0])
@@ -185,10 +191,10 @@ def _block(
         heads=heads,
         norm_first=norm_first,
         norms=(_norm(norms[0], dtype), _norm(norms[1], dtype)),
-        qkv=Linear(torch.cat([weights[n] for n in three]), torch.cat([biases[n] for n in three]), dtype),
+        qkv=linear(torch.cat([weights[n] for n in three]), torch.cat([biases[n] for n in three])),
         activation=activation,
         separate=separate,
-        **{name: Linear(weights[name], biases[name], dtype) for name in ("out", "wide", "narrow")},
+        **{name: linear(weights[name], biases[name]) for name in ("out", "wide", "narrow")},
     )
 
 
@@ -196,7 +202,7 @@ def _per_head(weight: Tensor, heads: int, dtype: torch.dtype) -> Float[Tensor, "
     return weight.detach().to(dtype).reshape(heads, -1, weight.shape[1])
 
 
-def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
+def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> Stack | None:
     model, config = checkpoint.model, checkpoint.model.config
     core = getattr(model, config.model_type, None)
     if core is None or config.hidden_act not in _ACTIVATIONS:
@@ -210,7 +216,12 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
         weights = {name: part.weight for name, part in parts.items()}
         biases = {name: part.bias for name, part in parts.items()}
         norms = (attention.output.LayerNorm, layer.output.LayerNorm)
-        options: dict[str, Any] = {"heads": checkpoint.heads, "norm_first": False, "dtype": dtype}
+        options: dict[str, Any] = {
+            "heads": checkpoint.heads,
+            "norm_first": False,
+            "dtype": dtype,
+            "gradients": gradients,
+        }
         return _block(weights, biases, norms, activation=_ACTIVATIONS[config.hidden_act], **options)
 
     def embedded(inputs: dict[str, Tensor]) -> Tensor:
@@ -225,7 +236,7 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
     return Stack(blocks, False, dtype, embedded, classified, lambda some: model_inputs(checkpoint, some))
 
 
-def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
+def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> Stack | None:
     model, config = checkpoint.model, checkpoint.model.config
     core = getattr(model, "transformer", None)
     if core is None or config.activation_function not in _ACTIVATIONS or config.scale_attn_by_inverse_layer_idx:
@@ -240,7 +251,12 @@ def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
         biases = dict(zip(("query", "key", "value"), joint_bias, strict=True))
         for name, part in (("out", layer.attn.c_proj), ("wide", layer.mlp.c_fc), ("narrow", layer.mlp.c_proj)):
             weights[name], biases[name] = part.weight.t(), part.bias
-        options: dict[str, Any] = {"heads": checkpoint.heads, "norm_first": True, "dtype": dtype}
+        options: dict[str, Any] = {
+            "heads": checkpoint.heads,
+            "norm_first": True,
+            "dtype": dtype,
+            "gradients": gradients,
+        }
         activation = _ACTIVATIONS[config.activation_function]
         return _block(weights, biases, (layer.ln_1, layer.ln_2), activation=activation, **options)
 
@@ -255,7 +271,7 @@ def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype) -> Stack | None:
     return Stack(blocks, True, dtype, embedded, classified, lambda some: model_inputs(checkpoint, some))
 
 
-_BUILDERS: dict[str, Callable[[Checkpoint, torch.dtype], Stack | None]] = {
+_BUILDERS: dict[str, Callable[[Checkpoint, torch.dtype, bool], Stack | None]] = {
     "bert": _bert_like,
     "roberta": _bert_like,
     "electra": _bert_like,

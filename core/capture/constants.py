@@ -1,0 +1,160 @@
+"""Optimal constants: the output that a head could always give with the least harm (Li and Janson 2024, 2409.09951).
+
+For each head on its own, a constant per class of position (first, separator, other) that minimises the mean loss on
+train rows, by gradient descent from the mean output, or from zero where that is the better start. All heads of a layer
+are fitted together from that layer's inputs, which are computed once.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from core.capture.outputs import ByClass, classes_of, mean_outputs
+from core.capture.running import batches
+from core.capture.stacks import Block, Stack, stack_of
+from core.errors import CheckpointError, InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+STEPS = 20
+STEP_SIZE = 0.1  # of the standard deviation of the layer's mean outputs
+BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The constants, and mean losses on the rows that fitted them [layer, head]: of the mean, of zero, of the constant.
+
+    The constant's is at most the smaller of the others, since the descent starts there and its best step is kept.
+    """
+
+    source: ByClass
+    mean: Float[Tensor, "layer head"]
+    zero: Float[Tensor, "layer head"]
+    fitted: Float[Tensor, "layer head"]
+
+    def stuck(self) -> list[tuple[int, int]]:
+        """Heads (layer, head) whose descent found nothing better than its start."""
+        start = torch.minimum(self.mean, self.zero)
+        return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    """Inputs of one length at a layer: what came in, and what does not depend on the constants."""
+
+    x: Float[Tensor, "batch length hidden"]
+    classes: Int[Tensor, "batch length"]
+    labels: Tensor
+
+
+def optimal_constants(
+    checkpoint: Checkpoint,
+    encodings: Sequence[Encoding],
+    labels: Sequence[int | float],
+    *,
+    steps: int = STEPS,
+    on_progress: Callable[[float], None] | None = None,
+) -> Fitted:
+    """Fit every head's constant. labels: one an input, outputs of the classifier or scores, as in `gradients`.
+
+    Raises InputError for no rows, CheckpointError for families whose layers cannot be taken apart.
+    """
+    if not encodings or len(encodings) != len(labels):
+        raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
+    stack = stack_of(checkpoint, getattr(torch, checkpoint.dtype), gradients=True)
+    if stack is None:
+        raise CheckpointError(
+            f"Constants are fitted on BERT- and GPT-2-like classifiers; {checkpoint.name} is none: choose mean."
+        )
+    means = mean_outputs(checkpoint, encodings)
+    with torch.no_grad():
+        buckets = [
+            _bucket(stack, [encodings[k] for k in some], [labels[k] for k in some]) for some in batches(encodings)
+        ]
+    kept, losses = [], []
+    for layer, block in enumerate(stack.blocks):
+        best, figures = _descend(stack, layer, buckets, means.outputs[layer], steps)
+        kept.append(best)
+        losses.append(figures)
+        with torch.no_grad():
+            buckets = [_Bucket(_next(block, one.x, stack.causal), one.classes, one.labels) for one in buckets]
+        if on_progress:
+            on_progress((layer + 1) / len(stack.blocks))
+    mean, zero, fitted = torch.stack(losses, 1).unbind(0)
+    return Fitted(ByClass("constant", torch.stack(kept), means.n), mean, zero, fitted)
+
+
+def _bucket(stack: Stack, some: Sequence[Encoding], labels: Sequence[int | float]) -> _Bucket:
+    x = stack.embed(some)
+    classes = torch.stack([classes_of(encoding) for encoding in some])
+    return _Bucket(x, classes.to(x.device), torch.tensor(labels, device=x.device))
+
+
+def _next(block: Block, x: Tensor, causal: bool) -> Tensor:
+    return block.after(block.joined(block.mixed_of(x, causal)[0], x))
+
+
+def _descend(
+    stack: Stack, layer: int, buckets: Sequence[_Bucket], means: Float[Tensor, "class head dim"], steps: int
+) -> tuple[Float[Tensor, "class head dim"], Float[Tensor, "three head"]]:
+    """The best constants of a layer's heads, and the losses of mean, zero and best."""
+    mean, zero = (_losses(stack, layer, buckets, one, slopes=False) for one in (means, torch.zeros_like(means)))
+    start = torch.where((zero < mean)[None, :, None], 0.0, means)
+    constants = start.clone().requires_grad_()
+    best, lowest = start.clone(), torch.minimum(mean, zero)
+    size = STEP_SIZE * float(means.std()) if means.numel() > 1 else STEP_SIZE
+    optimizer = torch.optim.Adam([constants], lr=max(size, 1e-6))
+    for step in range(steps + 1):
+        optimizer.zero_grad()
+        losses = _losses(stack, layer, buckets, constants, slopes=step < steps)
+        better = losses < lowest
+        best = torch.where(better[None, :, None], constants.detach(), best)
+        lowest = torch.where(better, losses, lowest)
+        if step < steps:
+            optimizer.step()
+    return best, torch.stack([mean, zero, lowest])
+
+
+def _losses(
+    stack: Stack, layer: int, buckets: Sequence[_Bucket], constants: Float[Tensor, "class head dim"], *, slopes: bool
+) -> Float[Tensor, " head"]:
+    """Mean loss over all rows with each head alone at its constant; slopes: add its gradient to the constants."""
+    rows, total = sum(len(one.labels) for one in buckets), torch.zeros(constants.shape[1], dtype=torch.float64)
+    with torch.set_grad_enabled(slopes):
+        for bucket in buckets:
+            heads = constants.shape[1]
+            at_once = max(1, BATCH_TOKENS // (heads * bucket.x.shape[1]))
+            for start in range(0, len(bucket.labels), at_once):
+                part = slice(start, start + at_once)
+                losses = _of_rows(stack, layer, bucket.x[part], bucket.classes[part], bucket.labels[part], constants)
+                if slopes:  # of the constants only: the model may want gradients too
+                    (slope,) = torch.autograd.grad(losses.sum() / rows, constants)
+                    constants.grad = slope if constants.grad is None else constants.grad + slope
+                total += losses.detach().double().sum(1).cpu() / rows
+    return total.to(constants.device, torch.promote_types(constants.dtype, torch.float32))
+
+
+def _of_rows(
+    stack: Stack, layer: int, x: Tensor, classes: Tensor, labels: Tensor, constants: Tensor
+) -> Float[Tensor, "head row"]:
+    """Losses of some rows with each head of the layer in turn at its constant."""
+    block = stack.blocks[layer]
+    with torch.no_grad():
+        mixed = block.mixed_of(x, stack.causal)[0]
+        joined = block.joined(mixed, x)
+    difference = (constants[classes] - mixed).permute(2, 0, 1, 3)  # [head, row, position, dim]
+    added = torch.einsum("hbtd,hdi->hbti", difference, block.separate["out"])
+    y = block.after((joined + added).flatten(0, 1))
+    for later in stack.blocks[layer + 1 :]:
+        y = _next(later, y, stack.causal)
+    logits = stack.classify(y[:, stack.position(x.shape[1])])
+    wanted = labels.repeat(len(added))
+    if logits.shape[-1] == 1:
+        losses = nn.functional.mse_loss(logits[:, 0], wanted.to(logits), reduction="none")
+    else:
+        losses = nn.functional.cross_entropy(logits, wanted, reduction="none")
+    return losses.view(len(added), len(labels))

@@ -1,0 +1,79 @@
+"""Which edges of attention a knockout cuts, by name: separators, across sentences, diagonals, or chosen words.
+
+Geva et al. (2023, "Dissecting recall of factual associations") cut edges by -inf before the softmax. In causal models
+the first query sees only itself, so no kind but chosen words takes that away.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from core.errors import InputError
+from core.models.encoding import Encoding
+
+EDGES = {
+    "separators": "every column of a separator",
+    "first": "the column of the first token",
+    "across": "between the words of the two sentences, both ways",
+    "current": "from each token to itself",
+    "previous": "from each token to the one before",
+    "next": "from each token to the one after",
+}
+_OFFSETS = {"current": 0, "previous": -1, "next": 1}
+
+
+@dataclass(frozen=True)
+class NamedEdges:
+    """The edges of one kind on any input. Hashable, so that a study can name it."""
+
+    kind: str
+    causal: bool
+
+    def __call__(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
+        """True where an edge is cut; none where the input lacks the kind (no second sentence, no separator)."""
+        length = len(encoding)
+        edges = torch.zeros(length, length, dtype=torch.bool)
+        if self.kind in _OFFSETS:
+            offset = _OFFSETS[self.kind]
+            edges |= torch.diag(torch.ones(max(0, length - abs(offset)), dtype=torch.bool), offset)[:length, :length]
+        elif self.kind == "separators":
+            edges[:, list(encoding.separators)] = True
+        elif self.kind == "first" and encoding.first is not None:
+            edges[:, encoding.first] = True
+        elif self.kind == "across":
+            sentences = torch.tensor([-1 if one is None else one for one in encoding.sentence])
+            edges = (sentences[:, None] >= 0) & (sentences[None] >= 0) & (sentences[:, None] != sentences[None])
+        if self.causal:
+            edges = edges.tril()
+            edges[0, 0] = False
+        return edges
+
+
+def edges_of(kind: str, *, causal: bool) -> NamedEdges:
+    """The edges of a kind. Raises InputError for an unknown one, and for "next" in causal models."""
+    if kind not in EDGES:
+        raise InputError(f'Edges to cut are {", ".join(EDGES)}, or chosen words; "{kind}" is none of them.')
+    if causal and kind == "next":
+        raise InputError("A causal model has no edge to the next token: choose current or previous.")
+    return NamedEdges(kind, causal)
+
+
+def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding], Bool[Tensor, "query key"]]:
+    """The edges from these positions to those, for one input; InputError for none, or outside it."""
+    if not queries or not keys:
+        raise InputError("A knockout of words needs words that look and words they look at; one of them is empty.")
+
+    def edges(encoding: Encoding) -> Tensor:
+        beyond = [place for place in (*queries, *keys) if not 0 <= place < len(encoding)]
+        if beyond:
+            raise InputError(
+                f"The input has positions 1 to {len(encoding)}; position {beyond[0] + 1} was named: choose one of them."
+            )
+        cut = torch.zeros(len(encoding), len(encoding), dtype=torch.bool)
+        cut[torch.tensor(list(queries))[:, None], torch.tensor(list(keys))] = True
+        return cut
+
+    return edges

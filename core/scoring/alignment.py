@@ -1,0 +1,85 @@
+"""Words of two inputs side by side: which are partners, and how far each head's map moved between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+import numpy as np
+from jaxtyping import Float
+
+from core.errors import InputError
+
+
+@dataclass(frozen=True)
+class WordAlignment:
+    """pairs: (word of the first, word of the second), in order. first_alone, second_alone: words without a partner."""
+
+    pairs: tuple[tuple[int, int], ...]
+    first_alone: tuple[int, ...]
+    second_alone: tuple[int, ...]
+
+
+def align_words(
+    first: Sequence[str],
+    second: Sequence[str],
+    sentences: tuple[Sequence[int | None], Sequence[int | None]] | None = None,
+) -> WordAlignment:
+    """Identical words in order are partners (difflib, case ignored), and a replaced run of words of the same number,
+    one to one: the swapped word and its replacement. sentences: words are partners only within the same one; None
+    there marks special tokens, partners by their order."""
+    marks = sentences or ([0] * len(first), [0] * len(second))
+    pairs: list[tuple[int, int]] = []
+    for sentence in dict.fromkeys([*marks[0], *marks[1]]):
+        places = [[k for k, mark in enumerate(side) if mark == sentence] for side in marks]
+        if sentence is None:
+            pairs += list(zip(*places, strict=False)) if len(places[0]) == len(places[1]) else _ends(*places)
+            continue
+        words = [[texts[k].lower() for k in some] for texts, some in zip((first, second), places, strict=True)]
+        for kind, a, b, c, d in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
+            if kind == "equal" or (kind == "replace" and b - a == d - c):
+                pairs += list(zip(places[0][a:b], places[1][c:d], strict=True))
+    pairs.sort()
+    taken = [{pair[side] for pair in pairs} for side in (0, 1)]
+    alone = [tuple(k for k in range(len(texts)) if k not in taken[s]) for s, texts in enumerate((first, second))]
+    return WordAlignment(tuple(pairs), alone[0], alone[1])
+
+
+def _ends(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
+    """Special tokens of a pair beside a sentence alone: the first with the first, the last with the last."""
+    if not first or not second:
+        return []
+    ends = [(first[0], second[0])]
+    return [*ends, (first[-1], second[-1])] if min(len(first), len(second)) > 1 else ends
+
+
+@dataclass(frozen=True)
+class MapChange:
+    """cosine: of the maps over aligned rows and columns, each row scaled to sum to 1 there; 1 the same, 0 nothing in
+    common; NaN where no row has weight there. first_elsewhere, second_elsewhere: the mean share of the aligned rows'
+    weight on words without a partner, 0 to 1."""
+
+    cosine: Float[np.ndarray, "layer head"]
+    first_elsewhere: Float[np.ndarray, "layer head"]
+    second_elsewhere: Float[np.ndarray, "layer head"]
+
+
+def map_change(
+    first: Float[np.ndarray, "layer head word word"],
+    second: Float[np.ndarray, "layer head other other"],
+    alignment: WordAlignment,
+) -> MapChange:
+    """Compare word maps of two inputs where their words are partners. Raises InputError where none are."""
+    if not alignment.pairs:
+        raise InputError("Maps are compared on words that both inputs have; these have none: change fewer words.")
+    sides = [list(side) for side in zip(*alignment.pairs, strict=True)]
+    kept, elsewhere = [], []
+    for maps, places in zip((first, second), sides, strict=True):
+        part = maps[:, :, places][..., places].astype(np.float64)
+        mass = part.sum(-1, keepdims=True)
+        elsewhere.append(1 - mass[..., 0].mean(-1))
+        scaled = np.divide(part, mass, out=np.zeros_like(part), where=mass > 1e-12)
+        kept.append(scaled.reshape(*scaled.shape[:2], -1))
+    bottom = np.linalg.norm(kept[0], axis=-1) * np.linalg.norm(kept[1], axis=-1)
+    together = (kept[0] * kept[1]).sum(-1)
+    cosine = np.divide(together, bottom, out=np.full(bottom.shape, np.nan), where=bottom > 0)
+    return MapChange(np.minimum(cosine, 1.0), np.clip(elsewhere[0], 0, 1), np.clip(elsewhere[1], 0, 1))

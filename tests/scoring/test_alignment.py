@@ -1,0 +1,68 @@
+"""Words of two inputs: partners by difflib and by the swap; maps compared on partners only."""
+
+import numpy as np
+import pytest
+
+from core.errors import InputError
+from core.scoring.alignment import WordAlignment, align_words, map_change
+
+
+def test_identical_words_in_order_and_the_swapped_one():
+    first, second = ["Anna", "has", "a", "red", "bag"], ["John", "has", "a", "bag"]
+    found = align_words(first, second)
+    assert found.pairs == ((0, 0), (1, 1), (2, 2), (4, 3))
+    assert found.first_alone == (3,)
+    assert found.second_alone == ()
+
+
+def test_sentences_and_special_tokens_are_kept_apart():
+    first = ["[CLS]", "a", "dog", "[SEP]", "a", "cat", "[SEP]"]
+    marks = [None, 0, 0, None, 1, 1, None]
+    found = align_words(first, ["[CLS]", "a", "cat", "[SEP]"], (marks, [None, 0, 0, None]))
+    assert found.pairs == ((0, 0), (1, 1), (2, 2), (6, 3))
+    assert found.first_alone == (3, 4, 5)
+    same = align_words(first, first, (marks, marks))
+    assert same.pairs == tuple((k, k) for k in range(7))
+
+
+def test_scrambled_words_that_lost_their_order_have_no_partner():
+    found = align_words(["one", "two", "three", "four"], ["four", "one", "two", "three"])
+    assert found.pairs == ((0, 1), (1, 2), (2, 3))
+    assert (found.first_alone, found.second_alone) == ((3,), (0,))
+
+
+def random_maps(words, seed):
+    maps = np.random.default_rng(seed).random((2, 3, words, words))
+    return maps / maps.sum(-1, keepdims=True)
+
+
+def test_cosine_over_partners_after_each_row_is_scaled_there():
+    first, second = random_maps(5, 0), random_maps(4, 1)
+    alignment = align_words(["a", "b", "c", "d", "e"], ["a", "x", "c", "e"])
+    pairs = alignment.pairs
+    found = map_change(first, second, alignment)
+    for layer in range(2):
+        for head in range(3):
+            rows, elsewhere = [[], []], [[], []]
+            for side, maps in enumerate((first, second)):
+                for query in pairs:
+                    row = [maps[layer, head, query[side], key[side]] for key in pairs]
+                    elsewhere[side].append(1 - sum(row))
+                    rows[side] += [value / sum(row) for value in row]
+            one, two = map(np.array, rows)
+            wanted = one @ two / np.sqrt((one @ one) * (two @ two))
+            assert found.cosine[layer, head] == pytest.approx(wanted)
+            assert found.first_elsewhere[layer, head] == pytest.approx(np.mean(elsewhere[0]))
+            assert found.second_elsewhere[layer, head] == pytest.approx(np.mean(elsewhere[1]))
+
+
+def test_the_same_input_changes_nothing():
+    maps = random_maps(6, 2)
+    found = map_change(maps, maps, align_words(list("abcdef"), list("abcdef")))
+    assert found.cosine == pytest.approx(np.ones((2, 3)), abs=1e-12)
+    assert found.first_elsewhere == pytest.approx(np.zeros((2, 3)), abs=1e-12)
+
+
+def test_no_partner_is_refused():
+    with pytest.raises(InputError, match="these have none"):
+        map_change(random_maps(2, 0), random_maps(2, 1), WordAlignment((), (0, 1), (0, 1)))

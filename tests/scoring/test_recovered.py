@@ -1,0 +1,51 @@
+"""Recovered share: a ratio of means with the pairs turned one way, honest intervals, one correction for many heads."""
+
+import numpy as np
+import pytest
+
+from core.errors import InputError
+from core.scoring.recovered import recovered_share
+
+
+def test_it_is_the_ratio_of_sums_with_every_pair_turned_and_small_ones_counted():
+    first, second = np.array([3.0, -2.0, 1.0, 0.05]), np.array([1.0, 2.0, 0.5, 0.0])
+    patched = np.array([[2.0, 1.0, 0.5, 9.0], [1.0, 2.0, 0.5, 0.0], [3.0, -2.0, 1.0, 0.05], [0.0, 3.0, 0.0, 0.0]])
+    found = recovered_share(first, second, patched)
+    brought = [0.0, 0.0, 0.0, 0.0]
+    whole = 0.0
+    for pair in range(3):
+        turn = 1 if first[pair] > second[pair] else -1
+        whole += turn * (first[pair] - second[pair])
+        for variant in range(4):
+            brought[variant] += turn * (patched[variant, pair] - second[pair])
+    assert found.share == pytest.approx([one / whole for one in brought])
+    assert found.share[1] == 0
+    assert found.share[2] == pytest.approx(1)
+    assert found.share[3] < 0
+    assert (found.n, found.left_out) == (3, 1)
+
+
+def test_intervals_cover_the_true_share_and_nulls_are_seldom_found():
+    covered, false = 0, 0
+    for seed in range(60):
+        generator = np.random.default_rng(seed)
+        second, gap = generator.normal(size=60), generator.normal(2, 1, 60)
+        noise = generator.normal(0, 1, (8, 60))
+        patched = second + noise
+        patched[0] += 0.3 * gap
+        found = recovered_share(second + gap, second, patched, floor=0.0, seed=seed, resamples=400)
+        turned = np.abs(gap).sum()
+        truth = 0.3 * np.sign(gap) @ gap / turned
+        covered += found.low[0] <= truth <= found.high[0]
+        false += (found.p[1:] < 0.05).any()
+        assert found.p[0] < 0.05 or found.share[0] < 0.25
+    assert covered >= 50
+    assert false <= 8
+
+
+def test_pairs_that_do_not_differ_are_refused_and_one_pair_has_no_interval():
+    with pytest.raises(InputError, match=r"all 2 pairs .* less than 0.1 apart"):
+        recovered_share(np.array([1.0, 2.0]), np.array([1.0, 2.05]), np.ones((1, 2)))
+    found = recovered_share(np.array([2.0]), np.array([1.0]), np.array([[1.5]]))
+    assert found.share[0] == pytest.approx(0.5)
+    assert np.isnan(found.low[0])
