@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from core.commands.causal import CAUSAL
 from core.commands.check import check
 from core.commands.disabling import disable, held, importance, prune
 from core.commands.export import export, import_export
@@ -43,7 +44,7 @@ study.command("change")(change)
 for measured in (features, relations, statistics, effective, dependencies):
     study.command(measured.__name__)(measured)
 study.command("index-frames")(index_frames)
-for judged in (disable, importance, prune, held):
+for judged in (disable, importance, prune, held, *CAUSAL):
     study.command(judged.__name__)(judged)
 app.command("reproduce")(reproduce)
 

@@ -35,6 +35,7 @@ class Run:
     head's output (Michel et al.); it may require grad. cuts: edges that are knocked out, per layer. watched: the layers
     that the watcher wants. reporter: called with each layer's heads' outputs [batch, query, head, dim]. mixer: called
     with each layer, its heads' outputs, the values [batch, head, key, dim] and the mask; what it returns goes on.
+    nudged: add a zero to every layer's weights and keep it in nudges, so that gradients of weights can be had.
     """
 
     layers: int
@@ -45,6 +46,8 @@ class Run:
     gates: Float[Tensor, "layer head"] | Float[Tensor, "layer batch head query"] | None = None
     reporter: Callable[[Tensor], None] | None = None
     mixer: Callable[[int, Tensor, Tensor, Tensor | None], Tensor] | None = None
+    nudged: bool = False
+    nudges: list[Tensor] = field(default_factory=list)
     calls: int = 0
 
     def next_layer(self) -> int:
@@ -92,6 +95,9 @@ def attention(
         weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options, cuts=cuts)
         for touch in on_weights:
             weights = changed(weights, touch, visible_keys(attention_mask, weights))
+        if run.nudged:
+            run.nudges.append(torch.zeros_like(weights, requires_grad=True))
+            weights = weights + run.nudges[-1]
         if run.watcher is not None and layer in run.watched:
             run.watcher(layer, weights)
         kept = nn.functional.dropout(weights, p=dropout, training=module.training)

@@ -60,7 +60,7 @@ def gradients(
     error). zeroed: heads already pruned, as 0 among ones. Raises InputError, CheckpointError without a classifier,
     InterventionError where the family cannot be gated.
     """
-    _check(checkpoint, encodings, labels)
+    check_labels(checkpoint, encodings, labels)
     shape = (checkpoint.layers, checkpoint.heads)
     found = Gradients(torch.zeros(shape).double(), torch.zeros(shape).double(), 0, 0)
     gates = torch.ones(shape) if zeroed is None else zeroed
@@ -73,7 +73,8 @@ def gradients(
     return found
 
 
-def _check(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> None:
+def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> None:
+    """Raises CheckpointError without a classifier, InputError where rows and labels do not go together."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Importance needs a classifier and its loss; {checkpoint.name} has no classification head: open a "
@@ -90,14 +91,14 @@ def _of_batch(
     xi = gates[:, None, :, None].repeat(1, len(some), 1, length).requires_grad_()
     with torch.enable_grad(), prepared(checkpoint, gates=xi):
         logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
-        (moved,) = torch.autograd.grad(_loss(logits, labels), xi)
+        (moved,) = torch.autograd.grad(loss_of(logits, labels), xi)
     moved = moved.double().cpu()
     return Gradients(
         example=moved.sum(-1).abs().sum(1), token=moved.abs().sum((1, 3)), inputs=len(some), tokens=len(some) * length
     )
 
 
-def _loss(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
+def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
     """Summed over inputs: each input's gradient is then that of its own loss."""
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)

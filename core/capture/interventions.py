@@ -174,6 +174,14 @@ def _keys_are_left(edges: Bool[Tensor, "batch query key"], some: Sequence[Encodi
         )
 
 
+def known_operator(name: str) -> str:
+    """The name of an operator that a user may ask for. Raises InterventionError for any other."""
+    if name not in (*OPERATORS, *FROM_REFERENCE):
+        known = ", ".join((*OPERATORS, *FROM_REFERENCE))
+        raise InterventionError(f"An operator is one of {known}; {name!r} is none of them.")
+    return name
+
+
 def operator_of(name: str, *, causal: bool, source: Source | None = None) -> Operator:
     """An operator by name. Raises InterventionError for an unknown one, for "next" on causal models, and for one that
     lacks its source."""
@@ -185,9 +193,7 @@ def operator_of(name: str, *, causal: bool, source: Source | None = None) -> Ope
             f'The operator "{name}" takes what stands in from its own reference inputs; it was given {other}: '
             "name rows to take it from."
         )
-    if name not in OPERATORS:
-        known = ", ".join((*OPERATORS, *FROM_REFERENCE))
-        raise InterventionError(f"An operator is one of {known}; {name!r} is none of them.")
+    known_operator(name)
     if name == "next" and causal:
         raise InterventionError(
             'A causal model cannot look at the next token, so "next" is undefined for it: choose '

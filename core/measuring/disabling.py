@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from core.attention import Head, parse_heads
+from core.attention import Head
+from core.capture.components import Component, Part, every_part, parse_components
 from core.errors import InputError
 from core.tasks.glue import Task, TaskRow, read_rows, task_of
 from core.tasks.labels import label_order
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from core.models.encoding import Encoding
 
 ROWS_A_UNIT = 64
-KINDS = ("heads", "layers", "all-but-one", "groups", "duplicates")
+PARTS = {"blocks": "attention", "feedforward": "feedforward", "layers-whole": "layer"}  # taken out whole
+KINDS = ("heads", "layers", "all-but-one", "groups", "duplicates", *PARTS)
 
 
 @runtime_checkable
@@ -115,25 +117,46 @@ class Variant:
     role: str | None = None
     group: int | None = None
     distance: float | None = None
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def components(self) -> frozenset[Component]:
+        """Heads and parts."""
+        return frozenset((*self.heads, *self.parts))
 
     def facts(self) -> dict[str, Any]:
         """The variant as fields of a row; those of near-duplicates where it is one."""
         known: dict[str, Any] = {"name": self.name, "layer": self.layer, "head": self.head}
         known["heads"] = group_name(self.heads)
+        if self.parts:
+            known["parts"] = group_name(self.parts)
         if self.role is not None:
             known |= {"role": self.role, "group": self.group}
         return known if self.distance is None else known | {"distance": self.distance}
 
 
-def groups_of(text: str) -> list[tuple[Head, ...]]:
-    """Read "L1H2,L7H6; L4H1": groups between semicolons, heads between commas."""
-    groups = [tuple(dict.fromkeys(parse_heads(part))) for part in text.split(";") if part.strip()]
+def groups_of(text: str) -> list[tuple[Component, ...]]:
+    """Read "L1H2,L7H6; L4H1,L2-attention": groups between semicolons, heads and blocks between commas."""
+    groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
         raise InputError(f'Groups are written like "L1H2,L7H6; L4H1"; "{text[:60]}" names none: name heads.')
     return groups
 
 
-def group_name(heads: Sequence[Head]) -> str:
+def _group(components: Sequence[Component]) -> Variant:
+    heads = tuple(one for one in components if isinstance(one, Head))
+    parts = tuple(one for one in components if isinstance(one, Part))
+    return Variant(group_name(components), None, None, heads, parts=parts)
+
+
+def has_parts(what: str, heads: str) -> bool:
+    """Whether blocks or layers are among what is changed; they are taken out whole, under the operator "zero"."""
+    if what != "groups":
+        return what in PARTS
+    return any(isinstance(one, Part) for group in groups_of(heads) for one in group)
+
+
+def group_name(heads: Sequence[Component]) -> str:
     """The group as it is typed."""
     return ",".join(str(head) for head in heads)
 
@@ -154,6 +177,8 @@ def variants_of(what: str, heads: str, layers: int, width: int) -> list[Variant]
             for head in row
         ]
     if what == "groups":
-        groups = [tuple(head.within(layers, width) for head in group) for group in groups_of(heads)]
-        return [Variant(group_name(group), None, None, group) for group in groups]
+        return [_group([one.within(layers, width) for one in group]) for group in groups_of(heads)]
+    if what in PARTS:
+        parts = every_part(layers, [PARTS[what]])
+        return [Variant(str(part), part.layer, None, (), parts=(part,)) for part in parts]
     raise InputError(f'What is disabled is one of {", ".join(KINDS)}; "{what}" is none of them: choose one.')

@@ -15,7 +15,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from core.errors import InputError
-from core.measuring import disabling, duplicates
+from core.measuring import disabling, duplicates, references
 from core.measuring.disabling import Variant
 from core.measuring.outcomes import finite, in_order, metrics_of, outcomes
 from core.measuring.provenance import provenance
@@ -38,10 +38,16 @@ class Options:
     dtype: Dtype = "float32"
     device: str = "auto"
     seed: Seed = 0
-    what: Annotated[str, Flag("heads, layers, all-but-one, groups, or duplicates")] = "heads"
-    operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "disable"
-    heads: Annotated[str, Flag('groups disabled together, like "L1H2,L7H6; L4H1"')] = ""
+    what: Annotated[
+        str, Flag("heads, layers, all-but-one, groups, duplicates; taken out whole: blocks, feedforward, layers-whole")
+    ] = "heads"
+    operator: Annotated[
+        str, Flag("disable, zero, previous, current, next, first, mean, resample or constant; zero for blocks")
+    ] = "disable"
+    heads: Annotated[str, Flag('groups changed together, like "L1H2,L7H6; L4H1,L2-attention"')] = ""
     within: Annotated[float, Flag("duplicates: nearer than this share of the mean distance")] = 0.5
+    reference: Annotated[int, Flag("train rows that mean, resample and constant take from")] = references.ROWS
+    draws: Annotated[int, Flag("rows that resample draws for each input")] = references.DRAWS
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,10 @@ class Disable(Study[Options, Swept]):
 
     def read(self, given: Mapping[str, Any]) -> Options:
         """Typed heads are groups. Errors: InputError where something else is to be disabled with them."""
-        if not given.get("heads"):
+        what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
+        if disabling.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
+            given = {**given, "operator": "zero"}  # the one that parts have
+        if not heads:
             return super().read(given)
         if given.get("what", "heads") not in ("heads", "groups"):
             raise InputError(
@@ -82,9 +91,14 @@ class Disable(Study[Options, Swept]):
 
     def units(self, options: Options) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""
-        from core.capture.interventions import operator_of
+        from core.capture.interventions import known_operator
 
-        operator_of(options.operator, causal=False)
+        references.check(known_operator(options.operator), options)
+        if disabling.has_parts(options.what, options.heads) and options.operator != "zero":
+            raise InputError(
+                f'Blocks and layers are taken out whole, which is the operator "zero"; "{options.operator}" was asked '
+                "for: choose zero."
+            )
         if options.what == "groups":
             disabling.groups_of(options.heads)
         elif options.what == "duplicates":
@@ -101,11 +115,15 @@ class Disable(Study[Options, Swept]):
         checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
         grouped = _grouped(options, opened)
         variants = grouped or _variants(options, checkpoint.layers, checkpoint.heads)
-        heads = [list(variant.heads) for variant in variants]
-        swept = sweep(checkpoint, opened.encoded(rows), heads, options.operator, dtype=options.dtype)
+        components = [variant.components for variant in variants]
+        encodings, changed = opened.encoded(rows), []
+        for source in references.sources(options.operator, opened, options):
+            swept = sweep(checkpoint, encodings, components, options.operator, source=source, dtype=options.dtype)
+            changed.append(swept.changed)
+        expected = references.expected(changed, is_score=opened.task.is_score)
         partial = Swept(
             np.array(unit.arguments.rows), checkpoint.layers, checkpoint.heads, np.array([row.label for row in rows]),
-            opened.predicted(swept.plain), opened.predicted(swept.changed), tuple(grouped),
+            opened.predicted(swept.plain), opened.predicted(expected), tuple(grouped),
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=swept.dtype))
 

@@ -1,0 +1,57 @@
+"""`python -m core study operators|knockout|perturb|patch|separators`: what stands in, what is cut, what is swapped."""
+
+import typer
+
+from core.commands.declared import Ran, command
+from core.store.rows import Row
+from core.studies import knockout as knockouts
+from core.studies import operators as standing
+from core.studies import patch as patches
+from core.studies import perturb as perturbations
+from core.studies import separators as separating
+
+
+def _show_operators(ran: Ran) -> None:
+    if ran.form in ("json", "csv"):
+        ran.show()
+        return
+    ran.show([row for row in ran.rows if row["kind"] == "agreement"])
+    if ran.form == "table":
+        typer.echo(said_of_operators(ran.rows))
+
+
+def said_of_operators(rows: list[Row]) -> str:
+    """Which heads matter under every operator, and which only under some."""
+    effects = [row for row in rows if row["kind"] == "effect"]
+    operators = list(dict.fromkeys(row["operator"] for row in effects))
+    under: dict[str, list[str]] = {}
+    for row in effects:
+        if row["p"] < 0.05 and row["value"] > 0:
+            under.setdefault(row["name"], []).append(row["operator"])
+    every = [name for name, some in under.items() if len(some) == len(operators)]
+    some = [name for name in under if name not in every]
+    return (
+        f"The loss rises beyond luck (p < 0.05, corrected over heads and operators) under every one of "
+        f"{len(operators)} operators for {', '.join(every) or 'no head'}; under some of them only for "
+        f"{', '.join(some) or 'no head'}."
+    )
+
+
+def _show_patches(ran: Ran) -> None:
+    if ran.form in ("json", "csv"):
+        ran.show()
+        return
+    ran.show([_short_patch(row) for row in sorted(ran.rows, key=lambda row: -row["recovered"])])
+
+
+def _short_patch(row: Row) -> Row:
+    names = ("name", "recovered", "low", "high", "p", "n", "under_floor", "not_made")
+    return {name: row[name] for name in names}
+
+
+operators = command(standing.STUDY, show=_show_operators)
+knockout = command(knockouts.STUDY)
+perturb = command(perturbations.STUDY)
+patch = command(patches.STUDY, show=_show_patches)
+separators = command(separating.STUDY)
+CAUSAL = (operators, knockout, perturb, patch, separators)

@@ -1,0 +1,69 @@
+"""Two inputs of one checkpoint side by side: their words aligned, their maps compared, positions for patching."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.capture.outputs import Alignment
+from core.capture.words import Word, word_weights, words_of
+from core.scoring.alignment import MapChange, WordAlignment, align_words, map_change
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint
+    from core.models.encoding import Encoding
+
+Texts = tuple[str, str | None]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Two inputs word by word. maps: [layer, head, word, word] of each; change: on aligned words."""
+
+    words: tuple[tuple[Word, ...], tuple[Word, ...]]
+    alignment: WordAlignment
+    maps: tuple[np.ndarray, np.ndarray]
+    change: MapChange
+
+
+def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[Word, ...], ...], WordAlignment]:
+    """The words of both inputs (special tokens are words) and which are partners."""
+    words = tuple(words_of(encoding) for encoding in (first, second))
+    texts = [[word.text for word in side] for side in words]
+    marks = ([word.sentence for word in words[0]], [word.sentence for word in words[1]])
+    return words, align_words(texts[0], texts[1], marks)
+
+
+def positions(first: "Encoding", second: "Encoding") -> Alignment:
+    """Positions that stand for each other: pieces of partner words one to one, the last with the last where their
+    numbers differ."""
+    words, alignment = word_alignment(first, second)
+    pairs: list[tuple[int, int]] = []
+    for one, other in alignment.pairs:
+        theirs, own = words[0][one].positions, words[1][other].positions
+        if len(theirs) >= len(own):
+            pairs += list(zip(theirs[len(theirs) - len(own) :], own, strict=True))
+        else:
+            pairs += [(theirs[max(0, k - len(own) + len(theirs))], place) for k, place in enumerate(own)]
+    return Alignment(tuple(pairs))
+
+
+def aligned(
+    checkpoint: "Checkpoint", firsts: Sequence[Texts], seconds: Sequence[Texts]
+) -> "tuple[tuple[Encoding, ...], tuple[Encoding, ...], tuple[Alignment, ...]]":
+    """Encoded pairs and their aligned positions."""
+    encodings = [tuple(checkpoint.encode(*texts) for texts in side) for side in (firsts, seconds)]
+    return encodings[0], encodings[1], tuple(positions(a, b) for a, b in zip(*encodings, strict=True))
+
+
+def beside(checkpoint: "Checkpoint", first: "Encoding", second: "Encoding") -> Beside:
+    """Both inputs' word maps and how far each head's moved. Raises InputError where no word has a partner."""
+    from core.capture.running import capture
+
+    words, alignment = word_alignment(first, second)
+    maps = tuple(
+        word_weights(capture(checkpoint, encoding).weights, side)
+        for encoding, side in zip((first, second), words, strict=True)
+    )
+    return Beside((words[0], words[1]), alignment, (maps[0], maps[1]), map_change(maps[0], maps[1], alignment))

@@ -1,0 +1,90 @@
+"""Where the operators mean, resample and constant take heads' outputs from: train rows of the task, opened once."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from core.errors import InputError
+from core.measuring.disabling import Opened
+from core.tasks.glue import TaskRow, read_rows
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from core.capture.constants import Fitted
+    from core.capture.interventions import Source
+
+ROWS, FITTED_ROWS, DRAWS = 200, 64, 3  # reference rows; those that fit constants; rows drawn for each input
+STEPS = 20  # of the constants' descent
+
+
+@runtime_checkable
+class Asked(Protocol):
+    """The options that say where reference rows come from."""
+
+    @property
+    def data(self) -> str | None: ...
+    @property
+    def reference(self) -> int: ...
+    @property
+    def draws(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def check(operator: str, asked: Asked) -> None:
+    """Raises InputError where an operator would have nothing to take from."""
+    if operator in ("mean", "resample", "constant") and asked.reference < 2:
+        raise InputError(
+            f'The operator "{operator}" needs reference rows; the reference set holds {max(0, asked.reference)}: '
+            "ask for two or more."
+        )
+    if operator == "resample" and asked.draws < 1:
+        raise InputError(f"Resampling draws at least one row for each input; {asked.draws} were asked for.")
+
+
+def sources(operator: str, opened: Opened, asked: Asked) -> "list[Source | None]":
+    """What stands in, one source a sweep: several for "resample" (one a draw), [None] where the input itself says."""
+    from core.capture.interventions import FROM_REFERENCE
+    from core.capture.outputs import Donors, mean_outputs
+
+    check(operator, asked)
+    if operator not in FROM_REFERENCE:
+        return [None]
+    if operator == "constant":
+        return [constants(opened, asked).source]
+    encodings = opened.encoded(reference_rows(opened, asked))
+    if operator == "mean":
+        return [mean_outputs(opened.checkpoint, encodings)]
+    return [Donors(opened.checkpoint, tuple(encodings), asked.seed, draw) for draw in range(asked.draws)]
+
+
+def reference_rows(opened: Opened, asked: Asked, most: int | None = None) -> list[TaskRow]:
+    """Train rows drawn with the seed."""
+    limit = asked.reference if most is None else min(most, asked.reference)
+    return read_rows(opened.task, "train", folder=asked.data, limit=limit, seed=asked.seed)
+
+
+def constants(opened: Opened, asked: Asked) -> "Fitted":
+    """Every head's optimal constant, fitted once in a worker: it depends on the weights and the options alone."""
+    from core.capture.constants import optimal_constants
+
+    about = opened.checkpoint
+    key = (about.name, about.weights_hash, opened.task.key, asked.data, asked.seed, asked.reference)
+    if key not in _FITTED:
+        _FITTED.clear()  # a worker meets one job at a time
+        rows = reference_rows(opened, asked, FITTED_ROWS)
+        _FITTED[key] = optimal_constants(about, opened.encoded(rows), opened.outputs(rows), steps=STEPS)
+    return _FITTED[key]
+
+
+_FITTED: dict[tuple, "Fitted"] = {}
+
+
+def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
+    """The expectation over draws: logarithms of mean probabilities [..., label], or mean scores; one draw as it is."""
+    import torch
+
+    if len(logits) == 1:
+        return logits[0]
+    every = torch.stack(list(logits))
+    return every.mean(0) if is_score else torch.softmax(every, -1).mean(0).log()

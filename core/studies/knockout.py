@@ -1,0 +1,129 @@
+"""Attention knockout on a task's rows: chosen edges cut in one layer at a time and in all, and what it does.
+
+Edges are named (separators, across sentences, diagonals ...; core.capture.knockout). Cut before the softmax the other
+keys take the weight; with `--keep-weights` weights are set to 0 after it. Rows that lack an edge kind (no second
+sentence) are predicted as they were, so n with such edges is said.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core.measuring import disabling
+from core.measuring.changes import baseline_row, change_rows
+from core.measuring.outcomes import in_order
+from core.measuring.provenance import provenance
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
+from core.tasks.glue import task_of
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Which edges are cut, of which checkpoint, on which rows."""
+
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 500
+    device: str = "auto"
+    seed: Seed = 0
+    edges: Annotated[tuple[str, ...], Flag("separators, first, across, current, previous, next; give several")] = (
+        "separators",
+        "first",
+        "current",
+        "previous",
+    )
+    renormalise: Annotated[bool, Flag("cut before the softmax, or after", name="--renormalise/--keep-weights")] = True
+
+
+@dataclass(frozen=True)
+class Knocked:
+    """Predictions of some rows, plain and under every cut.
+
+    rows: places in the task. layers: of the checkpoint. gold, plain, changed [variant, row]; having [edge kind, row]:
+    whether the row has such edges. Variants: for each kind, each layer alone, then all layers.
+    """
+
+    rows: np.ndarray
+    layers: int
+    gold: np.ndarray
+    plain: np.ndarray
+    changed: np.ndarray
+    having: np.ndarray
+
+
+class KnockoutStudy(Study[Options, Knocked]):
+    """Cut edges of attention (separators, diagonals, across sentences) layer by layer: what happens to predictions."""
+
+    name, options, partial, arguments = "knockout", Options, Knocked, disabling.Slice
+
+    def title(self, options: Options) -> str:
+        """Name the edges and the checkpoint."""
+        return f"Knockout of {', '.join(options.edges)} in {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Slices of the task's rows; edges that cannot be are refused here."""
+        from core.capture.knockout import edges_of
+
+        for kind in options.edges:
+            edges_of(kind, causal=False)
+        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+
+    def run(self, options: Options, unit: Unit) -> Done[Knocked]:
+        """Predictions of these rows, plain and under every cut."""
+        from core.capture.interventions import Knockout
+        from core.capture.knockout import edges_of
+        from core.capture.running import predict
+
+        opened, every = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        encodings, changed, having = opened.encoded(rows), [], []
+        for kind in options.edges:
+            edges = edges_of(kind, causal=checkpoint.causal)
+            having.append([bool(edges(encoding).any()) for encoding in encodings])
+            for layers in layers_of(checkpoint.layers):
+                cut = Knockout(edges, frozenset(layers), options.renormalise)
+                changed.append(opened.predicted(predict(checkpoint, encodings, interventions=[cut])))
+        partial = Knocked(
+            np.array(unit.arguments.rows), checkpoint.layers, np.array([row.label for row in rows]),
+            opened.predicted(predict(checkpoint, encodings)), np.array(changed), np.array(having),
+        )  # fmt: skip
+        return Done(partial, provenance(checkpoint, [row.id for row in rows]))
+
+    def merge(self, options: Options, partials: Sequence[Knocked]) -> Knocked:
+        """All rows, in the task's order."""
+        whole = in_order(partials, ("rows", "gold", "plain", "changed", "having"))
+        return Knocked(layers=partials[0].layers, **whole)
+
+    def rows(self, options: Options, merged: Knocked) -> list[Row]:
+        """The baseline, then a row per kind of edge and layer (layer None: all layers)."""
+        task, how = task_of(options.task), "renormalised" if options.renormalise else "weights set to 0"
+        about = {"task": task.key, "operator": f"knockout, {how}"}
+        facts = [
+            {
+                "kind": "cut",
+                "name": f"{kind} in {'all layers' if len(layers) > 1 else f'L{layers[0] + 1}'}",
+                "edges": kind,
+                "layer": layers[0] if len(layers) == 1 else None,
+                "with_edges": int(merged.having[number].sum()),
+                **about,
+            }
+            for number, kind in enumerate(options.edges)
+            for layers in layers_of(merged.layers)
+        ]
+        body = change_rows(task, merged.gold, merged.plain, merged.changed, facts, seed=options.seed)
+        return [baseline_row(task, merged.gold, merged.plain, about | {"n": len(merged.gold)}), *body]
+
+
+def layers_of(layers: int) -> list[list[int]]:
+    """Each layer alone, then all together (where there is more than one)."""
+    return [*([layer] for layer in range(layers)), *([list(range(layers))] if layers > 1 else [])]
+
+
+STUDY = KnockoutStudy()

@@ -1,0 +1,181 @@
+"""One head under every operator side by side, and whether operators rank heads alike (Kendall's tau with interval).
+
+The effect is the change of a row's loss (cross-entropy, squared error of scores) with the head changed and nothing
+else. disable, zero, replace, mean, resample and the optimal constant push off the distribution by different amounts,
+so a head may matter under one and not under another. Means over rows with bootstrap intervals; p is corrected over all
+heads and operators together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core.attention import Head
+from core.errors import InputError
+from core.measuring import disabling, references
+from core.measuring.provenance import provenance
+from core.scoring.effects import max_t
+from core.scoring.rank_agreement import operators_agree
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.tasks.glue import task_of
+
+DEFAULT = ("disable", "zero", "mean", "resample", "constant")
+RESAMPLES = 2000
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Which operators, on all heads of which checkpoint, on which rows."""
+
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 200
+    dtype: Dtype = "float32"
+    device: str = "auto"
+    seed: Seed = 0
+    operators: Annotated[tuple[str, ...], Flag("give several", name="--operator")] = DEFAULT
+    reference: Annotated[int, Flag("train rows that mean, resample and constant take from")] = references.ROWS
+    draws: Annotated[int, Flag("rows that resample draws for each input")] = references.DRAWS
+
+
+@dataclass(frozen=True)
+class One:
+    """The operator of a unit."""
+
+    operator: str
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Loss of every row, untouched [row], and its change under every operator [operator, head, row].
+
+    fitting: for "constant" the mean losses on its fitting rows [mean, zero, constant; head]; empty otherwise.
+    """
+
+    layers: int
+    heads: int
+    operators: tuple[str, ...]
+    plain: np.ndarray
+    changes: np.ndarray
+    fitting: np.ndarray
+
+
+class OperatorsStudy(Study[Options, Effects]):
+    """Put every head under several operators side by side: the change of the loss, and how much their ranks agree."""
+
+    name, options, partial, arguments = "operators", Options, Effects, One
+
+    def title(self, options: Options) -> str:
+        """Name the operators and the checkpoint."""
+        return f"Heads of {options.checkpoint} under {', '.join(options.operators)}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """One operator each; those that cannot be are refused here."""
+        from core.capture.interventions import known_operator
+
+        if len(set(options.operators)) != len(options.operators) or len(options.operators) < 2:
+            raise InputError("Operators are set side by side, so two or more different ones are needed: name them.")
+        for operator in options.operators:
+            references.check(known_operator(operator), options)
+        size = len(disabling.rows_of(options))
+        return [Unit(operator, One(operator), size) for operator in options.operators]
+
+    def run(self, options: Options, unit: Unit) -> Done[Effects]:
+        """The change of every row's loss under one operator."""
+        from core.capture.sweeping import every_head, sweep
+
+        opened, rows = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, operator = opened.checkpoint, unit.arguments.operator
+        encodings, gold = opened.encoded(rows), opened.outputs(rows)
+        heads = every_head(checkpoint.layers, checkpoint.heads)
+        losses, plain, swept = [], np.zeros(0), None
+        for source in references.sources(operator, opened, options):
+            swept = sweep(checkpoint, encodings, heads, operator, source=source, dtype=options.dtype)
+            plain = row_losses(swept.plain, gold)
+            losses.append(row_losses(swept.changed, gold))
+        changes = np.mean(losses, 0) - plain
+        partial = Effects(
+            checkpoint.layers, checkpoint.heads, (operator,), plain, changes[None],
+            _fitting(opened, options) if operator == "constant" else np.zeros((3, 0)),
+        )  # fmt: skip
+        return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=swept.dtype if swept else None))
+
+    def merge(self, options: Options, partials: Sequence[Effects]) -> Effects:
+        """All operators, in the order asked for."""
+        first = partials[0]
+        fitting = next((one.fitting for one in partials if one.fitting.size), first.fitting)
+        names = tuple(name for one in partials for name in one.operators)
+        changes = np.concatenate([one.changes for one in partials])
+        return Effects(first.layers, first.heads, names, first.plain, changes, fitting)
+
+    def rows(self, options: Options, merged: Effects) -> list[Row]:
+        """The baseline, a row per head and operator, then a row per pair of operators."""
+        task = task_of(options.task).key
+        about = {"task": task, "n": len(merged.plain)}
+        baseline = {"kind": "baseline", "name": "untouched", "loss": float(merged.plain.mean()), **about}
+        body = _effects(options, merged, about)
+        return [baseline, *body, *_agreement(options, merged, about)]
+
+
+STUDY = OperatorsStudy()
+
+
+def row_losses(logits: object, gold: Sequence[int | float]) -> np.ndarray:
+    """Cross-entropy of every row, or squared error of scores; logits [..., row, output]."""
+    from scipy.special import logsumexp
+
+    values = np.asarray(logits, dtype=float)
+    if values.shape[-1] == 1:
+        return (values[..., 0] - np.asarray(gold, dtype=float)) ** 2
+    labels = np.broadcast_to(np.asarray(gold, dtype=int)[:, None], (*values.shape[:-1], 1))
+    return logsumexp(values, axis=-1) - np.take_along_axis(values, labels, -1)[..., 0]
+
+
+def _fitting(opened: disabling.Opened, options: Options) -> np.ndarray:
+    fitted = references.constants(opened, options)
+    return np.stack([one.flatten().double().numpy() for one in (fitted.mean, fitted.zero, fitted.fitted)])
+
+
+def _effects(options: Options, merged: Effects, about: Row) -> list[Row]:
+    operators, heads, n = merged.changes.shape
+    counts = np.random.default_rng(options.seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n
+    p = max_t(np.zeros(n), merged.changes.reshape(-1, n), seed=options.seed).reshape(operators, heads)
+    rows = []
+    for number, operator in enumerate(merged.operators):
+        low, high = np.quantile(counts @ merged.changes[number].T, [0.025, 0.975], axis=0)
+        for head in range(heads):
+            place = Head(*divmod(head, merged.heads))
+            value = float(merged.changes[number, head].mean())
+            row = {"kind": "effect", "name": str(place), "layer": place.layer, "head": place.head, **about}
+            row |= {"operator": operator, "value": value, "low": float(low[head]), "high": float(high[head])}
+            row |= {"p": float(p[number, head]), "baseline": 0.0}
+            row |= {"statistic": f"{operator} loss change", "feature": about["task"]}
+            if operator == "constant" and merged.fitting.size:
+                row |= dict(
+                    zip(("fit_mean", "fit_zero", "fit_constant"), merged.fitting[:, head].tolist(), strict=True)
+                )
+            rows.append(row)
+    return rows
+
+
+def _agreement(options: Options, merged: Effects, about: Row) -> list[Row]:
+    if merged.changes.shape[1] < 3 or len(merged.operators) < 2:
+        return []
+    agreement = operators_agree(merged.changes, seed=options.seed)
+    rows = []
+    for one, first in enumerate(merged.operators):
+        for other, second in enumerate(merged.operators[one + 1 :], one + 1):
+            tau, low, high = (
+                None if np.isnan(part[one, other]) else float(part[one, other])
+                for part in (agreement.tau, agreement.low, agreement.high)
+            )
+            rows.append({"kind": "agreement", "name": f"{first} and {second}", "kendall": tau, "low": low, "high": high,
+                         **about, "heads": merged.changes.shape[1]})  # fmt: skip
+    return rows

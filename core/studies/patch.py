@@ -1,0 +1,146 @@
+"""Patching over pairs: the task's rows and what a perturbation made of them; what does each component bring back?
+
+A is the row, B the perturbed row. m is the logit of the label that A predicts less that of the label that B predicts
+(its strongest rival where they agree); of a score, the score. Every component of B in turn takes its output from A at
+the words both have. Recovered share, a ratio of means over pairs with its bootstrap interval, and p corrected over all
+components (core.scoring.recovered).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core.errors import InputError
+from core.measuring import disabling
+from core.measuring.pairs import aligned
+from core.measuring.provenance import provenance
+from core.scoring.recovered import FLOOR, recovered_share
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
+from core.studies.perturb import DEFAULT, made_of
+from core.tasks.glue import task_of
+
+WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """What is patched, of which checkpoint, on pairs made how."""
+
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 100
+    device: str = "auto"
+    seed: Seed = 0
+    kind: Annotated[str, Flag(f"how B is made of a row: {', '.join(DEFAULT)}")] = "drop"
+    what: Annotated[str, Flag("heads, layers (all heads of one), blocks, feedforward or layers-whole")] = "heads"
+    floor: Annotated[float, Flag("pairs whose logit differences differ less are left out and counted", least=0.0)] = (
+        FLOOR
+    )
+
+
+@dataclass(frozen=True)
+class Patched:
+    """m of some pairs: of A, of B, and of B under every variant. rows: places in the task; made: whether the pair could
+    be made (m is 0 where not). layers, heads: of the checkpoint."""
+
+    rows: np.ndarray
+    layers: int
+    heads: int
+    made: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    patched: np.ndarray
+
+
+class PatchStudy(Study[Options, Patched]):
+    """Run perturbed rows with components' outputs taken from the rows as they were: what does each bring back?"""
+
+    name, options, partial, arguments = "patch", Options, Patched, disabling.Slice
+
+    def title(self, options: Options) -> str:
+        """Name what is patched and the checkpoint."""
+        return f"Patched {options.what} of {options.checkpoint}, {options.kind}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Slices of the task's rows; options that cannot be are refused here."""
+        if options.what not in WHAT:
+            raise InputError(f'What is patched is one of {", ".join(WHAT)}; "{options.what}" is none of them.')
+        if options.kind not in DEFAULT:
+            raise InputError(f'A pair is made by one of {", ".join(DEFAULT)}; "{options.kind}" is none of them.')
+        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+
+    def run(self, options: Options, unit: Unit) -> Done[Patched]:
+        """m of these pairs."""
+        from core.capture.patching import Pairs, patch
+
+        opened, every = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        variants = disabling.variants_of(options.what, "", checkpoint.layers, checkpoint.heads)
+        texts = [made_of(options.kind, row, options.seed + place, checkpoint.tokenizer.mask_token)
+                 for row, place in zip(rows, unit.arguments.rows, strict=True)]  # fmt: skip
+        made = [k for k, text in enumerate(texts) if text is not None]
+        first, second, patched = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(variants), len(rows)))
+        if made:
+            pairs = aligned(checkpoint, [(rows[k].text, rows[k].pair) for k in made], [texts[k] for k in made])
+            seen = patch(checkpoint, Pairs(*pairs), [variant.components for variant in variants])
+            first[made], second[made], patched[:, made] = differences(seen.first, seen.second, seen.patched)
+        partial = Patched(
+            np.array(unit.arguments.rows), checkpoint.layers, checkpoint.heads,
+            np.array([text is not None for text in texts]), first, second, patched,
+        )  # fmt: skip
+        return Done(partial, provenance(checkpoint, [row.id for row in rows]))
+
+    def merge(self, options: Options, partials: Sequence[Patched]) -> Patched:
+        """All pairs, in the task's order."""
+        order = np.argsort(np.concatenate([one.rows for one in partials]))
+        names = ("rows", "made", "first", "second", "patched")
+        whole = {name: np.concatenate([getattr(one, name) for one in partials], axis=-1)[..., order] for name in names}
+        return Patched(layers=partials[0].layers, heads=partials[0].heads, **whole)
+
+    def rows(self, options: Options, merged: Patched) -> list[Row]:
+        """A row per component: the share it brings back with its interval and corrected p."""
+        made = merged.made.astype(bool)
+        if not made.any():
+            raise InputError(
+                f'None of the {len(made)} rows could be changed by "{options.kind}": choose another kind of pair.'
+            )
+        shares = recovered_share(
+            merged.first[made], merged.second[made], merged.patched[:, made], floor=options.floor, seed=options.seed
+        )
+        about = {"what": options.what, "made_by": options.kind, "task": task_of(options.task).key, "n": shares.n}
+        about |= {"under_floor": shares.left_out, "not_made": int((~made).sum()), "operator": "patch"}
+        body = []
+        variants = disabling.variants_of(options.what, "", merged.layers, merged.heads)
+        for k, variant in enumerate(variants):
+            low, high = (None if np.isnan(one[k]) else float(one[k]) for one in (shares.low, shares.high))
+            p = None if np.isnan(shares.p[k]) else float(shares.p[k])
+            row = {"kind": "component", **variant.facts(), **about, "recovered": float(shares.share[k])}
+            row |= {"low": low, "high": high, "p": p}
+            if options.what == "heads":
+                row |= {"statistic": "patch recovered", "feature": f"{options.task} {options.kind}"}
+                row |= {"value": float(shares.share[k]), "baseline": 0.0}
+            body.append(row)
+        return body
+
+
+def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """m of A [pair], B [pair] and B patched [variant, pair], from logits [..., pair, choice]."""
+    a, b, every = (np.asarray(one, dtype=float) for one in (first, second, patched))
+    if a.shape[-1] == 1:
+        return a[:, 0], b[:, 0], every[..., 0]
+    pair = np.arange(len(a))
+    best, rival = a.argmax(-1), b.argmax(-1)
+    beaten = a.copy()
+    beaten[pair, best] = -np.inf
+    rival = np.where(rival == best, beaten.argmax(-1), rival)
+    return tuple(one[..., pair, best] - one[..., pair, rival] for one in (a, b, every))  # type: ignore[return-value]
+
+
+STUDY = PatchStudy()

@@ -1,0 +1,160 @@
+"""How often does a prediction change when the input does? And what can be said from half of the input?
+
+For every perturbation (core.tasks.perturbations) the rows it can be made of, the rate of changed predictions with its
+Wilson interval, and the metric before and after on those rows, paired. Partial input (Gururangan et al. 2018; Poliak
+et al. 2018): the first or second sentence alone, beside the full score and the best constant. Labels may change with
+the input's meaning (negation does), so a changed prediction is no error by itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core.errors import InputError
+from core.measuring import disabling
+from core.measuring.changes import baseline_row, change_rows, share_interval
+from core.measuring.outcomes import in_order
+from core.measuring.provenance import provenance
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
+from core.tasks.glue import Task, task_of
+from core.tasks.perturbations import KINDS, Choice, perturb
+
+PARTIAL = ("first-only", "second-only")
+DEFAULT = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Which perturbations, of which checkpoint, on which rows."""
+
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 500
+    device: str = "auto"
+    seed: Seed = 0
+    kinds: Annotated[tuple[str, ...], Flag(f"of {', '.join(DEFAULT)}; give several", name="--kind")] = DEFAULT
+
+
+@dataclass(frozen=True)
+class Perturbations:
+    """Predictions of some rows, plain and perturbed.
+
+    rows: places in the task; gold, plain [row]; changed [kind, row] (plain's where it could not be made); made
+    [kind, row]: whether it could; moved [kind, row]: the change of the predicted label's probability (of a score).
+    """
+
+    rows: np.ndarray
+    gold: np.ndarray
+    plain: np.ndarray
+    changed: np.ndarray
+    made: np.ndarray
+    moved: np.ndarray
+
+
+class PerturbStudy(Study[Options, Perturbations]):
+    """Change every row's input (names, negation, word order, half of it) and count the predictions that change."""
+
+    name, options, partial, arguments = "perturb", Options, Perturbations, disabling.Slice
+
+    def title(self, options: Options) -> str:
+        """Name the task and the checkpoint."""
+        return f"Perturbed inputs of {options.task} in {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Slices of the task's rows; kinds that cannot be are refused here."""
+        if unknown := [kind for kind in options.kinds if kind not in DEFAULT and kind != "same"]:
+            raise InputError(f'Rows are changed by {", ".join(DEFAULT)}; "{unknown[0]}" is none of them: choose some.')
+        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+
+    def run(self, options: Options, unit: Unit) -> Done[Perturbations]:
+        """Predictions of these rows and of what was made of them."""
+        from core.capture.running import predict
+
+        opened, every = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        logits = predict(checkpoint, opened.encoded(rows))
+        changed, made, moved = [], [], []
+        for kind in options.kinds:
+            texts = [made_of(kind, row, options.seed + place, checkpoint.tokenizer.mask_token)
+                     for row, place in zip(rows, unit.arguments.rows, strict=True)]  # fmt: skip
+            encodings = [
+                checkpoint.encode(*(text or (row.text, row.pair))) for text, row in zip(texts, rows, strict=True)
+            ]
+            other = predict(checkpoint, encodings)
+            changed.append(opened.predicted(other))
+            made.append([text is not None for text in texts])
+            moved.append(_moved(opened.task, logits, other))
+        partial = Perturbations(
+            np.array(unit.arguments.rows), np.array([row.label for row in rows]), opened.predicted(logits),
+            np.array(changed), np.array(made), np.array(moved),
+        )  # fmt: skip
+        return Done(partial, provenance(checkpoint, [row.id for row in rows]))
+
+    def merge(self, options: Options, partials: Sequence[Perturbations]) -> Perturbations:
+        """All rows, in the task's order."""
+        return Perturbations(**in_order(partials, ("rows", "gold", "plain", "changed", "made", "moved")))
+
+    def rows(self, options: Options, merged: Perturbations) -> list[Row]:
+        """The baseline with the best constant, then a row per kind; kinds that no row allows say n = 0."""
+        task = task_of(options.task)
+        about = {"task": task.key, "n": len(merged.gold)}
+        rows = [baseline_row(task, merged.gold, merged.plain, about) | {"constant": _constant(task, merged.gold)}]
+        for number, kind in enumerate(options.kinds):
+            rows.append(_row(options, task, merged, number, kind))
+        return rows
+
+
+def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:
+    """The row's texts perturbed; None where that cannot be."""
+    try:
+        made = perturb(kind, row.text, row.pair, seed=seed, choice=Choice(mask=mask)).made  # type: ignore[attr-defined]
+    except InputError:
+        return None
+    return made.text, made.pair
+
+
+def _moved(task: Task, before: object, after: object) -> list[float]:
+    import torch
+
+    if task.is_score:
+        return (after - before)[:, 0].tolist()  # type: ignore[operator,index]
+    shares = [torch.softmax(one, -1) for one in (before, after)]  # type: ignore[call-overload]
+    best = shares[0].argmax(-1, keepdim=True)
+    return (shares[1] - shares[0]).gather(-1, best)[:, 0].tolist()
+
+
+def _row(options: Options, task: Task, merged: Perturbations, number: int, kind: str) -> Row:
+    made = merged.made[number].astype(bool)
+    fact: Row = {"kind": "partial input" if kind in PARTIAL else "perturbation", "name": kind, "task": task.key}
+    fact |= {"meaning": KINDS[kind].meaning, "of": len(made)}
+    if made.sum() < 2:
+        return fact | {"n": int(made.sum())}
+    gold, plain, changed = merged.gold[made], merged.plain[made], merged.changed[number, made]
+    row = change_rows(task, gold, plain, changed[None], [fact], seed=options.seed)[0]
+    row |= _before(task, gold, plain)
+    if not task.is_score:
+        rate, low, high = share_interval(changed != plain)
+        row |= {"changed_rate": rate, "changed_low": low, "changed_high": high}
+    row["probability_change"] = float(merged.moved[number, made].mean())
+    return row | {"constant": _constant(task, gold)}
+
+
+def _before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Row:
+    """The full input's metrics on the same rows."""
+    whole = baseline_row(task, gold, plain, {})
+    return {f"{name}_full": value for name, value in whole.items() if name not in ("kind", "name")}
+
+
+def _constant(task: Task, gold: np.ndarray) -> float | None:
+    """The share of the commonest label; None for scores, where a constant has no correlation."""
+    return None if task.is_score else float(np.unique(gold, return_counts=True)[1].max() / len(gold))
+
+
+STUDY = PerturbStudy()

@@ -1,0 +1,132 @@
+"""Is attention to [SEP] a no-op? The gradient of the loss with respect to it, beside other tokens, and without it.
+
+Clark et al. 2019, 3.2: if attention to [SEP] does nothing, turning it up or down does not move the loss: the mean over
+rows of |d loss / d A[layer, head, query, key]| for keys that are separators, beside all other keys, by layer (from
+layer 5 of 12 up it becomes small in BERT-base). Here the loss is that of the fine-tuned task. Beside it the weight on
+separators, and what happens to predictions when their columns are cut in a layer (knockout, renormalised).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pydantic.dataclasses
+
+from core.measuring import disabling
+from core.measuring.changes import baseline_row, change_rows
+from core.measuring.outcomes import in_order
+from core.measuring.provenance import provenance
+from core.store.rows import Row
+from core.studies.contract import Done, Study, Unit
+from core.studies.knockout import layers_of
+from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
+from core.tasks.glue import task_of
+
+RESAMPLES = 2000
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Which checkpoint, on which rows."""
+
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 200
+    device: str = "auto"
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Of some rows. to_separator, to_other [layer, row]: mean |d loss / d A| over heads, queries and such keys; weight
+    [layer, row]: mean attention on all separators; gold, plain [row], changed [layer or all, row] without them."""
+
+    rows: np.ndarray
+    layers: int
+    to_separator: np.ndarray
+    to_other: np.ndarray
+    weight: np.ndarray
+    gold: np.ndarray
+    plain: np.ndarray
+    changed: np.ndarray
+
+
+class SeparatorsStudy(Study[Options, Slopes]):
+    """Test whether attention to [SEP] is a no-op: gradients by layer beside other tokens, and its knockout."""
+
+    name, options, partial, arguments = "separators", Options, Slopes, disabling.Slice
+
+    def units(self, options: Options) -> list[Unit]:
+        """Slices of the task's rows."""
+        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+
+    def run(self, options: Options, unit: Unit) -> Done[Slopes]:
+        """Gradients, weights and predictions of these rows."""
+        from core.capture.interventions import Knockout
+        from core.capture.knockout import edges_of
+        from core.capture.running import predict
+        from core.capture.slopes import separator_slopes
+
+        opened, every = disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        encodings = opened.encoded(rows)
+        slopes = separator_slopes(checkpoint, encodings, opened.outputs(rows))
+        edges = edges_of("separators", causal=checkpoint.causal)
+        changed = [
+            opened.predicted(predict(checkpoint, encodings, interventions=[Knockout(edges, frozenset(layers))]))
+            for layers in layers_of(checkpoint.layers)
+        ]
+        partial = Slopes(
+            np.array(unit.arguments.rows), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
+            slopes.weight.numpy(), np.array([row.label for row in rows]),
+            opened.predicted(predict(checkpoint, encodings)), np.array(changed),
+        )  # fmt: skip
+        return Done(partial, provenance(checkpoint, [row.id for row in rows]))
+
+    def merge(self, options: Options, partials: Sequence[Slopes]) -> Slopes:
+        """All rows, in the task's order."""
+        names = ("rows", "to_separator", "to_other", "weight", "gold", "plain", "changed")
+        return Slopes(layers=partials[0].layers, **in_order(partials, names))
+
+    def rows(self, options: Options, merged: Slopes) -> list[Row]:
+        """The baseline; a row per layer with the ratio of gradients and what cutting does; a row for all layers."""
+        task = task_of(options.task)
+        about = {"task": task.key, "n": len(merged.gold)}
+        names = [f"L{layers[0] + 1}" if len(layers) == 1 else "all layers" for layers in layers_of(merged.layers)]
+        facts: list[Row] = [{"kind": "layer", "name": name, "layer": k if k < merged.layers else None, **about}
+                            for k, name in enumerate(names)]  # fmt: skip
+        for layer in range(merged.layers):
+            facts[layer] |= gradient_facts(merged, layer, seed=options.seed)
+        body = change_rows(task, merged.gold, merged.plain, merged.changed, facts, seed=options.seed)
+        return [baseline_row(task, merged.gold, merged.plain, about), *body]
+
+
+def gradient_facts(merged: Slopes, layer: int, *, seed: int) -> Row:
+    """Mean gradients of a layer, their ratio (of means, bootstrap over rows), and the weight on separators."""
+    known = np.isfinite(merged.to_separator[layer])
+    separator, other = merged.to_separator[layer, known], merged.to_other[layer, known]
+    if not known.any():
+        return {
+            "gradient_separator": None,
+            "gradient_other": None,
+            "ratio": None,
+            "ratio_low": None,
+            "ratio_high": None,
+        }
+    n = int(known.sum())
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    low, high = np.quantile((counts @ separator) / (counts @ other), [0.025, 0.975])
+    return {
+        "gradient_separator": float(separator.mean()),
+        "gradient_other": float(other.mean()),
+        "ratio": float(separator.mean() / other.mean()),
+        "ratio_low": float(low),
+        "ratio_high": float(high),
+        "weight_on_separators": float(merged.weight[layer, known].mean()),
+        "with_separators": n,
+    }
+
+
+STUDY = SeparatorsStudy()
