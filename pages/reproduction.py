@@ -1,13 +1,16 @@
 """Reproduction: the papers' figures, tables and claims beside what this app measures, as one report."""
 
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from core.config import settings
 from core.jobs import sequence
 from core.report import report
-from core.report.plan import DEFAULTS, PARTS
+from core.report.plan import DEFAULTS, PARTS, ReportOptions
+from core.report.records import records_of
+from core.report.rendering.words import About
 from core.store.runs import one_run, run_rows
 from core.tasks.glue import TASKS
 from pages.parts import job_progress, pickers
@@ -22,11 +25,11 @@ NO_REPORT = (
 )
 
 
-def chosen_options() -> dict | None:
+def chosen_options() -> dict[str, Any] | None:
     """What to report on; None while no checkpoint is chosen."""
     left, right = st.columns([3, 2])
     checkpoints = left.multiselect(
-        "Checkpoints", pickers.checkpoint_names(), default=DEFAULTS["checkpoints"], accept_new_options=True,
+        "Checkpoints", pickers.checkpoint_names(), default=DEFAULTS.checkpoints, accept_new_options=True,
         help=pickers.CHECKPOINT_HELP,
     )  # fmt: skip
     glue = settings().glue
@@ -40,10 +43,10 @@ def chosen_options() -> dict | None:
         parts = two.multiselect("Parts", PARTS, placeholder="all")
         places = st.columns(4)
         numbers = {
-            "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS["limit"]),
-            "sweep_limit": places[1].number_input("Rows of sweeps", 8, 100_000, DEFAULTS["sweep_limit"]),
-            "train_limit": places[2].number_input("Train rows", 8, None, DEFAULTS["train_limit"]),
-            "seeds": places[3].number_input("Seeds", 1, 20, DEFAULTS["seeds"]),
+            "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS.limit),
+            "sweep_limit": places[1].number_input("Rows of sweeps", 8, 100_000, DEFAULTS.sweep_limit),
+            "train_limit": places[2].number_input("Train rows", 8, None, DEFAULTS.train_limit),
+            "seeds": places[3].number_input("Seeds", 1, 20, DEFAULTS.seeds),
         }
     if not checkpoints:
         return None
@@ -58,7 +61,7 @@ def start() -> None:
     with clear_errors():
         db = resources.database()
         with st.spinner("Looking at data and checkpoints ..."):
-            wanted = report.prepared(db, options)
+            wanted = report.prepared(db, ReportOptions.read(options))
         asked = [sequence.Asked(step.study, step.options, step.title) for step in wanted.steps]
         sequence.begin(
             db, asked, lambda ended: report.finish(db, wanted, [(one.run, one.error) for one in ended])
@@ -93,11 +96,11 @@ def results() -> None:
     if picked is None:
         return
     run, _ = picked
-    rows, of = run_rows(db, run), one_run(db, run)
-    summary(rows, of)
-    downloads(rows, of)
-    claims_table(rows)
-    exhibits(rows)
+    records, about = records_of(run_rows(db, run)), About.of(one_run(db, run))
+    summary(records, about)
+    downloads(records, about)
+    claims_table(records)
+    exhibits(records)
 
 
 def _names(checkpoints: str) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,9 @@ from core.errors import JobError
 from core.jobs import running
 from core.jobs.sequence import Asked, run_in_turn
 from core.report import report
-from core.report.plan import DEFAULTS
+from core.report.plan import ReportOptions
+from core.report.records import ClaimRecord, Records, records_of
+from core.report.rendering.words import About, numbers_of
 from core.store import exchange, runs
 from core.store.database import Database
 
@@ -62,30 +65,30 @@ def reproduce(
     What the database holds is not run again, so the same command goes on after an interruption.
     """
     form = form_of(as_json, csv, latex)
-    options = DEFAULTS | {
+    options = ReportOptions.read({
         "checkpoints": checkpoints, "data": data and str(Path(data).expanduser().resolve()), "hub": hub,
         "tasks": task or [], "parts": part or [], "limit": limit or None, "sweep_limit": sweep_limit or None,
         "effective_limit": effective_limit, "tree_limit": tree_limit, "train_limit": train_limit or None,
         "dev_limit": dev_limit or None, "seeds": seeds, "preset": preset, "folder": folder, "seed": seed,
-    }  # fmt: skip
-    db, holder = open_or_beside(report.STUDY_NAME, options)
+    })  # fmt: skip
+    db, holder = open_or_beside(report.STUDY_NAME, asdict(options))
     started = time.monotonic()
     try:
         running.runner(db, place(cluster, workers))
         run = _make(db, options, anew=anew, stored=stored)
-        known, rows = runs.one_run(db, run), runs.run_rows(db, run)
-        left = _leave(db, run, rows) if holder else []
+        known, records = runs.one_run(db, run), records_of(runs.run_rows(db, run))
+        left = _leave(db, run, records) if holder else []
     finally:
         running.runner(db).close()
         db.close()
-    written = write(out, known, rows, figures=figures)
+    written = write(out, About.of(known), records, figures=figures)
     if left:
         typer.echo(f"{holder} {len(left)} runs are left in {left[0].parent}: import them on the Jobs page.", err=True)
-    show_rows("reproduce", _about(known), [_short(row) for row in rows if row["kind"] == "claim"], form)
+    show_rows("reproduce", _about(known), [_short(claim) for claim in records.claims], form)
     typer.echo(f"{written} ({time.monotonic() - started:.0f} s)", err=True)
 
 
-def _make(db: Database, options: dict[str, Any], *, anew: bool, stored: bool) -> str:
+def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> str:
     """Run the steps, a line each; then the report's own run."""
     wanted = report.prepared(db, options)
     asked = [Asked(step.study, step.options, step.title) for step in wanted.steps]
@@ -108,18 +111,18 @@ def _watch(db: Database, job: str) -> None:
         follow(db, job)
 
 
-def _leave(db: Database, run: str, rows: list[dict[str, Any]]) -> list[Path]:
+def _leave(db: Database, run: str, records: Records) -> list[Path]:
     """Every run of the report as a file for the app that holds the database."""
     folder = exchange.runs_folder(settings().database.expanduser().resolve())
-    names = [row["run"] for row in rows if row["kind"] == "step" and row["run"]]
-    return [exchange.export_run(db, one, folder / f"report-{one[:10]}.jsonl") for one in [*names, run]]
+    names = [step.run for step in records.steps if step.run]
+    return [exchange.export_run(db, name, folder / f"report-{name[:10]}.jsonl") for name in [*names, run]]
 
 
-def write(folder: Path, known: dict[str, Any], rows: list[dict[str, Any]], *, figures: bool = False) -> str:
+def write(folder: Path, about: About, records: Records, *, figures: bool = False) -> str:
     """The report's files; says what was written."""
     from core.report.rendering.html import write_report
 
-    page = write_report(folder.expanduser(), known, rows, figures=figures)
+    page = write_report(folder.expanduser(), about, records, figures=figures)
     return f"{page} is written, with its rows as Parquet beside it."
 
 
@@ -127,6 +130,6 @@ def _about(known: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in known.items() if name != "row_ids"}
 
 
-def _short(row: dict[str, Any]) -> dict[str, Any]:
-    names = ("claim", "checkpoint", "task", "outcome", "said", "n")
-    return {name: row[name] for name in names}
+def _short(claim: ClaimRecord) -> dict[str, Any]:
+    names = ("claim", "checkpoint", "task", "outcome", "n", "needed")
+    return {name: getattr(claim, name) for name in names} | {"said": numbers_of(claim)}

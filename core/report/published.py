@@ -6,9 +6,10 @@ STS-B as mean squared error). Seven cells of the first equal a constant predicto
 came from a forward pass of which only the last block reached the logits (see the docs of the Fine-tune page).
 """
 
-import re
 from dataclasses import dataclass
 
+from core.attention import Head
+from core.report.ids import Condition, ExhibitId, Item, Quantity
 from core.scoring.definitions import PAPER_LAYERS
 
 
@@ -22,6 +23,11 @@ class Printed:
     initialisation: str
     values: dict[str, float]
     constant: bool = False
+
+    @property
+    def condition(self) -> Condition:
+        """The initialisation as the id that measured scores carry too."""
+        return Condition(self.initialisation)
 
 
 PAPER, REPLICATION = "Kovaleva et al. 2019", "GPT-2 replication 2024"
@@ -83,6 +89,7 @@ BERT, GPT2 = "bert-base-uncased", "gpt2"
 ONE_BLOCK = (
     "the printed number comes from a forward pass of which only the last block reached the output, so it is not GPT-2's"
 )
+UNCLEAR_COLUMN = "the source does not say what this column is"
 PADDED = (
     "their maps are padded to 200 x 200 and padding queries have rows of their own; cropped maps give other numbers"
 )
@@ -92,25 +99,18 @@ OTHER_TREES = "they scored the Penn Treebank in Stanford dependencies, here labe
 
 @dataclass(frozen=True)
 class Figure:
-    """One printed number. exhibit: id of the figure or table; item: what of it, as our measures name it; condition: of
-    the checkpoint (pre-trained, fine-tuned ...); error: of reading it off a picture; flaw: why the number itself can
-    stand beside nothing measured elsewhere, or ""."""
+    """One printed number. It stands beside the measured one of the same exhibit, task, item and condition. error: of
+    reading it off a picture; flaw: why the number itself can stand beside nothing measured elsewhere, or ""."""
 
     source: str
-    exhibit: str
+    exhibit: ExhibitId
     task: str | None
-    item: str
-    condition: str
+    item: Item
+    condition: Condition
     value: float
     error: float = 0.0
     checkpoint: str = BERT
     flaw: str = ""
-
-    @property
-    def position(self) -> float | None:
-        """Depth in the model of an item that ends with "layer k of 12": 0 the first layer, 1 the last."""
-        found = re.search(r"layer (\d+) of (\d+)$", self.item)
-        return (int(found[1]) - 1) / (int(found[2]) - 1) if found else None
 
 
 # Kovaleva et al., Fig 2, read off the picture (0.6 points); Prasanna et al.'s notebook, the same network, five seeds
@@ -143,21 +143,19 @@ _SHARES_GPT2 = {
 }  # fmt: skip
 _GPT2_CLASSES = ("overall", "block", "majority", "diagonal")
 # Fig 3, recovered from the colours (0.003); the replication's map, of links of which 22 in 32 end at the first token
-_FRAME_HEADS = {"L1H2": 0.201, "L7H6": 0.209, "L1H9": 0.131, "L1H7": 0.126, "L5H2": 0.121, "L5H1": 0.118}
-_FRAME_MAP = {"mean over heads": 0.038, "99th percentile of the heads": 0.171}
-_FRAME_MAP_GPT2 = {"mean over heads": 0.497, "best head": 0.687}
+FRAME_HEADS = {
+    Head(0, 1): 0.201, Head(6, 5): 0.209, Head(0, 8): 0.131, Head(0, 6): 0.126, Head(4, 1): 0.121, Head(4, 0): 0.118,
+}  # fmt: skip
+_FRAME_MAP = {Quantity.MEAN_OVER_HEADS: 0.038, Quantity.PERCENTILE: 0.171}
+_FRAME_MAP_GPT2 = {Quantity.MEAN_OVER_HEADS: 0.497, Quantity.BEST_HEAD: 0.687}
 # Figs 6: mean over heads and layers of the attention to nouns on QQP; layer means of [SEP] and [CLS] (0.01)
-_NOUNS = {"pre-trained": 0.032, "fine-tuned": 0.053}
+_NOUNS = {Condition.BEFORE: 0.032, Condition.TUNED: 0.053}
 # Figs 8 and 9: change of the score; and Michel et al.: best head of a layer alone, MNLI, percent; removable share
 _GAINS = {"stsb": 0.001, "mrpc": 0.012}
 _ALONE = (-0.01, 0.10, -0.14, -0.53, -0.29, -0.52, 0.05, -0.72, -0.96, 0.07, -0.19, -0.12)
 _REMOVABLE = {"mnli": 0.40, "sst2": 0.60, "mrpc": 0.50}
 # Clark et al.: counts of heads, the last layer's [CLS] entropy, and Table 1 in UD's names: accuracy, offset baseline
-_CLARK = {
-    "heads with more than half on the previous token": 4.0,
-    "heads with more than half on the next token": 5.0,
-    "entropy of the [CLS] row in the last layer, nats": 3.89,
-}
+_CLARK = {Quantity.ON_PREVIOUS: 4.0, Quantity.ON_NEXT: 5.0, Quantity.CLS_ENTROPY: 3.89}
 _TREES = {
     "all": (34.5, 26.3), "case": (66.7, 61.8), "det": (94.3, 51.7), "compound": (70.4, 70.2), "nsubj": (58.5, 45.5),
     "amod": (75.6, 68.3), "obj": (86.8, 40.0), "advmod": (48.8, 40.2), "aux": (81.1, 71.5), "nmod:poss": (80.5, 47.7),
@@ -172,98 +170,103 @@ def figures() -> list[Figure]:
 
 def _shares() -> list[Figure]:
     found = [
-        Figure(PAPER, "shares", task, name, "fine-tuned", value / 100, 0.006)
+        _share(PAPER, task, name, Condition.TUNED, value / 100, 0.006)
         for name, values in _SHARES.items()
         for task, value in zip(_TASKS, values, strict=True)
     ]
-    for condition, table in (("fine-tuned", _SHARES_TUNED), ("pre-trained", _SHARES_BEFORE)):
+    for condition, table in ((Condition.TUNED, _SHARES_TUNED), (Condition.BEFORE, _SHARES_BEFORE)):
         for task, values in table.items():
             names = zip(_ORDER, values, strict=True)
-            found += [Figure(PRASANNA, "shares", task, name, condition, value, 0.0005) for name, value in names]
+            found += [_share(PRASANNA, task, name, condition, value, 0.0005) for name, value in names]
     for task, four in _SHARES_GPT2.items():
         for name, value in zip(_GPT2_CLASSES, four, strict=True):
-            row = Figure(REPLICATION, "shares", task, name, "fine-tuned", value / 100, 0.005, GPT2, ONE_BLOCK)
-            found.append(row)
+            found.append(_share(REPLICATION, task, name, Condition.TUNED, value / 100, 0.005))
     return found
 
 
+def _share(source: str, task: str, name: str, condition: Condition, value: float, error: float) -> Figure:
+    of = (GPT2, ONE_BLOCK) if source == REPLICATION else (BERT, "")
+    return Figure(source, ExhibitId.SHARES, task, Item(Quantity.CLASS_SHARE, name), condition, value, error, *of)
+
+
 def _frames() -> list[Figure]:
-    whole = _FRAME_HEADS | _FRAME_MAP
-    found = [Figure(PAPER, "frames", None, item, "pre-trained", value, 0.003) for item, value in whole.items()]
+    heads = {Item(Quantity.HEAD, head=head): value for head, value in FRAME_HEADS.items()}
+    whole = heads | {Item(quantity): value for quantity, value in _FRAME_MAP.items()}
+    before = Condition.BEFORE
+    found = [Figure(PAPER, ExhibitId.FRAMES, None, item, before, value, 0.003) for item, value in whole.items()]
     sink = "22 of its 32 links end at the first token, which takes about half of all attention whatever it says"
     return found + [
-        Figure(REPLICATION, "sink", None, item, "pre-trained", value, 0.003, GPT2, sink)
-        for item, value in _FRAME_MAP_GPT2.items()
+        Figure(REPLICATION, ExhibitId.SINK, None, Item(quantity), before, value, 0.003, GPT2, sink)
+        for quantity, value in _FRAME_MAP_GPT2.items()
     ]
 
 
 def _table_one() -> list[Figure]:
-    found = []
-    for task in _TASKS:
-        for cell in printed(task):
-            own = cell.source == PAPER
-            unclear = (
-                ""
-                if cell.initialisation in ("untrained", "random", "pretrained")
-                else "the source does not say what this column is"
-            )
-            flaw = "the cell equals a constant predictor to the printed digit" if cell.constant else unclear
-            flaw = flaw or ("" if own else ONE_BLOCK)
-            model, error = (BERT, 0.0005) if own else (GPT2, 0.005)
-            found += [
-                Figure(cell.source, "table-1", task, item, cell.initialisation, value, error, model, flaw)
-                for item, value in cell.values.items()
-            ]
-    return found
+    return [
+        Figure(cell.source, ExhibitId.TABLE_1, task, Item(Quantity.SCORE, metric), cell.condition, value, *_about(cell))
+        for task in _TASKS
+        for cell in printed(task)
+        for metric, value in cell.values.items()
+    ]
+
+
+def _about(cell: Printed) -> tuple[float, str, str]:
+    """The error, checkpoint and flaw of a printed cell."""
+    own = cell.source == PAPER
+    unclear = "" if cell.initialisation in ("untrained", "random", "pretrained") else UNCLEAR_COLUMN
+    flaw = "the cell equals a constant predictor to the printed digit" if cell.constant else unclear
+    return (0.0005, BERT, flaw) if own else (0.005, GPT2, flaw or ONE_BLOCK)
+
+
+def _layer(exhibit: ExhibitId, task: str, k: int, value: float, error: float, *, source: str = PAPER,
+           condition: Condition = Condition.NONE, subject: str = "", flaw: str = "") -> Figure:  # fmt: skip
+    """A number of layer k of BERT-base, from 1."""
+    item = Item(Quantity.LAYER, subject, layer=k, layers=12)
+    return Figure(source, exhibit, task, item, condition, value, error, flaw=flaw)
 
 
 def _change() -> list[Figure]:
-    items = enumerate(QQP_CHANGE, 1)
-    return [Figure(PAPER, "change", "qqp", f"layer {k} of 12", "", value, 0.01, flaw=PADDED) for k, value in items]
+    return [_layer(ExhibitId.CHANGE, "qqp", k, value, 0.01, flaw=PADDED) for k, value in enumerate(QQP_CHANGE, 1)]
 
 
 def _features() -> list[Figure]:
     found = [
-        Figure(PAPER, "features", "qqp", f"{feature}, layer {layer} of 12", condition, value, 0.01)
+        _layer(ExhibitId.FEATURES, "qqp", layer, value, 0.01, condition=Condition(condition), subject=feature)
         for feature, conditions in PAPER_LAYERS.items()
         for condition, values in conditions.items()
         for layer, value in enumerate(values, 1)
         if value is not None
     ]
-    nouns = _NOUNS.items()
+    nouns = Item(Quantity.MEAN_OVER_HEADS, "noun")
     return found + [
-        Figure(PAPER, "features", "qqp", "noun, mean over heads", name, value, 0.01) for name, value in nouns
+        Figure(PAPER, ExhibitId.FEATURES, "qqp", nouns, name, value, 0.01) for name, value in _NOUNS.items()
     ]
 
 
 def _disabling() -> list[Figure]:
-    found = [Figure(PAPER, "heads", task, "best head", "disabled", value, 0.0005) for task, value in _GAINS.items()]
-    found.append(Figure(PAPER, "layers", "rte", "layer 1 of 12", "disabled", 0.032, 0.0005))
-    alone = enumerate(_ALONE, 1)
-    found += [Figure(MICHEL, "alone", "mnli", f"layer {k} of 12", "zeroed", value / 100, 5e-5) for k, value in alone]
+    best, disabled = Item(Quantity.BEST_HEAD), Condition.DISABLED
+    found = [Figure(PAPER, ExhibitId.HEADS, task, best, disabled, gain, 0.0005) for task, gain in _GAINS.items()]
+    found.append(_layer(ExhibitId.LAYERS, "rte", 1, 0.032, 0.0005, condition=disabled))
+    found += [
+        _layer(ExhibitId.ALONE, "mnli", k, value / 100, 5e-5, source=MICHEL, condition=Condition.ZEROED)
+        for k, value in enumerate(_ALONE, 1)
+    ]
+    removable, order = Item(Quantity.REMOVABLE), Condition.BY_IMPORTANCE
     return found + [
-        Figure(MICHEL, "prune", task, "removable share of heads", "importance", value, 0.05)
-        for task, value in _REMOVABLE.items()
+        Figure(MICHEL, ExhibitId.PRUNE, task, removable, order, share, 0.05) for task, share in _REMOVABLE.items()
     ]
 
 
 def _clark() -> list[Figure]:
+    before = Condition.BEFORE
     found = [
-        Figure(CLARK, "statistics", None, item, "pre-trained", value, flaw=OTHER_TEXTS)
-        for item, value in _CLARK.items()
+        Figure(CLARK, ExhibitId.STATISTICS, None, Item(quantity), before, value, flaw=OTHER_TEXTS)
+        for quantity, value in _CLARK.items()
     ]
     for relation, values in _TREES.items():
-        for what, value in zip(("best head", "fixed distance"), values, strict=True):
+        for quantity, value in zip((Quantity.BEST_HEAD, Quantity.FIXED_DISTANCE), values, strict=True):
+            item = Item(quantity, relation)
             found.append(
-                Figure(
-                    CLARK,
-                    "dependencies",
-                    None,
-                    f"{relation}, {what}",
-                    "pre-trained",
-                    value / 100,
-                    0.0005,
-                    flaw=OTHER_TREES,
-                )
+                Figure(CLARK, ExhibitId.DEPENDENCIES, None, item, before, value / 100, 0.0005, flaw=OTHER_TREES)
             )
     return found

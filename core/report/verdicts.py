@@ -1,31 +1,50 @@
 """A published number beside ours: agrees, differs, or cannot be compared and why. Pure functions."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
-from core.report.evidence import Estimate
+from core.report.estimates import Estimate
+from core.report.ids import Condition, ExhibitId, Item
 from core.report.published import Figure
-from core.studies.study import Row
+from core.report.records import ValueRecord
 
-AGREES, DIFFERS, CANNOT = "agrees", "differs", "cannot be compared"
 ALIASES = {"bert-base-uncased": {"bert-base-uncased"}, "gpt2": {"gpt2", "gpt2-small"}}
 
 
-@dataclass(frozen=True)
-class Ours:
-    """One measured number. condition: of the checkpoint; n: what it was averaged over, in words of `of`; part: of the
-    plan; note: one more fact about it. position: x in a picture of layers, 0 first to 1 last."""
+class Verdict(StrEnum):
+    """What can be said of a printed number; NONE where nothing was printed."""
 
-    exhibit: str
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    CANNOT = "cannot be compared"
+    NONE = ""
+
+
+AGREES, DIFFERS, CANNOT = Verdict.AGREES, Verdict.DIFFERS, Verdict.CANNOT
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured number. n: what it was averaged over, in words of `of`; note: one more fact about it; x: in a
+    picture, where the item has no place of its own."""
+
+    exhibit: ExhibitId
     task: str | None
-    item: str
-    condition: str
+    item: Item
+    condition: Condition
     estimate: Estimate
     n: int
     of: str
     run: str | None
     note: str = ""
-    position: float | None = None
+    x: float | None = None
+
+    @property
+    def position(self) -> float | None:
+        """x in a picture: of a layer its depth, 0 first to 1 last."""
+        return self.item.position if self.x is None else self.x
 
 
 @dataclass(frozen=True)
@@ -44,66 +63,66 @@ def is_checkpoint(name: str, published: str) -> bool:
     return last in ALIASES.get(published, {published})
 
 
-def verdict(figure: Figure | None, ours: Ours | None, place: Place) -> tuple[str, str]:
+def verdict(figure: Figure | None, measured: Measured | None, place: Place) -> tuple[Verdict, str]:
     """The word and why. A number agrees when its reading error reaches into our 95% interval.
 
-    ("", "") for ours without a published number.
+    (Verdict.NONE, "") for ours without a published number.
     """
     if figure is None:
-        return "", ""
+        return Verdict.NONE, ""
     if figure.flaw:
         return CANNOT, figure.flaw
     if not is_checkpoint(place.checkpoint, figure.checkpoint):
-        return (
-            CANNOT,
-            f"another checkpoint: this is {Path(place.checkpoint).name}, it was printed for {figure.checkpoint}",
-        )
-    if ours is None:
+        name = Path(place.checkpoint).name
+        return CANNOT, f"another checkpoint: this is {name}, it was printed for {figure.checkpoint}"
+    if measured is None:
         return CANNOT, place.missing
     if figure.task is not None and figure.task not in place.official:
         return CANNOT, "other rows: these are not GLUE's own dev rows"
-    return _within(figure, ours)
+    return _within(figure, measured.estimate)
 
 
-def _within(figure: Figure, ours: Ours) -> tuple[str, str]:
-    low, high = ours.estimate.low, ours.estimate.high
+def _within(figure: Figure, estimate: Estimate) -> tuple[Verdict, str]:
+    low, high = estimate.low, estimate.high
     if low is None or high is None:
         return CANNOT, "ours has no interval"
     if low - figure.error <= figure.value <= high + figure.error:
         return AGREES, f"{figure.value:.3g} lies within {low:.3g} to {high:.3g}"
-    side = "above" if ours.estimate.value > figure.value else "below"
-    return DIFFERS, f"ours is {abs(ours.estimate.value - figure.value):.3g} {side} it, beyond the interval"
+    side = "above" if estimate.value > figure.value else "below"
+    return DIFFERS, f"ours is {abs(estimate.value - figure.value):.3g} {side} it, beyond the interval"
 
 
-def paired(figures: list[Figure], ours: list[Ours], place: Place, missing: dict[str | None, str]) -> list[Row]:
-    """Rows of kind "value": every measured number with the published ones of the same task, item and condition, then
-    the published ones that have no measured one. missing: by task, why there is none."""
-    rows, used = [], set()
-    for one in ours:
-        key = (one.task, one.item, one.condition)
+def paired(
+    figures: Sequence[Figure], measured: Sequence[Measured], place: Place, missing: Mapping[str | None, str]
+) -> list[ValueRecord]:
+    """Every measured number with the published ones of the same task, item and condition, then the published ones that
+    have no measured one. missing: by task, why there is none."""
+    values: list[ValueRecord] = []
+    used: set[Figure] = set()
+    for ours in measured:
+        key = (ours.task, ours.item, ours.condition)
         mine = [figure for figure in figures if (figure.task, figure.item, figure.condition) == key]
         used.update(mine)
-        rows += [_row(figure, one, place) for figure in mine] or [_row(None, one, place)]
+        values += [_value(figure, ours, place) for figure in mine] or [_value(None, ours, place)]
     for figure in figures:
         if figure not in used:
             why = missing.get(figure.task, place.missing)
-            rows.append(_row(figure, None, Place(place.checkpoint, place.official, why)))
-    return rows
+            values.append(_value(figure, None, Place(place.checkpoint, place.official, why)))
+    return values
 
 
-def _row(figure: Figure | None, ours: Ours | None, place: Place) -> Row:
+def _value(figure: Figure | None, ours: Measured | None, place: Place) -> ValueRecord:
     known = ours or figure
     assert known is not None  # noqa: S101 - one of both is always there
     word, why = verdict(figure, ours, place)
-    row: Row = {
-        "kind": "value", "exhibit": known.exhibit, "checkpoint": place.checkpoint, "task": known.task,
-        "item": known.item, "condition": known.condition,
-        "source": figure.source if figure else None, "published": figure.value if figure else None,
-        "reading_error": figure.error if figure else None,
-    }  # fmt: skip
-    if ours is None:
-        empty = dict.fromkeys(("value", "low", "high", "n", "of", "run", "note", "position"))
-        return row | empty | {"position": figure.position if figure else None, "verdict": word, "why": why}
-    estimate = {name: getattr(ours.estimate, name) for name in ("value", "low", "high")}
-    facts = {name: getattr(ours, name) for name in ("n", "of", "run", "note", "position")}
-    return row | estimate | facts | {"verdict": word, "why": why}
+    return ValueRecord(
+        exhibit=known.exhibit, checkpoint=place.checkpoint, task=known.task, item=known.item.text,
+        condition=known.condition,
+        source=figure.source if figure else None, published=figure.value if figure else None,
+        reading_error=figure.error if figure else None,
+        value=ours.estimate.value if ours else None, low=ours.estimate.low if ours else None,
+        high=ours.estimate.high if ours else None, n=ours.n if ours else None, of=ours.of if ours else None,
+        run=ours.run if ours else None, note=ours.note if ours else None,
+        position=ours.position if ours else known.item.position,
+        verdict=word, why=why,
+    )  # fmt: skip

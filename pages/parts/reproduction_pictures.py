@@ -3,48 +3,54 @@
 import io
 import zipfile
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict
 
 import pandas as pd
 import streamlit as st
 
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
-from core.report.exhibits import EXHIBITS, Exhibit, claim
-from core.report.rendering.charts import chart_of, task_name
-from core.report.rendering.html import command_of, html_of, parquet_files
+from core.report.claims.registry import claim
+from core.report.exhibits import EXHIBITS, Exhibit
+from core.report.records import ClaimRecord, Records, ValueRecord
+from core.report.rendering.charts import chart_of
+from core.report.rendering.html import html_of
+from core.report.rendering.parquet import parquet_files
+from core.report.rendering.words import About, command_of, numbers_of, short, task_name
 from pages.parts.frame.messages import plain
 
-Rows = list[dict[str, Any]]
 COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray"}
+COLUMNS = [
+    "checkpoint", "task", "item", "condition", "published", "ours", "low", "high", "n", "of", "verdict", "why", "note",
+    "source", "run",
+]  # fmt: skip
 
 
-def summary(rows: Rows, of: dict[str, Any]) -> None:
+def summary(records: Records, about: About) -> None:
     """How many numbers agree, how many claims hold, and the command that makes the report again."""
-    words = Counter(row["verdict"] for row in rows if row["kind"] == "value" and row["verdict"])
-    outcomes = Counter(row["outcome"] for row in rows if row["kind"] == "claim")
-    places = st.columns(len(outcomes) or 1)
-    for place, (word, count) in zip(places, outcomes.items(), strict=False):
-        place.metric(f"claims, {word}", count)
-    said = ", ".join(f"{count} {word}" for word, count in words.items()) or "none"
-    steps = [row for row in rows if row["kind"] == "step"]
-    failed = [row for row in steps if row["error"]]
-    st.caption(plain(f"Printed numbers beside ours: {said} · {len(steps)} steps · {of['created']:%d %B %Y}"))
-    st.code(command_of(of["options"]), language=None, wrap_lines=True)
+    verdicts = Counter(value.verdict for value in records.values if value.verdict)
+    outcomes = Counter(one.outcome for one in records.claims)
+    columns = st.columns(len(outcomes) or 1)
+    for column, (word, count) in zip(columns, outcomes.items(), strict=False):
+        column.metric(f"claims, {word}", count)
+    counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
+    failed = [{"title": step.title, "error": step.error} for step in records.steps if step.error]
+    st.caption(plain(f"Printed numbers beside ours: {counted} · {len(records.steps)} steps · {about.day}"))
+    st.code(command_of(about.options), language=None, wrap_lines=True)
     if failed:
         with st.expander(f"{len(failed)} steps left nothing"):
-            st.dataframe(pd.DataFrame(failed)[["title", "error"]], hide_index=True)
+            st.dataframe(pd.DataFrame(failed), hide_index=True)
 
 
-def downloads(rows: Rows, of: dict[str, Any]) -> None:
+def downloads(records: Records, about: About) -> None:
     """The report as a page that needs nothing else, and its rows."""
     left, right = st.columns([1, 1])
     left.download_button(
-        "Report as HTML", lambda: html_of(of, rows), "report.html", "text/html", icon=":material/download:",
+        "Report as HTML", lambda: html_of(about, records), "report.html", "text/html", icon=":material/download:",
         on_click="ignore", width="stretch",
     )  # fmt: skip
     right.download_button(
-        "Rows as Parquet", lambda: _zipped(parquet_files(rows)), "report-parquet.zip", "application/zip",
+        "Rows as Parquet", lambda: _zipped(parquet_files(records)), "report-parquet.zip", "application/zip",
         icon=":material/download:", on_click="ignore", width="stretch",
     )  # fmt: skip
 
@@ -57,91 +63,68 @@ def _zipped(files: dict[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-def claims_table(rows: Rows) -> None:
+def claims_table(records: Records) -> None:
     """A line a claim, a column a checkpoint; each sentence leads to its figure on this page."""
-    found = [row for row in rows if row["kind"] == "claim"]
-    checkpoints = list(dict.fromkeys(row["checkpoint"] for row in found))
+    checkpoints = list(dict.fromkeys(one.checkpoint for one in records.claims))
     st.header("What the sources say, and whether it holds here", anchor="claims")
-    heads = ["claim", "source", *(plain(Path(name).name) for name in checkpoints)]
+    heads = ["claim", "source", *(plain(short(name)) for name in checkpoints)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for id in dict.fromkeys(row["claim"] for row in found):
-        mine = [row for row in found if row["claim"] == id]
+    for mine in records.by_claim().values():
         first = mine[0]
-        error = f" :orange[Known error: {plain(first['known_error'])}]" if first["known_error"] else ""
-        source = f":gray[{plain(first['source'])} {plain(first['section'])}]{error}"
-        cells = [_cell([row for row in mine if row["checkpoint"] == name]) for name in checkpoints]
-        lines.append("| " + " | ".join([f"[{plain(first['sentence'])}](#{first['exhibit']})", source, *cells]) + " |")
+        error = f" :orange[Known error: {plain(first.known_error)}]" if first.known_error else ""
+        source = f":gray[{plain(first.source)} {plain(first.section)}]{error}"
+        cells = [_cell([one for one in mine if one.checkpoint == name]) for name in checkpoints]
+        lines.append("| " + " | ".join([f"[{plain(first.sentence)}](#{first.exhibit})", source, *cells]) + " |")
     st.markdown("\n".join(lines))
     with st.expander("The numbers behind each outcome"):
-        names = ["claim", "checkpoint", "task", "outcome", "said", "n", "run"]
-        st.dataframe(
-            pd.DataFrame(found)[names],
-            hide_index=True,
-            column_config={"said": st.column_config.TextColumn(width="large")},
-        )
+        names = ["claim", "checkpoint", "task", "outcome", "numbers", "n", "needed", "run"]
+        frame = pd.DataFrame([asdict(one) | {"numbers": numbers_of(one)} for one in records.claims])
+        wide = {"numbers": st.column_config.TextColumn(width="large"),
+                "needed": st.column_config.NumberColumn("rows that would decide it")}  # fmt: skip
+        st.dataframe(frame[names] if len(frame) else frame, hide_index=True, column_config=wide)
 
 
-def _cell(rows: Rows) -> str:
+def _cell(claims: Sequence[ClaimRecord]) -> str:
     parts = []
     for outcome, colour in COLOURS.items():
-        mine = [row for row in rows if row["outcome"] == outcome]
+        mine = [one for one in claims if one.outcome == outcome]
         if mine:
-            tasks = ", ".join(task_name(row["task"]) for row in mine if row["task"])
+            tasks = ", ".join(task_name(one.task) for one in mine if one.task)
             parts.append(f":{colour}[{outcome}]" + (f" {plain(tasks)}" if tasks else ""))
     return " · ".join(parts) or ":gray[not about it]"
 
 
-def exhibits(rows: Rows) -> None:
+def exhibits(records: Records) -> None:
     """Every figure and table in the sources' order."""
     for item in EXHIBITS:
-        mine = [row for row in rows if row.get("exhibit") == item.id]
+        mine = records.about(item.id)
         if mine:
             _exhibit(item, mine)
 
 
-def _exhibit(item: Exhibit, rows: Rows) -> None:
+def _exhibit(item: Exhibit, records: Records) -> None:
     st.header(item.title, anchor=item.id, divider="gray")
     st.caption(plain(f"{item.source}, {item.section}. Ours: {item.measured}."))
-    chart = chart_of(item, rows)
+    chart = chart_of(item, records)
     if chart is not None:
         st.altair_chart(chart, width="content")
-    tested = [
-        known for id in dict.fromkeys(row["claim"] for row in rows if row["kind"] == "claim") if (known := claim(id))
-    ]
+    tested = [known for id in dict.fromkeys(one.claim for one in records.claims) if (known := claim(id))]
     if tested:
         st.markdown("Claims: " + " · ".join(f"[{plain(known.sentence)}](#claims)" for known in tested))
-    values = pd.DataFrame([row for row in rows if row["kind"] == "value"])
-    if len(values):
-        measured = values[values["value"].notna()]
-        if len(measured):
-            st.dataframe(_table(measured), hide_index=True)
-        printed = values[values["value"].isna()]
-        if len(printed):
-            with st.expander(f"{len(printed)} printed numbers without ours"):
-                st.dataframe(_table(printed), hide_index=True)
+    measured = [value for value in records.values if value.value is not None]
+    printed = [value for value in records.values if value.value is None]
+    if measured:
+        st.dataframe(_table(measured), hide_index=True)
+    if printed:
+        with st.expander(f"{len(printed)} printed numbers without ours"):
+            st.dataframe(_table(printed), hide_index=True)
     if item.errors:
         st.markdown("Known errors of the sources:\n" + "\n".join(f"- {plain(error)}" for error in item.errors))
 
 
-def _table(values: pd.DataFrame) -> pd.DataFrame:
-    names = [
-        "checkpoint",
-        "task",
-        "item",
-        "condition",
-        "published",
-        "value",
-        "low",
-        "high",
-        "n",
-        "of",
-        "verdict",
-        "why",
-        "note",
-        "source",
-        "run",
+def _table(values: Sequence[ValueRecord]) -> pd.DataFrame:
+    rows = [
+        asdict(one) | {"checkpoint": short(one.checkpoint), "task": task_name(one.task), "ours": one.value}
+        for one in values
     ]
-    shown = values.assign(
-        checkpoint=[Path(name).name for name in values["checkpoint"]], task=values["task"].map(task_name)
-    )
-    return shown[names].rename(columns={"value": "ours"})
+    return pd.DataFrame(rows)[COLUMNS]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import core.__main__
 from core.errors import InputError
 from core.report.exhibits import EXHIBITS
-from core.report.rendering.html import command_of
+from core.report.rendering.words import About, command_of
 from core.store import jobs, runs
 from core.store.database import Database
 from tests.capture.conftest import TEXT, tiny
@@ -189,8 +189,7 @@ def test_a_part_alone_takes_what_is_stored(made):
 
 
 def test_the_command_on_the_page_makes_the_report_again(db):
-    options = runs.one_run(db, runs.latest_run(db, "reproduce"))["options"]
-    said = command_of(options)
+    said = command_of(About.of(runs.one_run(db, runs.latest_run(db, "reproduce"))).options)
     assert "--sweep-limit 10" in said
     assert "--seeds" not in said  # as by default
 

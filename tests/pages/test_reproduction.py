@@ -12,14 +12,17 @@ from streamlit.testing.v1 import AppTest
 
 from core.jobs import sequence
 from core.report import report
-from core.report.plan import DEFAULTS, Facts, find_data, plan
+from core.report.data import Facts, find_data
+from core.report.plan import ReportOptions, plan
+from core.report.records import HeadRecord, Records, StepRecord
+from core.report.rendering.parquet import parquet_files
 from core.store import jobs, runs
 from pages.parts.frame import resources, shell
 from pages.parts.reproduction_pictures import _zipped
 from tests.pages.browsing import PATIENCE, serving, until, visit
 from tests.report.evidence_made import head_rows, layer_rows
 
-OPTIONS = DEFAULTS | {"checkpoints": ["atlas-encoder"], "tasks": ["rte", "qqp"], "parts": ["change", "frames"]}
+OPTIONS = ReportOptions(checkpoints=["atlas-encoder"], tasks=["rte", "qqp"], parts=["change", "frames"])
 
 
 def stored(db):
@@ -111,11 +114,10 @@ def test_a_report_under_way_shows_its_step(db):
 
 
 def test_parquet_files_travel_as_one(db):
-    from core.report.rendering.html import parquet_files
-
-    rows = [{"kind": "value", "value": 1.5, "note": None}, {"kind": "step", "options": {"a": [1]}}]
-    with zipfile.ZipFile(BytesIO(_zipped(parquet_files(rows)))) as archive:
-        assert pd.read_parquet(BytesIO(archive.read("values.parquet")))["value"].tolist() == [1.5]
+    step = StepRecord("heads", "disable", "a", None, "t", None, "", {"a": [1]})
+    head = HeadRecord("heads", "a", "rte", "cosine", None, 0, 1, 1.5, None, None, 8)
+    with zipfile.ZipFile(BytesIO(_zipped(parquet_files(Records([step], (), (), [head]))))) as archive:
+        assert pd.read_parquet(BytesIO(archive.read("heads.parquet")))["value"].tolist() == [1.5]
         assert json.loads(pd.read_parquet(BytesIO(archive.read("steps.parquet")))["options"][0]) == {"a": [1]}
 
 

@@ -1,14 +1,15 @@
 """Evidence made by hand, so that a test knows what a report must say of it."""
 
-from core.report.evidence import Evidence, Found
+from core.report.evidence import Evidence, StepResult
+from core.report.ids import Part
 from core.report.plan import Step
 
 CHECKPOINT = "one/of-ours"
 
 
 def found(part, rows, task=None, *, options=None, error=""):
-    step = Step(part, part, options or {}, CHECKPOINT, part, task)
-    return Found(step, None if error else f"run of {part}", tuple(rows), error)
+    step = Step(Part(part), part, options or {}, CHECKPOINT, part, task)
+    return StepResult(step, None if error else f"run of {part}", tuple(rows), error)
 
 
 def evidence(*some, causal=False, official=(), checkpoint=CHECKPOINT):

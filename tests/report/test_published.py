@@ -44,7 +44,9 @@ def test_shares_of_the_paper_fill_the_figure():
 
 def test_the_range_of_heterogeneous_maps_in_the_prose_includes_block():
     share = {
-        (one.task, one.item): one.value for one in published.figures() if (one.source, one.exhibit) == (PAPER, "shares")
+        (one.task, one.item.text): one.value
+        for one in published.figures()
+        if (one.source, one.exhibit) == (PAPER, "shares")
     }
     for task, said in (("mrpc", 0.32), ("qqp", 0.61)):
         assert share[task, "heterogeneous"] + share[task, "block"] == pytest.approx(said, abs=0.006)
@@ -59,7 +61,9 @@ def test_layer_means_are_those_of_the_recovered_pictures(shared_data, file, exhi
     with (shared_data / "paper" / f"recovered_{file}.csv").open() as stream:
         means = [np.mean([float(one) for one in row]) for row in csv.reader(stream)]
     known = {
-        one.item: one.value for one in published.figures() if one.exhibit == exhibit and one.condition != "fine-tuned"
+        one.item.text: one.value
+        for one in published.figures()
+        if one.exhibit == exhibit and one.condition != "fine-tuned"
     }
     assert [known[item.format(k)] for k in range(1, 13)] == pytest.approx(means, abs=0.01)
 
@@ -67,7 +71,7 @@ def test_layer_means_are_those_of_the_recovered_pictures(shared_data, file, exhi
 def test_frame_heads_are_those_of_the_recovered_picture(shared_data):
     with (shared_data / "paper" / "recovered_framenet_bert.csv").open() as stream:
         table = np.array([[float(one) for one in row] for row in csv.reader(stream)])
-    known = {one.item: one.value for one in published.figures() if one.exhibit == "frames"}
+    known = {one.item.text: one.value for one in published.figures() if one.exhibit == "frames"}
     assert known["L1H2"] == pytest.approx(table[0, 1], abs=0.003)
     assert known["L7H6"] == pytest.approx(table[6, 5], abs=0.003)
     assert known["mean over heads"] == pytest.approx(table.mean(), abs=0.003)

@@ -7,28 +7,29 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr
 from sklearn.metrics import accuracy_score, f1_score
 
-from core.report.evidence import (
+from core.report.estimates import (
     Estimate,
     correlation_interval,
     f1_interval,
     mean_over,
     share_interval,
 )
+from core.report.ids import Condition, ExhibitId, Item, Quantity
 from core.report.published import BERT, GPT2, PAPER, Figure
-from core.report.verdicts import AGREES, CANNOT, DIFFERS, Ours, Place, is_checkpoint, paired, verdict
+from core.report.verdicts import AGREES, CANNOT, DIFFERS, Measured, Place, is_checkpoint, paired, verdict
 
 BASE = Place(BERT, ("rte",))
+ITEM, OTHER, THIRD = (Item(Quantity.SCORE, name) for name in ("a", "b", "only ours"))
+ABOUT = {"exhibit": ExhibitId.TABLE_1, "task": "rte", "item": ITEM, "condition": Condition.NONE}
 
 
 def figure(**changes):
-    return Figure(
-        **({"source": PAPER, "exhibit": "x", "task": "rte", "item": "a", "condition": "", "value": 0.5} | changes)
-    )
+    return Figure(**({"source": PAPER, "value": 0.5} | ABOUT | changes))
 
 
 def ours(value=0.5, low=0.4, high=0.6, **changes):
-    about = {"exhibit": "x", "task": "rte", "item": "a", "condition": "", "n": 277, "of": "dev rows", "run": "r"}
-    return Ours(estimate=Estimate(value, low, high), **(about | changes))
+    about = ABOUT | {"n": 277, "of": "dev rows", "run": "r"}
+    return Measured(estimate=Estimate(value, low, high), **(about | changes))
 
 
 @pytest.mark.parametrize(
@@ -67,15 +68,15 @@ def test_a_checkpoint_is_known_by_its_last_name(name):
 
 
 def test_numbers_are_paired_by_task_item_and_condition_and_none_is_lost():
-    printed = [figure(), figure(item="b"), figure(source="another"), figure(task="qqp")]
-    rows = paired(printed, [ours(), ours(item="only ours")], BASE, {"qqp": "no rows of QQP"})
-    assert [(row["item"], row["source"], row["published"], row["value"]) for row in rows] == [
+    printed = [figure(), figure(item=OTHER), figure(source="another"), figure(task="qqp")]
+    values = paired(printed, [ours(), ours(item=THIRD)], BASE, {"qqp": "no rows of QQP"})
+    assert [(one.item, one.source, one.published, one.value) for one in values] == [
         ("a", PAPER, 0.5, 0.5), ("a", "another", 0.5, 0.5), ("only ours", None, None, 0.5), ("b", PAPER, 0.5, None),
         ("a", PAPER, 0.5, None),
     ]  # fmt: skip
-    assert [row["verdict"] for row in rows] == [AGREES, AGREES, "", CANNOT, CANNOT]
-    assert rows[-1]["why"] == "no rows of QQP"
-    assert rows[0]["run"] == "r"
+    assert [one.verdict for one in values] == [AGREES, AGREES, "", CANNOT, CANNOT]
+    assert values[-1].why == "no rows of QQP"
+    assert values[0].run == "r"
 
 
 # ---------------------------------------------------------------- intervals
@@ -121,9 +122,18 @@ def test_a_share_has_wilsons_interval():
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=9))
 def test_the_interval_of_a_mean_over_heads_is_never_too_narrow(heads):
     """Standard errors add at most: a mean of normal heads with any correlation has an error of at most their mean."""
-    rows = [{"value": value, "low": value - 1.96 * error, "high": value + 1.96 * error} for value, error in heads]
-    found = mean_over(rows)
+    found = mean_over(Estimate(value, value - 1.96 * error, value + 1.96 * error) for value, error in heads)
     independent = np.sqrt(sum(error**2 for _, error in heads)) / len(heads)
     assert found.value == pytest.approx(np.mean([value for value, _ in heads]))
     assert found.high - found.value >= 1.96 * independent - 1e-9
     assert mean_over([]) is None
+
+
+def test_layers_of_models_of_another_depth_never_join():
+    """Ids join, not words: layer 3 of 6 and of 12 are two items, and so are a class and a score called alike."""
+    six, twelve = (Item(Quantity.LAYER, "noun", layer=3, layers=layers) for layers in (6, 12))
+    assert (six.text, six.position) == ("noun, layer 3 of 6", 0.4)
+    rows = paired([figure(item=twelve)], [ours(item=six)], BASE, {})
+    assert [one.published for one in rows] == [None, 0.5]
+    alike = paired([figure(item=Item(Quantity.CLASS_SHARE, "a"))], [ours(item=ITEM)], BASE, {})
+    assert [(one.item, one.published) for one in alike] == [("a", None), ("a", 0.5)]

@@ -1,57 +1,177 @@
 """What a claim's test says of one checkpoint: holds, does not hold, undecided, cannot be tested; with the numbers.
 
 A test is a pure function from the evidence of a checkpoint to outcomes, one a task (or one for all). "undecided":
-the numbers point one way but their intervals do not exclude the other.
+the numbers point one way but their intervals do not exclude the other. Then it also says how many rows would decide
+it, if the estimates stay where they are: intervals shrink with the square root of the rows.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from core.report.evidence import Estimate, Evidence, Found
+from core.report.estimates import Estimate
+from core.report.evidence import Evidence, StepResult
+from core.report.ids import Part
 from core.report.measures.scores import nothing_to_lose
-from core.studies.study import Row
 
-HOLDS, FAILS, UNDECIDED, UNTESTED = "holds", "does not hold", "undecided", "cannot be tested"
+MARGIN = 0.01  # a loss below a point is none
+MOST_TIMES = 10_000  # so many times the rows are no plan
+
+
+class OutcomeWord(StrEnum):
+    """The four words."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNDECIDED = "undecided"
+    UNTESTED = "cannot be tested"
+
+
+HOLDS, FAILS, UNDECIDED, UNTESTED = OutcomeWord
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A word, and for an undecided one how many times the rows would decide it; None where no number would."""
+
+    word: OutcomeWord
+    times: float | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test found. task: None where it has no one task; said: the numbers in a sentence; n and run of them."""
+    """What a test found. task: None where it has no one task; said: the numbers in a sentence; n and run of them;
+    times: see `Decision`."""
 
-    outcome: str
+    outcome: OutcomeWord
     said: str
     task: str | None = None
     n: int | None = None
     run: str | None = None
+    times: float | None = None
+
+    @property
+    def needed(self) -> int | None:
+        """How many rows would decide it."""
+        return math.ceil(self.n * self.times) if self.n and self.times else None
 
 
 Test = Callable[[Evidence], list[Outcome]]
 
 
-def decided(estimate: Estimate, zero: float = 0.0) -> str:
+def found_by(result: StepResult, decision: Decision, said: str, n: int | None, task: str | None = None) -> Outcome:
+    """The outcome of one result of a step. task: default that of the step."""
+    return Outcome(decision.word, said, task or result.task, n, result.run, decision.times)
+
+
+# ---------------------------------------------------------------- deciding
+
+
+def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
     """HOLDS where the interval lies above `zero`, FAILS where it lies below, else UNDECIDED."""
     if estimate.low is not None and estimate.low > zero:
-        return HOLDS
-    return FAILS if estimate.high is not None and estimate.high < zero else UNDECIDED
+        return Decision(HOLDS)
+    if estimate.high is not None and estimate.high < zero:
+        return Decision(FAILS)
+    return Decision(UNDECIDED, _times(estimate.value - zero, _half(estimate, above=estimate.value > zero)))
 
 
-def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> str:
+def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
     """HOLDS where all of `upper` lie above all of `lower` with intervals apart, FAILS where some of `lower` lies above
     some of `upper` so, else UNDECIDED."""
-    lows, highs = [one.low for one in upper], [one.high for one in upper]
-    other_lows, other_highs = [one.low for one in lower], [one.high for one in lower]
-    if None in (*lows, *highs, *other_lows, *other_highs) or not upper or not lower:
-        return UNDECIDED
-    if min(lows) > max(other_highs):  # type: ignore[type-var]
-        return HOLDS
-    return FAILS if min(highs) < max(other_lows) else UNDECIDED  # type: ignore[type-var]
+    every = [*upper, *lower]
+    if not upper or not lower or any(one.low is None or one.high is None for one in every):
+        return Decision(UNDECIDED)
+    decisions = [_pair(one, other) for one in upper for other in lower]
+    if all(decision.word == HOLDS for decision in decisions):
+        return Decision(HOLDS)
+    return _all_or_one(decisions)
 
 
-def no_loss(changes: Sequence[Estimate], most: float = 0.01) -> str:
+def _pair(one: Estimate, other: Estimate) -> Decision:
+    """Whether `one` lies above `other`, with intervals apart."""
+    if one.low is not None and other.high is not None and one.low > other.high:
+        return Decision(HOLDS)
+    if one.high is not None and other.low is not None and one.high < other.low:
+        return Decision(FAILS)
+    above = one.value > other.value
+    halves = (_half(one, above=above), _half(other, above=not above))
+    return Decision(UNDECIDED, None if None in halves else _times(one.value - other.value, sum(halves)))  # type: ignore[arg-type]
+
+
+def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
     """HOLDS where no interval reaches below -`most`, FAILS where one lies below 0, else UNDECIDED: too few rows."""
-    if any(one.high is not None and one.high < 0 for one in changes):
-        return FAILS
-    return HOLDS if changes and all(one.low is not None and one.low >= -most for one in changes) else UNDECIDED
+    if not changes:
+        return Decision(UNDECIDED)
+    return all_of([_no_loss(change, most) for change in changes])
+
+
+def _no_loss(change: Estimate, most: float) -> Decision:
+    if change.high is not None and change.high < 0:
+        return Decision(FAILS)
+    if change.low is not None and change.low >= -most:
+        return Decision(HOLDS)
+    ways = (
+        _times(change.value + most, _half(change, above=True)) if change.value > -most else None,
+        _times(change.value, _half(change, above=False)) if change.value < 0 else None,
+    )
+    return Decision(UNDECIDED, min((way for way in ways if way is not None), default=None))
+
+
+def within(changes: Sequence[Estimate], margin: float) -> Decision:
+    """HOLDS where every interval lies inside -`margin` to `margin`, FAILS where one lies outside, else UNDECIDED."""
+    if not changes:
+        return Decision(UNDECIDED)
+    return all_of([_within(change, margin) for change in changes])
+
+
+def _within(change: Estimate, margin: float) -> Decision:
+    if change.low is None or change.high is None:
+        return Decision(UNDECIDED)
+    if change.low >= -margin and change.high <= margin:
+        return Decision(HOLDS)
+    if change.low > margin or change.high < -margin:
+        return Decision(FAILS)
+    inside = abs(change.value) < margin
+    ends = [(margin, change.value < margin), (-margin, change.value < -margin)]
+    ways = [_times(change.value - end, _half(change, above=not below)) for end, below in ends]
+    known = [way for way in ways if way is not None]
+    if len(known) < 2:
+        return Decision(UNDECIDED)
+    return Decision(UNDECIDED, max(known) if inside else min(known))
+
+
+def all_of(decisions: Iterable[Decision]) -> Decision:
+    """HOLDS where all hold, FAILS where one fails, else UNDECIDED until the one that takes most rows is decided."""
+    several = list(decisions)
+    if several and all(decision.word == HOLDS for decision in several):
+        return Decision(HOLDS)
+    return _all_or_one(several)
+
+
+def _all_or_one(decisions: Sequence[Decision]) -> Decision:
+    if any(decision.word == FAILS for decision in decisions):
+        return Decision(FAILS)
+    times = [decision.times for decision in decisions if decision.word == UNDECIDED]
+    return Decision(UNDECIDED, None if None in times else max(times, default=None))  # type: ignore[type-var]
+
+
+def _half(estimate: Estimate, *, above: bool) -> float | None:
+    """The half of the interval that must shrink for the estimate to lie above (or below) something."""
+    end = estimate.low if above else estimate.high
+    return None if end is None else abs(estimate.value - end)
+
+
+def _times(distance: float, half: float | None) -> float | None:
+    """How many times the rows until half an interval is shorter than a distance: (half / distance)^2."""
+    if half is None or distance == 0:
+        return None
+    times = (half / abs(distance)) ** 2
+    return max(1.0, times) if times <= MOST_TIMES else None
+
+
+# ---------------------------------------------------------------- words
 
 
 def said(estimate: Estimate | None, digits: int = 3) -> str:
@@ -70,30 +190,30 @@ def points(estimate: Estimate) -> str:
     return f"{100 * estimate.value:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}) points"
 
 
-def untested(evidence: Evidence, part: str, task: str | None = None) -> list[Outcome]:
+# ---------------------------------------------------------------- over steps
+
+
+def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Outcome]:
     """One outcome that says why."""
     return [Outcome(UNTESTED, evidence.missing(part, task), task)]
 
 
 def of_each(
-    evidence: Evidence, part: str, test: Callable[[Found], Outcome | None], tasks: Sequence[str] = ()
+    evidence: Evidence, part: Part, test: Callable[[StepResult], Outcome | None], tasks: Sequence[str] = ()
 ) -> list[Outcome]:
-    """`test` on every step of a part (of these tasks); one outcome that says why where there is none."""
-    found = [test(one) for one in evidence.of(part) if not tasks or one.step.task in tasks]
-    return [one for one in found if one is not None] or untested(evidence, part, tasks[0] if tasks else None)
+    """`test` on every result of a part (of these tasks); one outcome that says why where there is none."""
+    outcomes = [test(result) for result in evidence.of(part) if not tasks or result.task in tasks]
+    known = [outcome for outcome in outcomes if outcome is not None]
+    return known or untested(evidence, part, tasks[0] if tasks else None)
 
 
-def of_each_loss(evidence: Evidence, part: str, test: Callable[[Found], Outcome | None]) -> list[Outcome]:
+def of_each_loss(
+    evidence: Evidence, part: Part, test: Callable[[StepResult], Outcome | None], tasks: Sequence[str] = ()
+) -> list[Outcome]:
     """`of_each` for a test of losses: untested where the fine-tuned checkpoint has nothing to lose."""
 
-    def guarded(one: Found) -> Outcome | None:
-        why = nothing_to_lose(evidence, one.step.task)
-        return Outcome(UNTESTED, why, one.step.task) if why else test(one)
+    def guarded(result: StepResult) -> Outcome | None:
+        why = nothing_to_lose(evidence, result.task)
+        return Outcome(UNTESTED, why, result.task) if why else test(result)
 
-    return of_each(evidence, part, guarded)
-
-
-def number(row: Row, metric: str = "") -> Estimate:
-    """value, low and high of a row; with a metric, of its change."""
-    names = (f"{metric}_change", f"{metric}_low", f"{metric}_high") if metric else ("value", "low", "high")
-    return Estimate(*(row.get(name) for name in names))  # type: ignore[arg-type]
+    return of_each(evidence, part, guarded, tasks)

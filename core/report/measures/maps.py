@@ -1,183 +1,161 @@
-"""Our number for every printed one: from the rows of the studies to items, each with interval, n and its run.
+"""Our number for every printed one: from the results of the studies to items, each with interval, n and its run.
 
-Items carry the names that `published.Figure` uses. One function an exhibit; all pure.
+Items carry the ids that `published.Figure` uses. One function an exhibit; all pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from core.attention import Head
-from core.report.evidence import (
-    Estimate,
-    Evidence,
-    Found,
-    by_layer,
-    mean_over,
-    picked,
-)
-from core.report.verdicts import Ours
+from core.report import readings
+from core.report.estimates import Estimate
+from core.report.evidence import Evidence, StepResult
+from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
+from core.report.published import FRAME_HEADS
+from core.report.readings import Score, by_layer, over_heads, picked
+from core.report.verdicts import Measured
 from core.scoring.definitions import PAPER_LAYERS
-from core.studies.study import Row
 
 LOOKED_AT = ("start", "separator", "noun", "verb", "pronoun", "subject", "object", "negation", "punctuation")
 TOP = 2  # best heads named beside the paper's
 
 
-def name_of(row: Row) -> str:
-    """ "L1H2" of a row with layer and head."""
-    return str(Head(int(row["layer"]), int(row["head"])))
-
-
-def estimate_of(row: Row, prefix: str = "") -> Estimate:
-    """value, low and high of a row; with a prefix, `prefix`_change, `prefix`_low and `prefix`_high."""
-    names = (f"{prefix}_change", f"{prefix}_low", f"{prefix}_high") if prefix else ("value", "low", "high")
-    value, low, high = (row.get(name) for name in names)
-    return Estimate(float(value), low, high)  # type: ignore[arg-type]
-
-
-def layers_of(
-    found: Iterable[Estimate | None],
-    exhibit: str,
-    task: str | None,
-    condition: str,
-    n: int,
-    of: str,
-    run: str | None,
-    before: str = "",
-) -> list[Ours]:
-    """One item a layer, "layer 3 of 6", with its depth in the model."""  # fmt: skip
-    known = list(found)
-    last = max(1, len(known) - 1)
+def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
+    """One number a layer, otherwise like `like`."""
+    known = list(estimates)
     return [
-        Ours(exhibit, task, f"{before}layer {k + 1} of {len(known)}", condition, one, n, of, run, position=k / last)
-        for k, one in enumerate(known)
-        if one is not None
+        replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(known)), estimate=estimate)
+        for k, estimate in enumerate(known, 1)
+        if estimate is not None
     ]
+
+
+def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
+    """Of a row: about the checkpoint of the report, or one that was fine-tuned from it."""
+    return Condition.BEFORE if checkpoint == evidence.checkpoint else Condition.TUNED
 
 
 # ---------------------------------------------------------------- attention of the checkpoint
 
 
-def shares(evidence: Evidence) -> list[Ours]:
+def shares(evidence: Evidence) -> list[Measured]:
     """Share of maps of each class, before and after fine-tuning (Fig 2)."""
-    found = []
-    for one in evidence.of("shares"):
-        for row in picked(one.rows, part="share"):
-            condition = "pre-trained" if row["checkpoint"] == evidence.checkpoint else "fine-tuned"
-            note = f"{row['maps']:,} maps, classifier {row['classifier']}"
-            args = (one.step.task, row["class"], condition, Estimate(row["share"], row["low"], row["high"]))
-            found.append(Ours("shares", *args, row["inputs"], "inputs", one.run, note))
-    return found
+    return [
+        Measured(
+            ExhibitId.SHARES, result.task, Item(Quantity.CLASS_SHARE, one.name),
+            condition_of(evidence, one.checkpoint), one.share, one.inputs, "inputs", result.run,
+            f"{one.maps:,} maps, classifier {one.classifier}",
+        )
+        for result in evidence.of(Part.SHARES)
+        for one in readings.class_shares(result.rows)
+    ]  # fmt: skip
 
 
-def _frames(one: Found, exhibit: str) -> list[Ours]:
-    heads, summary = picked(one.rows, kind="head"), one.rows[0]
-    ranked = sorted(heads, key=lambda row: -row["value"])
-    named = {"L1H2", "L7H6", "L1H9", "L1H7", "L5H2", "L5H1"} | {name_of(row) for row in ranked[:TOP]}
-    n, of, run = summary["n"], summary["average"], one.run
-    found = [
-        Ours(exhibit, None, name_of(row), "pre-trained", estimate_of(row), n, of, run, _nulls(row))
-        for row in ranked
-        if name_of(row) in named
+def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> list[Measured]:
+    frames = readings.frames(result.rows)
+    ranked = sorted(frames.heads, key=lambda one: -one.estimate.value)
+    named = {str(head) for head in FRAME_HEADS} | {one.name for one in ranked[:TOP]}
+    n, of, run = frames.summary.n, frames.summary.average, result.run
+
+    def measured(item: Item, estimate: Estimate, note: str = "") -> Measured:
+        return Measured(exhibit, None, item, condition, estimate, n, of, run, note)
+
+    values = [
+        measured(Item(Quantity.HEAD, head=Head.parse(one.name)), one.estimate, _nulls(one))
+        for one in ranked
+        if one.name in named
     ]
-    whole = {"99th percentile of the heads": Estimate(summary["line_99"]), "mean over heads": mean_over(heads)}
-    best = Ours(exhibit, None, "best head", "pre-trained", estimate_of(ranked[0]), n, of, run, name_of(ranked[0]))
-    found.append(best)
-    return found + [
-        Ours(exhibit, None, item, "pre-trained", number, n, of, run)
-        for item, number in whole.items()
-        if number is not None
-    ]
+    values.append(measured(Item(Quantity.BEST_HEAD), ranked[0].estimate, ranked[0].name))
+    values.append(measured(Item(Quantity.PERCENTILE), Estimate(frames.summary.line_99)))
+    mean = over_heads(frames.heads)
+    return values if mean is None else [*values, measured(Item(Quantity.MEAN_OVER_HEADS), mean)]
 
 
-def _nulls(row: Row) -> str:
+def _nulls(one: Score) -> str:
     """What the permutation nulls say of a head."""
-    return f"{'survives' if row['survives'] else 'does not survive'} both nulls, baseline {row['baseline']:.3f}"
+    return f"{'survives' if one.survives else 'does not survive'} both nulls, baseline {one.baseline:.3f}"
 
 
-def frames(evidence: Evidence) -> list[Ours]:
+def frames(evidence: Evidence) -> list[Measured]:
     """Heads on the links of frames (Fig 3)."""
-    return [row for one in evidence.of("frames") for row in _frames(one, "frames")]
+    results = evidence.of(Part.FRAMES)
+    return [value for result in results for value in _frames(result, ExhibitId.FRAMES, Condition.BEFORE)]
 
 
-def sink(evidence: Evidence) -> list[Ours]:
+def sink(evidence: Evidence) -> list[Measured]:
     """The replication's links with the first position (the sink), and without it."""
-    found = [row for one in evidence.of("sink") for row in _frames(one, "sink")]
-    for one in evidence.of("sinkless"):
-        rows = _frames(one, "sink")
-        found += [Ours(**(vars(row) | {"condition": "first position left out"})) for row in rows]
-    return found
+    parts = ((Part.SINK, Condition.BEFORE), (Part.SINKLESS, Condition.WITHOUT_FIRST))
+    return [
+        value
+        for part, condition in parts
+        for result in evidence.of(part)
+        for value in _frames(result, ExhibitId.SINK, condition)
+    ]
 
 
-def features(evidence: Evidence) -> list[Ours]:
+def features(evidence: Evidence) -> list[Measured]:
     """Attention to linguistic features: layer means of [SEP] and [CLS], means over heads of the others (Fig 6)."""
-    found = []
-    for one in evidence.of("features"):
-        for checkpoint in dict.fromkeys(row["checkpoint"] for row in picked(one.rows, statistic="max")):
+    values = []
+    for result in evidence.of(Part.FEATURES):
+        for checkpoint in dict.fromkeys(one.checkpoint for one in picked(result.scores, statistic="max")):
             if checkpoint == "difference":
                 continue
-            condition = "pre-trained" if checkpoint == evidence.checkpoint else "fine-tuned"
             for feature in LOOKED_AT:
-                rows = picked(one.rows, statistic="max", checkpoint=checkpoint, feature=feature)
-                found += _feature(one, rows, feature, condition)
-    return found
+                some = picked(result.scores, statistic="max", checkpoint=checkpoint, feature=feature)
+                values += _feature(result, some, feature, condition_of(evidence, checkpoint))
+    return values
 
 
-def _feature(one: Found, rows: list[Row], feature: str, condition: str) -> list[Ours]:
-    mean = mean_over(rows)
+def _feature(result: StepResult, some: Sequence[Score], feature: str, condition: Condition) -> list[Measured]:
+    mean = over_heads(some)
     if mean is None:
         return []
-    n, of = int(rows[0]["n"]), "inputs that have it"
-    found = [Ours("features", one.step.task, f"{feature}, mean over heads", condition, mean, n, of, one.run)]
-    if feature in PAPER_LAYERS:
-        found += layers_of(by_layer(rows), "features", one.step.task, condition, n, of, one.run, f"{feature}, ")
-    return found
+    item, n = Item(Quantity.MEAN_OVER_HEADS, feature), int(some[0].n or 0)
+    whole = Measured(ExhibitId.FEATURES, result.task, item, condition, mean, n, "inputs that have it", result.run)
+    return [whole, *(layers_of(by_layer(some), whole, feature) if feature in PAPER_LAYERS else ())]
 
 
-def classifying(evidence: Evidence) -> list[Ours]:
+def classifying(evidence: Evidence) -> list[Measured]:
     """What the classifying token of the last layer looks at, mean over its heads (Fig 7, right)."""
-    found = []
-    for one in evidence.of("features"):
+    quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
+    values = []
+    for result in evidence.of(Part.FEATURES):
+        condition = Condition.TUNED if result.step.options.get("compare") else Condition.BEFORE
         for feature in LOOKED_AT:
-            rows = last_layer(one.rows, feature, evidence.checkpoint)
-            mean = mean_over(rows)
+            some = last_layer(result.scores, feature, evidence.checkpoint)
+            mean = over_heads(some)
             if mean is not None:
-                item = f"[CLS] of the last layer to {feature}" if not evidence.causal else f"last token to {feature}"
-                n, condition = int(rows[0]["n"]), tuned_condition(one, evidence)
-                found.append(Ours("tokens", one.step.task, item, condition, mean, n, "inputs that have it", one.run))
-    return found
+                about = (mean, int(some[0].n or 0), "inputs that have it", result.run)
+                values.append(Measured(ExhibitId.TOKENS, result.task, Item(quantity, feature), condition, *about))
+    return values
 
 
-def tuned_condition(one: Found, evidence: Evidence) -> str:
-    """Whether a features step looked at a fine-tuned checkpoint too."""
-    return "fine-tuned" if one.step.options.get("compare") else "pre-trained"
+def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
+    """Last layer's "classifying" scores of a feature, of the fine-tuned checkpoint where there is one."""
+    classifying = picked(some, statistic="classifying", feature=feature)
+    mine = [one for one in classifying if one.checkpoint != "difference"]
+    tuned = [one for one in mine if one.checkpoint != checkpoint] or mine
+    last = max((one.layer for one in tuned if one.layer is not None), default=None)
+    return [one for one in tuned if last is not None and one.layer == last]
 
 
-def last_layer(rows: Iterable[Row], feature: str, checkpoint: str) -> list[Row]:
-    """Last layer's "classifying" rows of a feature, of the fine-tuned checkpoint where there is one."""
-    mine = [row for row in picked(rows, statistic="classifying", feature=feature) if row["checkpoint"] != "difference"]
-    tuned = [row for row in mine if row["checkpoint"] != checkpoint] or mine
-    last = max((row["layer"] for row in tuned if row.get("layer") is not None), default=None)
-    return [row for row in tuned if last is not None and row.get("layer") == last]
-
-
-def relations(evidence: Evidence) -> list[Ours]:
+def relations(evidence: Evidence) -> list[Measured]:
     """Best head of each relation and direction, with the same head's weight at the same distance (Fig 7, left)."""
-    found = []
-    for one in evidence.of("relations"):
-        keys = dict.fromkeys((row["task"], row["feature"], row["statistic"]) for row in one.rows)
-        for task, feature, direction in keys:
-            rows = [row for row in picked(one.rows, task=task, feature=feature, statistic=direction) if row["n"]]
-            if not rows:
+    values = []
+    for result in evidence.of(Part.RELATIONS):
+        for task, feature, direction in dict.fromkeys((one.task, one.feature, one.statistic) for one in result.scores):
+            some = [one for one in picked(result.scores, task=task, feature=feature, statistic=direction) if one.n]
+            best = max(some, key=lambda one: one.estimate.value, default=None)
+            if best is None:
                 continue
-            best = max(rows, key=lambda row: row["value"])
-            item = f"{feature} {direction}, best head"
-            note = f"{name_of(best)}; at the same distance elsewhere {best['baseline']:.3f}"
-            about = (int(best["n"]), "links", one.run, note)
-            found.append(Ours("tokens", task, item, "pre-trained", estimate_of(best), *about))
-    return found
+            item = Item(Quantity.BEST_HEAD, f"{feature} {direction}")
+            note = f"{best.name}; at the same distance elsewhere {best.baseline:.3f}"
+            about = (best.estimate, int(best.n or 0), "links", result.run, note)
+            values.append(Measured(ExhibitId.TOKENS, task, item, Condition.BEFORE, *about))
+    return values
 
 
-def tokens(evidence: Evidence) -> list[Ours]:
+def tokens(evidence: Evidence) -> list[Measured]:
     """Both halves of Fig 7."""
     return [*relations(evidence), *classifying(evidence)]
 
@@ -185,84 +163,88 @@ def tokens(evidence: Evidence) -> list[Ours]:
 # ---------------------------------------------------------------- the other papers
 
 
-def statistics(evidence: Evidence) -> list[Ours]:
+def statistics(evidence: Evidence) -> list[Measured]:
     """Counts of heads on their neighbours, and the last layer's entropy from the classifying token (Clark et al.)."""
-    found = []
-    for one in evidence.of("statistics"):
-        for task in dict.fromkeys(row["task"] for row in one.rows):
-            mine = picked(one.rows, task=task)
-            found += [*_counted(one, mine, task), *_last_entropy(one, mine, task)]
-    return found
+    values = []
+    for result in evidence.of(Part.STATISTICS):
+        for task in dict.fromkeys(one.task for one in result.scores):
+            mine = picked(result.scores, task=task)
+            values += [*_counted(result, mine, task or ""), *_last_entropy(result, mine, task or "")]
+    return values
 
 
-def _counted(one: Found, rows: list[Row], task: str) -> list[Ours]:
-    found = []
-    for name in ("previous", "next"):
-        known = [row for row in picked(rows, statistic=name) if row.get("value") is not None]
+def counted(some: Sequence[Score], bound: float) -> Estimate:
+    """How many heads lie above a bound, with how many of the intervals' lower and of their upper ends do."""
+    lows, highs = [one.low for one in some], [one.high for one in some]
+    ends = (sum(end is not None and end > bound for end in some_ends) for some_ends in (lows, highs))
+    return Estimate(float(sum(one.estimate.value > bound for one in some)), *map(float, ends))
+
+
+def _counted(result: StepResult, some: Sequence[Score], task: str) -> list[Measured]:
+    values = []
+    for name, quantity in (("previous", Quantity.ON_PREVIOUS), ("next", Quantity.ON_NEXT)):
+        known = [one for one in picked(some, statistic=name) if one.value is not None]
         if known:
-            ends = [sum(row[end] > 0.5 for row in known) for end in ("value", "low", "high")]
-            item, n = f"heads with more than half on the {name} token", known[0]["n"]
-            estimate = Estimate(*map(float, ends))
-            about = (n, f"inputs, {len(known)} heads", one.run, task)
-            found.append(Ours("statistics", None, item, "pre-trained", estimate, *about))
-    return found
+            about = (counted(known, 0.5), int(known[0].n or 0), f"inputs, {len(known)} heads", result.run, task)
+            values.append(Measured(ExhibitId.STATISTICS, None, Item(quantity), Condition.BEFORE, *about))
+    return values
 
 
-def _last_entropy(one: Found, rows: list[Row], task: str) -> list[Ours]:
-    known = [row for row in picked(rows, statistic="classifying entropy") if row.get("value") is not None]
+def _last_entropy(result: StepResult, some: Sequence[Score], task: str) -> list[Measured]:
+    known = [one for one in picked(some, statistic="classifying entropy") if one.value is not None]
     layers = by_layer(known)
     if not layers or layers[-1] is None:
         return []
-    item, n = "entropy of the [CLS] row in the last layer, nats", known[0]["n"]
-    return [Ours("statistics", None, item, "pre-trained", layers[-1], n, "inputs", one.run, task)]
+    about = (layers[-1], int(known[0].n or 0), "inputs", result.run, task)
+    return [Measured(ExhibitId.STATISTICS, None, Item(Quantity.CLS_ENTROPY), Condition.BEFORE, *about)]
 
 
-def dependencies(evidence: Evidence) -> list[Ours]:
+def dependencies(evidence: Evidence) -> list[Measured]:
     """Best head of each dependency on gold trees, beside the best fixed distance (Clark et al., Table 1)."""
-    found = []
-    for one in evidence.of("dependencies"):
-        for label in dict.fromkeys(row["feature"] for row in one.rows):
-            rows = [row for row in picked(one.rows, feature=label) if row.get("value") is not None]
-            if not rows:
-                continue
-            best = max(rows, key=lambda row: row["dev"])  # the direction too is chosen on dev
-            about = (int(best["n"]), "links", one.run)
-            note = f"{name_of(best)} {best['statistic']}, chosen on dev"
-            found.append(
-                Ours("dependencies", None, f"{label}, best head", "pre-trained", estimate_of(best), *about, note)
-            )
-            if best["baseline"] is not None:
-                fixed = Estimate(float(best["baseline"]))
-                item = f"{label}, fixed distance"
-                found.append(Ours("dependencies", None, item, "pre-trained", fixed, *about, f"{best['distance']:+d}"))
-    return found
+    return [
+        value
+        for result in evidence.of(Part.DEPENDENCIES)
+        for label in dict.fromkeys(one.feature for one in result.scores)
+        for value in _dependency(result, label or "")
+    ]
 
 
-def effective(evidence: Evidence) -> list[Ours]:
+def _dependency(result: StepResult, label: str) -> list[Measured]:
+    some = [one for one in picked(result.scores, feature=label) if one.value is not None]
+    if not some:
+        return []
+    best = max(some, key=lambda one: one.dev or 0.0)  # the direction too is chosen on dev
+    item, note = Item(Quantity.BEST_HEAD, label), f"{best.name} {best.statistic}, chosen on dev"
+    about = (int(best.n or 0), "links", result.run)
+    head = Measured(ExhibitId.DEPENDENCIES, None, item, Condition.BEFORE, best.estimate, *about, note)
+    if best.baseline is None:
+        return [head]
+    fixed = Item(Quantity.FIXED_DISTANCE, label)
+    return [head, replace(head, item=fixed, estimate=Estimate(float(best.baseline)), note=f"{best.distance:+d}")]
+
+
+def effective(evidence: Evidence) -> list[Measured]:
     """Correlation of raw and effective attention by length, and both by token type (Brunner et al.)."""
-    found = []
-    for one in evidence.of("effective"):
-        for row in picked(one.rows, statistic="correlation by length"):
-            item, n = f"r at {row['length_from']} to {row['length_to']} pieces", row["n"]
-            found.append(
-                Ours(
-                    "effective",
-                    row["task"],
-                    item,
-                    "",
-                    Estimate(row["mean"]),
-                    n,
-                    "inputs",
-                    one.run,
-                    position=float(row["length_to"]),
-                )
-            )
-        for kind in ("raw", "effective"):
+    values = []
+    for result in evidence.of(Part.EFFECTIVE):
+        for one in readings.length_correlations(result.rows):
+            item = Item(Quantity.LENGTHS, f"{one.length_from} to {one.length_to}")
+            about = (Estimate(one.mean), one.n, "inputs", result.run)
+            x = float(one.length_to)
+            values.append(Measured(ExhibitId.EFFECTIVE, one.task, item, Condition.NONE, *about, x=x))
+        for condition in (Condition.RAW, Condition.EFFECTIVE):
             for token_type in ("start", "separator", "punctuation", "other"):
-                for task in dict.fromkeys(row["task"] for row in one.rows):
-                    rows = picked(one.rows, statistic=kind, feature=token_type, task=task)
-                    mean = mean_over(rows)
-                    if mean:
-                        n = int(rows[0]["n"])
-                        found.append(Ours("effective", task, f"to {token_type}", kind, mean, n, "inputs", one.run))
-    return found
+                values += _type_weights(result, condition, token_type)
+    return values
+
+
+def _type_weights(result: StepResult, condition: Condition, token_type: str) -> list[Measured]:
+    values = []
+    for task in dict.fromkeys(one.task for one in result.scores):
+        some = picked(result.scores, statistic=condition.value, feature=token_type, task=task)
+        mean = over_heads(some)
+        if mean is not None:
+            item = Item(Quantity.TYPE_WEIGHT, token_type)
+            about = (mean, int(some[0].n or 0), "inputs", result.run)
+            values.append(Measured(ExhibitId.EFFECTIVE, task, item, condition, *about))
+    return values

@@ -3,63 +3,57 @@
 As `measures.maps`, which has what is read off the maps themselves.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import asdict
 
-from core.report.evidence import (
-    Estimate,
-    Evidence,
-    Found,
-    correlation_interval,
-    f1_interval,
-    mean_over,
-    metric_of,
-    picked,
-    share_interval,
-)
-from core.report.measures import maps
-from core.report.measures.maps import estimate_of, layers_of
-from core.report.verdicts import Ours
-from core.studies.study import Row
+from core.report import readings
+from core.report.estimates import Estimate, correlation_interval, f1_interval, mean_over, share_interval
+from core.report.evidence import Evidence, StepResult
+from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
+from core.report.measures.maps import layers_of
+from core.report.readings import PruneStep, Score, TunedScore, Tuning, Variant, picked
+from core.report.records import HeadRecord
+from core.report.verdicts import Measured
 from core.tasks.glue import TASKS
 
 # ---------------------------------------------------------------- fine-tuning
 
 
-def table_one(evidence: Evidence) -> list[Ours]:
+def table_one(evidence: Evidence) -> list[Measured]:
     """Means over seeds; the interval is over dev rows."""
-    found = []
-    for one in evidence.of("tuning"):
-        rows = [row["dev_rows"] for row in picked(one.rows, kind="run")]
-        for row in picked(one.rows, kind="mean"):
+    values = []
+    for result in evidence.of(Part.TUNING):
+        tuning = readings.tuning(result.rows)
+        for mean in tuning.means:
+            note = f"{mean.n} seed{'s' * ((mean.n or 0) > 1)}" + ("; " + mean.note if mean.note else "")
             for metric in ("accuracy", "f1", "pearson", "mse"):
-                if row.get(metric) is None:
-                    continue
-                note = f"{row['n']} seed{'s' * (row['n'] > 1)}" + ("; " + row["note"] if row["note"] else "")
-                known = (one.step.task, metric, row["initialisation"], scored(row, metric, min(rows)))
-                found.append(Ours("table-1", *known, min(rows), "dev rows", one.run, note))
-    return found
+                if mean.of(metric) is not None:
+                    item, estimate = Item(Quantity.SCORE, metric), scored(mean, metric, tuning.rows)
+                    about = (estimate, tuning.rows, "dev rows", result.run, note)
+                    condition = Condition(mean.initialisation or "")
+                    values.append(Measured(ExhibitId.TABLE_1, result.task, item, condition, *about))
+    return values
 
 
-def scored(row: Row, metric: str, n: int) -> Estimate:
+def scored(score: TunedScore, metric: str, n: int) -> Estimate:
     """A score of n rows with its interval over them; none for the mean squared error."""
-    value = float(row[metric])
+    value = float(score.of(metric) or 0.0)
     if metric == "accuracy":
         return share_interval(value, n)
     if metric == "f1":
-        return f1_interval(value, float(row["accuracy"]), n)
+        return f1_interval(value, float(score.accuracy or 0.0), n)
     return correlation_interval(value, n) if metric == "pearson" else Estimate(value)
 
 
-def constant_score(one: Found) -> float | None:
-    """The score of the best constant predictor on the dev rows of a fine-tuning step; 0 where it is undefined.
+def constant_score(tuning: Tuning, task: str | None) -> float | None:
+    """The score of the best constant predictor on the dev rows of a fine-tuning; 0 where it is undefined.
 
     Its own baseline is the majority of the train rows; of two labels the other may be more frequent on dev.
     """
-    row = next(iter(picked(one.rows, kind="baseline")), None)
-    if row is None:
+    if tuning.constant is None:
         return None
-    score = row.get(one.rows[0]["metric"]) or 0.0
-    two_labels = one.rows[0]["metric"] == "accuracy" and len(TASKS[one.step.task or ""].labels) == 2
+    score = tuning.constant.of(tuning.metric) or 0.0
+    two_labels = tuning.metric == "accuracy" and len(TASKS[task or ""].labels) == 2
     return max(score, 1 - score) if two_labels else score
 
 
@@ -68,167 +62,168 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
 
     None where it is above, or nobody knows.
     """
-    one = evidence.one("tuning", task)
-    tuned = next(iter(picked(one.rows, kind="mean", initialisation="pretrained")), None) if one else None
-    floor = constant_score(one) if one else None
-    if one is None or tuned is None or floor is None:
+    result = evidence.one(Part.TUNING, task)
+    if result is None:
         return None
-    metric = one.rows[0]["metric"]
-    if tuned.get(metric) is None:
+    tuning = readings.tuning(result.rows)
+    tuned, floor, metric = tuning.mean("pretrained"), constant_score(tuning, task), tuning.metric
+    if tuned is None or floor is None:
+        return None
+    if tuned.of(metric) is None:
         return "nothing can be lost: the fine-tuned checkpoint predicts the same for every row"
-    score = scored(tuned, metric, min(row["dev_rows"] for row in picked(one.rows, kind="run")))
+    score = scored(tuned, metric, tuning.rows)
     if score.low is None or score.low > floor:
         return None
     seen = f"{metric} {score.value:.3f} ({score.low:.3f} to {score.high:.3f})"
     return f"nothing can be lost: the fine-tuned checkpoint's {seen} is not above a constant predictor's {floor:.3f}"
 
 
-def change(evidence: Evidence) -> list[Ours]:
+def change(evidence: Evidence) -> list[Measured]:
     """Layer means of the cosine before and after (Fig 5)."""
-    found = []
-    for one in evidence.of("change"):
-        rows = sorted(picked(one.rows, kind="layer", statistic="cosine"), key=lambda row: row["layer"])
-        if rows:
-            estimates = [estimate_of(row) for row in rows]
-            found += layers_of(estimates, "change", one.step.task, "", rows[0]["n"], "inputs", one.run)
-    return found
+    values = []
+    for result in evidence.of(Part.CHANGE):
+        layers = cosines(result)
+        if layers:
+            like = Measured(
+                ExhibitId.CHANGE, result.task, Item(Quantity.LAYER), Condition.NONE, layers[0].estimate,
+                int(layers[0].n or 0), "inputs", result.run,
+            )  # fmt: skip
+            values += layers_of([one.estimate for one in layers], like)
+    return values
+
+
+def cosines(result: StepResult) -> list[Score]:
+    """The layers' cosines of a comparison, from the first layer."""
+    return sorted(picked(result.scores, kind="layer", statistic="cosine"), key=lambda one: one.layer or 0)
 
 
 # ---------------------------------------------------------------- disabling
 
 
-def _sweep(one: Found) -> tuple[list[Row], str]:
-    return picked(one.rows, kind="variant"), metric_of(one.rows)
-
-
-def heads(evidence: Evidence) -> list[Ours]:
+def heads(evidence: Evidence) -> list[Measured]:
     """Best, mean and worst change of the score when one head is disabled, and the best one on unseen rows (Fig 8)."""
-    found = []
-    for one in evidence.of("heads"):
-        rows, metric = _sweep(one)
-        known = sorted(
-            (row for row in rows if row[f"{metric}_change"] is not None), key=lambda r: -r[f"{metric}_change"]
-        )
+    return [value for result in evidence.of(Part.HEADS) for value in _heads(result)]
+
+
+def _heads(result: StepResult) -> list[Measured]:
+    sweep = readings.sweep(result.rows)
+    known = sorted(sweep.known, key=lambda pair: -pair[1].value)
+    if not known:
+        return []
+
+    def measured(quantity: Quantity, estimate: Estimate, note: str) -> Measured:
+        about = (estimate, known[0][0].n, "dev rows", result.run, note)
+        return Measured(ExhibitId.HEADS, result.task, Item(quantity), Condition.DISABLED, *about)
+
+    def noted(variant: Variant) -> str:
+        return f"{variant.name}, {sweep.metric}; p {variant.p:.2g} corrected over {len(sweep.variants)} heads"
+
+    (best, most), (worst, least) = known[0], known[-1]
+    values = [measured(Quantity.BEST_HEAD, most, noted(best)), measured(Quantity.WORST_HEAD, least, noted(worst))]
+    mean = mean_over(change for _, change in known)
+    if mean is not None:
+        values.append(measured(Quantity.MEAN_OVER_HEADS, mean, sweep.metric))
+    if sweep.held_out is not None:
+        unit = "share of r" if sweep.metric == "pearson" else "share of rows right"
+        note = f"chosen on the other half, most often {sweep.held_out.name}; {unit}"
+        values.append(measured(Quantity.HELD_OUT_HEAD, sweep.held_out.gain, note))
+    return values
+
+
+def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Condition) -> list[Measured]:
+    values = []
+    for result in evidence.of(part):
+        known = readings.sweep(result.rows).known
         if not known:
             continue
-        about = (known[0]["n"], "dev rows", one.run)
-        for item, row in (("best head", known[0]), ("worst head", known[-1])):
-            note = f"{row['name']}, {metric}; p {row['p']:.2g} corrected over {len(rows)} heads"
-            found.append(Ours("heads", one.step.task, item, "disabled", estimate_of(row, metric), *about, note))
-        mean = mean_over(known, *(f"{metric}_{end}" for end in ("change", "low", "high")))
-        if mean:
-            found.append(Ours("heads", one.step.task, "mean over heads", "disabled", mean, *about, metric))
-        for row in picked(one.rows, kind="split half"):
-            held = Estimate(row["held_out"], row["low"], row["high"])
-            note = f"chosen on the other half, most often {row['name']}; share of rows right, or squared error"
-            found.append(
-                Ours(
-                    "heads", one.step.task, "best head, on rows that did not choose it", "disabled", held, *about, note
-                )
-            )
-    return found
+        best = best_by_layer(known)
+        like = Measured(
+            exhibit, result.task, Item(Quantity.LAYER), condition, best[0], known[0][0].n, "dev rows", result.run
+        )
+        values += layers_of(best, like)
+    return values
 
 
-def _by_layers(evidence: Evidence, part: str, condition: str) -> list[Ours]:
-    found = []
-    for one in evidence.of(part):
-        rows, metric = _sweep(one)
-        ends = [f"{metric}_{end}" for end in ("change", "low", "high")]
-        known = [row for row in rows if row[ends[0]] is not None]
-        layers = sorted({row["layer"] for row in known})
-        best = [max((row for row in known if row["layer"] == k), key=lambda row: row[ends[0]]) for k in layers]
-        estimates = [estimate_of(row, metric) for row in best]
-        n = known[0]["n"] if known else 0
-        found += layers_of(estimates, part, one.step.task, condition, n, "dev rows", one.run)
-    return found
+def best_by_layer(known: Sequence[tuple[Variant, Estimate]]) -> list[Estimate]:
+    """The highest change of each layer, from the first."""
+    layers = sorted({variant.layer or 0 for variant, _ in known})
+    by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
+    return [max(changes, key=lambda change: change.value) for changes in by_layer]
 
 
-def layers(evidence: Evidence) -> list[Ours]:
+def layers(evidence: Evidence) -> list[Measured]:
     """Change of the score when a layer is disabled (Fig 9)."""
-    return _by_layers(evidence, "layers", "disabled")
+    return _by_layers(evidence, Part.LAYERS, ExhibitId.LAYERS, Condition.DISABLED)
 
 
-def alone(evidence: Evidence) -> list[Ours]:
+def alone(evidence: Evidence) -> list[Measured]:
     """Change of the score when a layer keeps its best head alone (Michel et al., Table 2)."""
-    return _by_layers(evidence, "alone", "zeroed")
+    return _by_layers(evidence, Part.ALONE, ExhibitId.ALONE, Condition.ZEROED)
 
 
-def prune(evidence: Evidence) -> list[Ours]:
+def prune(evidence: Evidence) -> list[Measured]:
     """Largest share of heads that goes, least important first, before the score falls beyond luck (Michel, Fig 3)."""
-    found = []
-    for one in evidence.of("prune"):
-        for order in ("importance", "sweep"):
-            steps = sorted(picked(one.rows, order=order), key=lambda row: row["removed"])
+    values = []
+    for result in evidence.of(Part.PRUNE):
+        curves = readings.prune_curves(result.rows)
+        for condition in (Condition.BY_IMPORTANCE, Condition.BY_SWEEP):
+            steps = curves.get(condition.value)
             if steps:
                 share, following = removable(steps)
                 estimate = Estimate(share, share, following)
-                about = (steps[0]["n"], "dev rows", one.run, f"{steps[0]['metric']}; from the curve's steps")
-                found.append(Ours("prune", one.step.task, "removable share of heads", order, estimate, *about))
-    return found
+                about = (estimate, steps[0].n, "dev rows", result.run, f"{steps[0].metric}; from the curve's steps")
+                item = Item(Quantity.REMOVABLE)
+                values.append(Measured(ExhibitId.PRUNE, result.task, item, condition, *about))
+    return values
 
 
-def removable(steps: list[Row]) -> tuple[float, float]:
+def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
     """The last share before the change's interval lies below 0 for the first time, and the share where it does."""
     kept = 0.0
-    for row in steps:
-        if row["high"] is not None and row["high"] < row["baseline"]:
-            return kept, float(row["share"])
-        kept = float(row["share"])
+    for step in steps:
+        if step.high is not None and step.high < step.baseline:
+            return kept, float(step.share)
+        kept = float(step.share)
     return kept, 1.0
 
 
-def importance(evidence: Evidence) -> list[Ours]:
+def importance(evidence: Evidence) -> list[Measured]:
     """Rank correlation of importance with what zeroing each head does (Michel et al., section 4)."""
-    found = []
-    for one in evidence.of("importance"):
-        for row in picked(one.rows, kind="correlation"):
-            if row["spearman"] is not None:
-                item, note = f"importance against {row['name']}", f"Spearman, p {row['p']:.2g}"
-                estimate = correlation_interval(row["spearman"], row["n"])
-                found.append(
-                    Ours("importance", one.step.task, item, "zeroed", estimate, row["n"], "heads", one.run, note)
-                )
-    return found
-
-
-MEASURES: dict[str, Callable[[Evidence], list[Ours]]] = {
-    "shares": maps.shares,
-    "frames": maps.frames,
-    "sink": maps.sink,
-    "table-1": table_one,
-    "change": change,
-    "features": maps.features,
-    "tokens": maps.tokens,
-    "heads": heads,
-    "layers": layers,
-    "alone": alone,
-    "importance": importance,
-    "prune": prune,
-    "statistics": maps.statistics,
-    "dependencies": maps.dependencies,
-    "effective": maps.effective,
-}
+    return [
+        Measured(
+            ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, one.name), Condition.ZEROED,
+            correlation_interval(one.spearman, one.n), one.n, "heads", result.run, f"Spearman, p {one.p:.2g}",
+        )
+        for result in evidence.of(Part.IMPORTANCE)
+        for one in readings.agreements(result.rows)
+    ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- a picture of every head
 
 
-def head_maps(evidence: Evidence) -> list[Row]:
-    """Rows of kind "head" for the pictures of Figs 3, 5 and 8: one number a head, exhibit and task."""
-    found: list[Row] = []
-    for one in evidence.of("frames"):
-        found += _map(one, "frames", picked(one.rows, kind="head"), "mean largest weight")
-    for one in evidence.of("change"):
-        found += _map(one, "change", picked(one.rows, kind="head", statistic="cosine"), "cosine")
-    for one in evidence.of("heads"):
-        rows, metric = _sweep(one)
-        renamed = [row | {end: row[f"{metric}_{name}"] for end, name in
-                          (("value", "change"), ("low", "low"), ("high", "high"))} for row in rows]  # fmt: skip
-        found += _map(one, "heads", renamed, f"change of {metric}")
-    return found
+def head_maps(evidence: Evidence) -> list[HeadRecord]:
+    """For the pictures of Figs 3, 5 and 8: one number a head, exhibit and task."""
+    records: list[HeadRecord] = []
+    for result in evidence.of(Part.FRAMES):
+        records += _map(result, ExhibitId.FRAMES, readings.frames(result.rows).heads, "mean largest weight")
+    for result in evidence.of(Part.CHANGE):
+        records += _map(result, ExhibitId.CHANGE, picked(result.scores, kind="head", statistic="cosine"), "cosine")
+    for result in evidence.of(Part.HEADS):
+        sweep = readings.sweep(result.rows)
+        changes = [
+            Score(layer=one.layer, head=one.head, n=one.n, **(asdict(one.change) if one.change else {}))
+            for one in sweep.variants
+        ]
+        records += _map(result, ExhibitId.HEADS, changes, f"change of {sweep.metric}")
+    return records
 
 
-def _map(one: Found, exhibit: str, rows: list[Row], label: str) -> list[Row]:
-    names = ("layer", "head", "value", "low", "high", "n")
-    about = {"kind": "head", "exhibit": exhibit, "checkpoint": one.step.checkpoint, "task": one.step.task}
-    return [about | {"label": label, "run": one.run} | {name: row.get(name) for name in names} for row in rows]
+def _map(result: StepResult, exhibit: ExhibitId, some: Sequence[Score], label: str) -> list[HeadRecord]:
+    return [
+        HeadRecord(
+            exhibit, result.step.checkpoint, result.task, label, result.run,
+            one.layer or 0, one.head or 0, one.value, one.low, one.high, one.n,
+        )
+        for one in some
+    ]  # fmt: skip

@@ -1,17 +1,22 @@
 """The report's pictures: ours with intervals beside the printed numbers, in Altair; colours by the theme's ranges.
 
-A chart is made from an exhibit's rows alone (kinds "value" and "head"), so the page and the HTML draw the same.
+A chart is made from an exhibit's records alone, so the page and the HTML draw the same.
 """
 
-from pathlib import Path
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from core import config
 from core.attention import Head
 from core.report.exhibits import Exhibit
-from core.studies.study import Row
-from core.tasks.glue import TASKS
+from core.report.ids import ExhibitId
+from core.report.records import HeadRecord, Records, ValueRecord
+from core.report.rendering.words import short, task_name
 
 if TYPE_CHECKING:
     import altair as alt
@@ -21,42 +26,52 @@ CELL = 15  # pixels of a head in a small picture
 PRINTED = "printed: "
 
 
-def chart_of(item: Exhibit, rows: list[Row]) -> "alt.TopLevelMixin | None":
-    """The exhibit's picture, or None where there is nothing to draw. rows: of this exhibit."""
-    values, heads = ([row for row in rows if row["kind"] == kind] for kind in ("value", "head"))
+@cache
+def theme() -> dict[str, Any]:
+    """The app's theme, which a report wears too."""
+    file = config.PROJECT / ".streamlit" / "config.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))["theme"]
+
+
+def ranges() -> dict[str, dict[str, Any]]:
+    """Vega's ranges of colours in the light and in the dark theme."""
+    return {
+        mode: {"ramp": theme()[mode]["chartSequentialColors"], "diverging": theme()[mode]["chartDivergingColors"],
+               "category": theme()["chartCategoricalColors"]}
+        for mode in ("light", "dark")
+    }  # fmt: skip
+
+
+def chart_of(item: Exhibit, records: Records) -> "alt.TopLevelMixin | None":
+    """The exhibit's picture, or None where there is nothing to draw. records: about this exhibit."""
     if item.chart == "heads":
-        return _heads(heads)
-    frame = _frame(values)
+        return _heads(records.heads)
+    frame = _frame(records.values)
     if frame.empty or frame["ours"].sum() == 0:
         return None
     return {"stacked": _stacked, "layers": _layers, "lengths": _lengths, "dots": _dots}[item.chart](item, frame)
 
 
-def series_of(row: Row, *, printed: bool) -> str:
+def series_of(value: ValueRecord, *, printed: bool) -> str:
     """ "atlas-encoder, fine-tuned", or "printed: Kovaleva et al. 2019, fine-tuned"."""
-    who = PRINTED + row["source"] if printed else Path(row["checkpoint"]).name
-    return ", ".join(part for part in (who, row["condition"]) if part)
+    who = f"{PRINTED}{value.source}" if printed else short(value.checkpoint)
+    return ", ".join(part for part in (who, value.condition) if part)
 
 
-def task_name(task: str | None) -> str:
-    """As the papers write it; "" for none."""
-    return TASKS[task].name if task in TASKS else task or ""
-
-
-def _frame(values: list[Row]) -> pd.DataFrame:
+def _frame(values: Sequence[ValueRecord]) -> pd.DataFrame:
     """One row a measured and one a printed number (a printed one that stands beside several of ours, once)."""
-    found: list[dict[str, Any]] = []
-    for row in values:
-        about = {name: row[name] for name in ("item", "position", "condition", "checkpoint")}
-        about |= {"task": task_name(row["task"]), "note": row["note"] or "", "n": row["n"]}
-        if row["value"] is not None:
-            ends = {name: row[name] for name in ("value", "low", "high")}
-            found.append(about | ends | {"series": series_of(row, printed=False), "ours": True})
-        if row["published"] is not None:
-            number, error = row["published"], row["reading_error"]
+    rows: list[dict[str, Any]] = []
+    for one in values:
+        about = {"item": one.item, "position": one.position, "condition": one.condition, "checkpoint": one.checkpoint}
+        about |= {"task": task_name(one.task), "note": one.note or "", "n": one.n}
+        if one.value is not None:
+            ends = {"value": one.value, "low": one.low, "high": one.high}
+            rows.append(about | ends | {"series": series_of(one, printed=False), "ours": True})
+        if one.published is not None:
+            number, error = one.published, one.reading_error or 0.0
             ends = {"value": number, "low": number - error, "high": number + error}
-            found.append(about | ends | {"series": series_of(row, printed=True), "ours": False, "note": row["why"]})
-    frame = pd.DataFrame(found)
+            rows.append(about | ends | {"series": series_of(one, printed=True), "ours": False, "note": one.why})
+    frame = pd.DataFrame(rows)
     keys = ["series", "task", "item", "condition", "ours", "value"]
     return frame.drop_duplicates(keys) if len(frame) else pd.DataFrame({"ours": []})
 
@@ -137,28 +152,28 @@ def _dots(item: Exhibit, frame: pd.DataFrame) -> "alt.TopLevelMixin":
 
 def _arranged(item: Exhibit, frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """The frame with its panels and lines, and how many panels stand side by side."""
-    if item.id == "table-1":
+    if item.id == ExhibitId.TABLE_1:
         drawn = frame.assign(panel=frame["task"] + ", " + frame["item"], line=frame["condition"])
         return drawn.assign(series=[one.rpartition(", ")[0] for one in drawn["series"]]), 3
-    if item.id == "dependencies":
+    if item.id == ExhibitId.DEPENDENCIES:
         label, _, what = (frame["item"].str.rpartition(", ")[k] for k in (0, 1, 2))
         return frame.assign(panel=what, line=label), 3
-    if item.id == "statistics":
+    if item.id == ExhibitId.STATISTICS:
         return frame.assign(panel=frame["item"], line=frame["note"].where(frame["ours"], "printed")), 2
-    if item.id in ("prune", "importance"):
-        return frame.assign(panel="" if item.id == "prune" else frame["item"], line=frame["task"]), 2
-    if item.id == "sink":
+    if item.id in (ExhibitId.PRUNE, ExhibitId.IMPORTANCE):
+        return frame.assign(panel="" if item.id == ExhibitId.PRUNE else frame["item"], line=frame["task"]), 2
+    if item.id == ExhibitId.SINK:
         return frame[~frame["item"].str.startswith("L")].assign(panel="", line=lambda one: one["item"]), 1
     return frame.assign(panel=frame["task"], line=frame["item"]), 2
 
 
-def _heads(rows: list[Row]) -> "alt.TopLevelMixin | None":
+def _heads(heads: Sequence[HeadRecord]) -> "alt.TopLevelMixin | None":
     """A small picture a checkpoint and task, three beside each other; each exhibit on one scale."""
     import altair as alt
 
-    if not rows:
+    if not heads:
         return None
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame([asdict(one) for one in heads])
     frame["name"] = [str(Head(int(a), int(b))) for a, b in zip(frame["layer"], frame["head"], strict=True)]
     frame = frame.assign(
         layer=frame["layer"] + 1, head=frame["head"] + 1, label=frame["label"].str.partition(" of ")[0]
@@ -170,7 +185,7 @@ def _heads(rows: list[Row]) -> "alt.TopLevelMixin | None":
     legend = alt.Legend(gradientLength=90, format=".2~g")
     charts = []
     for (checkpoint, task), mine in frame.groupby(["checkpoint", frame["task"].fillna("")], sort=False):
-        title = ", ".join(part for part in (Path(str(checkpoint)).name, task_name(str(task))) if part)
+        title = ", ".join(part for part in (short(str(checkpoint)), task_name(str(task))) if part)
         charts.append(
             alt.Chart(mine, title=alt.TitleParams(title, fontSize=12))
             .mark_rect(stroke="gray", strokeOpacity=0.25)

@@ -1,89 +1,80 @@
 """The report in short, as Markdown for a repository or a mail, and its pictures as SVG."""
 
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from core import config
-from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
-from core.report.exhibits import EXHIBITS, claim
-from core.report.rendering.charts import chart_of, task_name
-from core.studies.study import Row
+from core.report.claims.outcomes import UNTESTED, OutcomeWord
+from core.report.claims.registry import claim
+from core.report.exhibits import EXHIBITS
+from core.report.records import ClaimRecord, Records
+from core.report.rendering.charts import chart_of, ranges, theme
+from core.report.rendering.words import About, command_of, numbers_of, short, task_name
 
-ORDER = (HOLDS, FAILS, UNDECIDED, UNTESTED)
 
-
-def pictures(rows: Sequence[Row]) -> dict[str, str]:
+def pictures(records: Records) -> dict[str, str]:
     """SVG text by exhibit, in the light theme's colours."""
     import vl_convert
 
-    found = {}
-    for item in EXHIBITS:
-        chart = chart_of(item, [row for row in rows if row.get("exhibit") == item.id])
-        if chart is not None:
-            found[item.id] = vl_convert.vegalite_to_svg(chart.to_dict() | {"config": _colours()})
-    return found
+    charts = {item.id: chart_of(item, records.about(item.id)) for item in EXHIBITS}
+    return {
+        id: vl_convert.vegalite_to_svg(chart.to_dict() | {"config": _colours()})
+        for id, chart in charts.items()
+        if chart is not None
+    }
 
 
 def _colours() -> dict[str, Any]:
-    theme = tomllib.loads((config.PROJECT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
-    light = theme["light"]
-    ranges = {"ramp": light["chartSequentialColors"], "diverging": light["chartDivergingColors"]}
-    return {"background": light["backgroundColor"], "range": ranges | {"category": theme["chartCategoricalColors"]}}
+    return {"background": theme()["light"]["backgroundColor"], "range": ranges()["light"]}
 
 
-def markdown(known: Row, rows: Sequence[Row], command: str) -> str:
+def markdown(about: About, records: Records) -> str:
     """What was compared, every claim with its outcomes, and the numbers behind them."""
-    verdicts = Counter(row["verdict"] for row in rows if row["kind"] == "value" and row["verdict"])
-    steps = [row for row in rows if row["kind"] == "step"]
-    seconds = sum(row.get("seconds") or 0 for row in steps)
-    missing = [row for row in steps if row["error"]]
+    verdicts = Counter(value.verdict for value in records.values if value.verdict)
+    done = sum(not step.error for step in records.steps)
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
     parts = [
-        f"{known['created']:%d %B %Y}; {len(steps) - len(missing)} of {len(steps)} steps, {seconds / 60:.0f} minutes "
+        f"{about.day}; {done} of {len(records.steps)} steps, {records.seconds / 60:.0f} minutes "
         f"in workers. Printed numbers beside ours: {counted}.",
-        f"    {command}",
-        _claims(rows),
-        _numbers(rows),
+        f"    {command_of(about.options)}",
+        _claims(records),
+        _numbers(records.claims),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _claims(rows: Sequence[Row]) -> str:
-    found = [row for row in rows if row["kind"] == "claim"]
-    checkpoints = list(dict.fromkeys(row["checkpoint"] for row in found))
+def _claims(records: Records) -> str:
+    checkpoints = list(dict.fromkeys(one.checkpoint for one in records.claims))
     lines = [
-        "| claim | " + " | ".join(Path(name).name for name in checkpoints) + " |",
+        "| claim | " + " | ".join(map(short, checkpoints)) + " |",
         "|---" * (len(checkpoints) + 1) + "|",
     ]
-    for id in dict.fromkeys(row["claim"] for row in found):
-        mine = [row for row in found if row["claim"] == id]
-        known = claim(id)
-        error = f" *({mine[0]['known_error']})*" if mine[0]["known_error"] else ""
-        source = f"{known.source} {known.section}".strip() if known else mine[0]["source"]
-        cells = [_cell([row for row in mine if row["checkpoint"] == name]) for name in checkpoints]
-        lines.append(f"| {_plain(mine[0]['sentence'])} ({source}){error} | " + " | ".join(cells) + " |")
+    for id, mine in records.by_claim().items():
+        known, first = claim(id), mine[0]
+        error = f" *({first.known_error})*" if first.known_error else ""
+        source = f"{known.source} {known.section}".strip() if known else first.source
+        cells = [cell([one for one in mine if one.checkpoint == name]) for name in checkpoints]
+        lines.append(f"| {_plain(first.sentence)} ({source}){error} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _cell(rows: Sequence[Row]) -> str:
+def cell(claims: Sequence[ClaimRecord]) -> str:
+    """ "holds: RTE, MRPC; undecided: SST-2" of one claim and checkpoint."""
     parts = []
-    for outcome in ORDER:
-        mine = [row for row in rows if row["outcome"] == outcome]
+    for outcome in OutcomeWord:
+        mine = [one for one in claims if one.outcome == outcome]
         if mine:
-            tasks = ", ".join(task_name(row["task"]) for row in mine if row["task"])
+            tasks = ", ".join(task_name(one.task) for one in mine if one.task)
             parts.append(f"{outcome}" + (f": {tasks}" if tasks else ""))
     return "; ".join(parts) or "not about it"
 
 
-def _numbers(rows: Sequence[Row]) -> str:
+def _numbers(claims: Sequence[ClaimRecord]) -> str:
     lines = ["| claim | checkpoint | task | outcome | numbers | n |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        if row["kind"] == "claim" and row["outcome"] != UNTESTED:
-            cells = (row["claim"], Path(row["checkpoint"]).name, task_name(row["task"]), row["outcome"], row["said"])
-            lines.append("| " + " | ".join(_plain(cell) for cell in (*cells, row["n"] or "")) + " |")
+    for one in claims:
+        if one.outcome != UNTESTED:
+            cells = (one.claim, short(one.checkpoint), task_name(one.task), one.outcome, numbers_of(one), one.n or "")
+            lines.append("| " + " | ".join(_plain(text) for text in cells) + " |")
     return "\n".join(lines)
 
 

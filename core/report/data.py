@@ -1,0 +1,99 @@
+"""What a report can be made of: the rows, lists and trees in a data folder, and what kind of checkpoint it is given."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from core import config
+from core.errors import InputError
+from core.tasks.glue import HUB, TASKS, find_file, read_rows
+
+SMALL = 40_000_000  # bytes of weights
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a data folder holds. glue: folder of the tasks, None for the bundled samples; dev, train: tasks with rows
+    of that split; official: tasks whose dev rows are as many as GLUE's; sentences, replication: the papers' lists;
+    treebank: a Universal Dependencies folder."""
+
+    glue: str | None
+    dev: tuple[str, ...]
+    train: tuple[str, ...]
+    official: tuple[str, ...]
+    sentences: str | None
+    replication: str | None
+    treebank: str | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a plan must know of a checkpoint. preset: for fine-tuning."""
+
+    causal: bool
+    preset: str
+
+
+def find_data(folder: str | None, *, hub: bool = False) -> Data:
+    """Look for GLUE's folders (in `folder` or its glue/), the papers' lists (or paper/) and a treebank below it.
+
+    hub: the tasks' rows come from the hub, all of them. Raises InputError when the folder holds no task.
+    """
+    root = None if folder is None else config.inside(folder)
+    if root is not None and not root.is_dir():
+        raise InputError(f"A report reads its data from a folder; {root} is none: correct --data or leave it out.")
+    lists = {"sentences": _first(root, "framenet_473.json"), "replication": _first(root, "replication_23.json")}
+    if hub:
+        return Data(HUB, tuple(TASKS), tuple(TASKS), tuple(TASKS), **lists, treebank=_treebank(root))
+    places = [None] if root is None else [root / "glue", root]
+    glue = next((place for place in places if _tasks_in(place, "dev")), None)
+    dev = _tasks_in(glue, "dev") if glue or root is None else ()
+    if not dev:
+        raise InputError(
+            f"A report needs dev rows of at least one task; {root} has none: give the folder that holds GLUE's task "
+            "folders, such as SST-2/dev.tsv."
+        )
+    official = tuple(key for key in dev if len(read_rows(key, "dev", folder=glue)) == TASKS[key].dev_rows)
+    return Data(
+        None if glue is None else str(glue),
+        dev,
+        _tasks_in(glue, "train"),
+        official,
+        **lists,
+        treebank=_treebank(root),
+    )
+
+
+def _tasks_in(glue: Path | None, split: str) -> tuple[str, ...]:
+    return tuple(key for key in TASKS if _has(key, split, glue))
+
+
+def _has(key: str, split: str, glue: Path | None) -> bool:
+    try:
+        file = find_file(TASKS[key], split, glue)
+    except InputError:
+        return False
+    return glue is None or file.parent.name == TASKS[key].name  # a dev.tsv beside the folders is no task's own
+
+
+def _first(root: Path | None, name: str) -> str | None:
+    places = [] if root is None else [root / name, root / "paper" / name, root.parent / "paper" / name]
+    return next((str(place) for place in places if place.is_file()), None)
+
+
+def _treebank(root: Path | None) -> str | None:
+    if root is None:
+        return None
+    folders = [file.parent for depth in ("", "*/", "*/*/") for file in sorted(root.glob(f"{depth}*-dev.conllu"))]
+    return next((str(one) for one in folders if len(list(one.glob("*-test.conllu"))) == 1), None)
+
+
+def facts_of(checkpoint: str) -> Facts:
+    """Read a checkpoint's config, without opening its weights. Raises CheckpointError."""
+    from core.models.family import family_of
+    from core.models.opening import locate, weight_files
+
+    folder = locate(checkpoint)
+    model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type", "")
+    size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))
+    return Facts(family_of(model_type).causal, "small" if size <= SMALL else "paper")

@@ -1,0 +1,76 @@
+"""A number with its 95% interval, and intervals of means over heads, shares, F1 and correlations. Pure functions."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95% interval; low and high None where there is none."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def turned(self) -> "Estimate":
+        """The same with its sign turned."""
+        ends = [None if end is None else -end for end in (self.high, self.low)]
+        return Estimate(-self.value, *ends)
+
+    def __add__(self, other: "Estimate") -> "Estimate":
+        """The sum, with the sum of the ends: never too narrow, whatever the two have in common."""
+        return Estimate(self.value + other.value, _sum(self.low, other.low), _sum(self.high, other.high))
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
+    """Mean over heads (or layers) of a number and of both ends of its interval; None without any.
+
+    The mean of the ends is at least as wide as the interval of the mean, whatever heads have in common, because the
+    standard deviation of a mean never exceeds the mean of the standard deviations.
+    """
+    known = list(estimates)
+    if not known:
+        return None
+    lows, highs = [one.low for one in known], [one.high for one in known]
+    return Estimate(float(np.mean([one.value for one in known])), _mean(lows), _mean(highs))
+
+
+def _mean(ends: list[float | None]) -> float | None:
+    return None if any(end is None for end in ends) else float(np.mean(ends))  # type: ignore[arg-type]
+
+
+def share_interval(share: float, n: int) -> Estimate:
+    """A share of n rows with Wilson's interval."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(round(share * n), n, method="wilson")
+    return Estimate(share, float(low), float(high))
+
+
+def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
+    """F1 of n rows with an interval: F1 = 2J / (1 + J), and J = TP / (TP + FP + FN) is a share of rows.
+
+    The counts follow from F1 and accuracy: FP + FN = n (1 - accuracy), and TP = F1 (FP + FN) / (2 (1 - F1)).
+    """
+    wrong = n * (1 - accuracy)
+    if f1 >= 1 or wrong <= 0:
+        return Estimate(f1)
+    hits = f1 * wrong / (2 * (1 - f1))
+    inner = share_interval(hits / (hits + wrong), max(1, round(hits + wrong)))
+    ends = [2 * end / (1 + end) for end in (inner.low, inner.high) if end is not None]
+    return Estimate(f1, *ends)
+
+
+def correlation_interval(r: float, n: int) -> Estimate:
+    """Pearson's r of n rows with Fisher's interval."""
+    if n < 4 or abs(r) >= 1:
+        return Estimate(r)
+    z, half = np.arctanh(r), 1.959964 / np.sqrt(n - 3)
+    return Estimate(r, float(np.tanh(z - half)), float(np.tanh(z + half)))

@@ -1,0 +1,143 @@
+"""The names that join what was printed with what was measured: parts, exhibits, quantities, conditions. Never prose.
+
+The words that a reader sees are made from these ids and lead to no number.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from core.attention import Head
+
+
+class Part(StrEnum):
+    """What a step of the plan measures."""
+
+    FRAMES = "frames"
+    SINK = "sink"
+    SINKLESS = "sinkless"
+    STATISTICS = "statistics"
+    RELATIONS = "relations"
+    DEPENDENCIES = "dependencies"
+    EFFECTIVE = "effective"
+    TUNING = "tuning"
+    CHANGE = "change"
+    FEATURES = "features"
+    SHARES = "shares"
+    HEADS = "heads"
+    LAYERS = "layers"
+    ALONE = "alone"
+    IMPORTANCE = "importance"
+    PRUNE = "prune"
+
+
+class ExhibitId(StrEnum):
+    """A figure or table of the sources."""
+
+    SHARES = "shares"
+    FRAMES = "frames"
+    SINK = "sink"
+    TABLE_1 = "table-1"
+    CHANGE = "change"
+    FEATURES = "features"
+    TOKENS = "tokens"
+    HEADS = "heads"
+    LAYERS = "layers"
+    ALONE = "alone"
+    IMPORTANCE = "importance"
+    PRUNE = "prune"
+    STATISTICS = "statistics"
+    DEPENDENCIES = "dependencies"
+    EFFECTIVE = "effective"
+
+
+class Condition(StrEnum):
+    """Of the checkpoint, or of how it was looked at: two numbers stand beside each other under one condition only."""
+
+    NONE = ""
+    BEFORE = "pre-trained"
+    TUNED = "fine-tuned"
+    WITHOUT_FIRST = "first position left out"
+    DISABLED = "disabled"
+    ZEROED = "zeroed"
+    BY_IMPORTANCE = "importance"
+    BY_SWEEP = "sweep"
+    RAW = "raw"
+    EFFECTIVE = "effective"
+    FROM_UNTRAINED = "untrained"
+    FROM_FROZEN = "frozen"
+    FROM_RANDOM = "random"
+    FROM_PRETRAINED = "pretrained"
+    THEIR_ND = "ND"
+    THEIR_PT = "PT"
+
+
+class Quantity(StrEnum):
+    """What was counted or averaged."""
+
+    CLASS_SHARE = "class-share"
+    SCORE = "score"
+    HEAD = "head"
+    BEST_HEAD = "best-head"
+    WORST_HEAD = "worst-head"
+    HELD_OUT_HEAD = "held-out-head"
+    MEAN_OVER_HEADS = "mean-over-heads"
+    PERCENTILE = "percentile"
+    LAYER = "layer"
+    FIXED_DISTANCE = "fixed-distance"
+    FROM_CLS = "from-cls"
+    FROM_LAST = "from-last"
+    ON_PREVIOUS = "on-previous"
+    ON_NEXT = "on-next"
+    CLS_ENTROPY = "cls-entropy"
+    REMOVABLE = "removable"
+    AGREEMENT = "agreement"
+    LENGTHS = "lengths"
+    TYPE_WEIGHT = "type-weight"
+
+
+_WORDS = {
+    Quantity.CLASS_SHARE: "{subject}",
+    Quantity.SCORE: "{subject}",
+    Quantity.HEAD: "{head}",
+    Quantity.BEST_HEAD: "best head",
+    Quantity.WORST_HEAD: "worst head",
+    Quantity.HELD_OUT_HEAD: "best head, on rows that did not choose it",
+    Quantity.MEAN_OVER_HEADS: "mean over heads",
+    Quantity.PERCENTILE: "99th percentile of the heads",
+    Quantity.LAYER: "layer {layer} of {layers}",
+    Quantity.FIXED_DISTANCE: "fixed distance",
+    Quantity.FROM_CLS: "[CLS] of the last layer to {subject}",
+    Quantity.FROM_LAST: "last token to {subject}",
+    Quantity.ON_PREVIOUS: "heads with more than half on the previous token",
+    Quantity.ON_NEXT: "heads with more than half on the next token",
+    Quantity.CLS_ENTROPY: "entropy of the [CLS] row in the last layer, nats",
+    Quantity.REMOVABLE: "removable share of heads",
+    Quantity.AGREEMENT: "importance against {subject}",
+    Quantity.LENGTHS: "r at {subject} pieces",
+    Quantity.TYPE_WEIGHT: "to {subject}",
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One number of an exhibit. subject: id of a class, feature, relation, metric ...; layer: from 1, of `layers`."""
+
+    quantity: Quantity
+    subject: str = ""
+    layer: int | None = None
+    layers: int | None = None
+    head: Head | None = None
+
+    @property
+    def text(self) -> str:
+        """As a reader sees it: "noun, layer 3 of 12"."""
+        words = _WORDS[self.quantity]
+        known = words.format(subject=self.subject, layer=self.layer, layers=self.layers, head=self.head)
+        return f"{self.subject}, {known}" if self.subject and "{subject}" not in words else known
+
+    @property
+    def position(self) -> float | None:
+        """Depth in the model of a layer, from 0, the first one, to 1, the last."""
+        if self.layer is None or self.layers is None:
+            return None
+        return (self.layer - 1) / max(1, self.layers - 1)

@@ -1,0 +1,71 @@
+"""What every form of a report says in the same words: names, the command, the numbers of a claim."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from core.report.plan import ReportOptions
+from core.report.records import ClaimRecord
+from core.tasks.glue import TASKS
+
+FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once for each of their values
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a stored report."""
+
+    title: str
+    created: datetime
+    options: ReportOptions
+
+    @classmethod
+    def of(cls, run: Mapping[str, Any]) -> "About":
+        """Of a run as the store describes it; options that a report no longer has are left out."""
+        names = {one.name for one in fields(ReportOptions)}
+        options = {name: value for name, value in run["options"].items() if name in names}
+        return cls(str(run["title"]), run["created"], ReportOptions(**options))
+
+    @property
+    def day(self) -> str:
+        """ "21 November 2026"."""
+        return f"{self.created:%d %B %Y}"
+
+
+def short(name: str) -> str:
+    """A checkpoint without its folders."""
+    return Path(name).name
+
+
+def task_name(task: str | None) -> str:
+    """As the papers write it; "" for none."""
+    return TASKS[task].name if task in TASKS else task or ""
+
+
+def numbers_of(claim: ClaimRecord) -> str:
+    """The numbers behind an outcome; of an undecided one also how many rows would decide it."""
+    return claim.said + (f"; {needed_rows(claim.needed)} would decide it" if claim.needed else "")
+
+
+def needed_rows(needed: int) -> str:
+    """ "about 2,600 rows": two digits are all that such a number can say."""
+    return f"about {int(float(f'{needed:.2g}')):,} rows"
+
+
+def command_of(options: ReportOptions) -> str:
+    """The command that makes this report."""
+    default = asdict(ReportOptions())
+    words = ["python -m core reproduce", *map(shlex.quote, options.checkpoints)]
+    for name, value in asdict(options).items():
+        if name == "checkpoints" or value == default[name]:
+            continue
+        if value is True:
+            words.append(f"--{name}")
+            continue
+        several = value if isinstance(value, list) else [0 if value is None else value]
+        flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+        words += [f"{flag} {shlex.quote(str(one))}" for one in several]
+    return " ".join(words)
