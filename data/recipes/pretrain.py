@@ -7,7 +7,9 @@
 (next token, byte-level BPE, `<|endoftext|>` first and between documents). The text file has a sentence a
 line and an empty line between documents (`data.recipes.corpus` writes one). Run the same command again
 after an interruption: the vocabulary, the token file and the last saved step in `--work` are taken up.
-The learning rate is constant and falls to zero over the last fifth of `--tokens`.
+The learning rate is constant and falls to zero over the last fifth of `--tokens`. Weights are kept on the way, at
+the shares of SNAPSHOTS, as `--work`/snapshots/SHARE.safetensors: what heads look at, and when they begin to, can be
+read from them (`data.recipes.curve`).
 """
 
 import argparse
@@ -19,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
@@ -28,6 +31,7 @@ END_OF_TEXT = "<|endoftext|>"
 # Lengths of the batches: share of the run until which a row holds, and the lengths it draws from. Short first, because
 # a head finds its neighbour among 32 keys long before it finds it among 128.
 LENGTHS = ((0.45, (32,)), (0.7, (32, 64)), (1.0, (32, 64, 128)))
+SNAPSHOTS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)  # shares of the run whose weights are kept
 IGNORED = -100  # torch's index for targets that do not count
 
 
@@ -46,7 +50,8 @@ class Recipe:
     warm_up_steps: int = 400
     masked: float = 0.2  # share of pieces the encoder has to guess
     weight_decay: float = 0.01
-    tokens: int = 16_000_000
+    matrix_rate: float = 0.005  # Muon's, for the matrices of the blocks; 0: AdamW for all
+    tokens: int = 60_000_000
     seed: int = 0
 
 
@@ -249,6 +254,7 @@ def build(recipe: Recipe, end: int = 0) -> torch.nn.Module:
         table = model.transformer.wpe.weight
     with torch.no_grad():
         table.copy_(sinusoids(*table.shape))
+    model.set_attn_implementation("eager")  # twice as fast as SDPA here: its backward is half of a step on a CPU
     return model
 
 
@@ -267,21 +273,48 @@ def losses(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, 
     }
 
 
-def optimizer_for(model: torch.nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    decayed = [p for p in model.parameters() if p.ndim > 1]
-    plain = [p for p in model.parameters() if p.ndim <= 1]
-    return torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}],
-        lr=recipe.peak_rate,
-        betas=(0.9, 0.98),
-        fused=True,
-    )
+def in_blocks(name: str, parameter: torch.nn.Parameter) -> bool:
+    """Whether Muon updates it: the matrices of the blocks, not embeddings, heads, biases and norms."""
+    return parameter.ndim == 2 and (".layer." in name or ".h." in name)
 
 
-def rate_at(step: int, recipe: Recipe) -> float:
+class Optimizers:
+    """Muon (Jordan et al. 2024) for the matrices of the blocks, AdamW for the rest, each at its own peak rate."""
+
+    def __init__(self, model: torch.nn.Module, recipe: Recipe) -> None:
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        matrices = [p for name, p in named if recipe.matrix_rate and in_blocks(name, p)]
+        others = [p for name, p in named if not (recipe.matrix_rate and in_blocks(name, p))]
+        groups = [
+            {"params": [p for p in others if p.ndim > 1], "weight_decay": recipe.weight_decay},
+            {"params": [p for p in others if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        adam = torch.optim.AdamW(groups, lr=recipe.peak_rate, betas=(0.9, 0.98), fused=True)
+        self.each: list[tuple[torch.optim.Optimizer, float]] = [(adam, recipe.peak_rate)]
+        if matrices:
+            muon = torch.optim.Muon(matrices, lr=recipe.matrix_rate, weight_decay=recipe.weight_decay)
+            self.each.append((muon, recipe.matrix_rate))
+
+    def step(self, share_of_peak: float) -> None:
+        for optimizer, peak in self.each:
+            for group in optimizer.param_groups:
+                group["lr"] = peak * share_of_peak
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+    def state(self) -> list[dict]:
+        return [optimizer.state_dict() for optimizer, _ in self.each]
+
+    def load(self, states: list[dict]) -> None:
+        for (optimizer, _), state in zip(self.each, states, strict=True):
+            optimizer.load_state_dict(state)
+
+
+def share_of_peak(step: int, recipe: Recipe) -> float:
+    """The learning rate at `step` as a share of its peak: warm-up, constant, then linearly to 0."""
     total = math.ceil(recipe.tokens / recipe.batch_tokens)
     falling = min(1.0, (total - step) / (0.2 * total))
-    return recipe.peak_rate * min(1.0, (step + 1) / recipe.warm_up_steps) * max(0.0, falling)
+    return min(1.0, (step + 1) / recipe.warm_up_steps) * max(0.0, falling)
 
 
 @torch.no_grad()
@@ -296,26 +329,26 @@ def held_out_loss(model: torch.nn.Module, batches: Batches, count: int = 24) -> 
 def train(recipe: Recipe, corpus: Corpus, specials: dict[str, int], work: Path, save_every: int) -> torch.nn.Module:
     torch.manual_seed(recipe.seed)
     model = build(recipe, specials.get(END_OF_TEXT, 0))
-    optimizer = optimizer_for(model, recipe)
+    optimizers = Optimizers(model, recipe)
     first, saved = 0, work / "resume.pt"
     if saved.exists():
         state = torch.load(saved, weights_only=True)
         model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
+        optimizers.load(state["optimizers"])
         first = state["step"]
     batches, unseen = Batches(corpus, recipe, specials), Batches(corpus, recipe, specials, held_out=True)
     total, began = math.ceil(recipe.tokens / recipe.batch_tokens), time.time()
+    keep = {round(share * total): share for share in SNAPSHOTS}
     for step in range(first, total):
-        for group in optimizer.param_groups:
-            group["lr"] = rate_at(step, recipe)
+        if step in keep:
+            snapshot(model, work, keep[step])
         with torch.autocast("cpu", dtype=torch.bfloat16):
             loss = sum(losses(model, batches.at(step)).values())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        optimizers.step(share_of_peak(step, recipe))
         if (step + 1) % save_every == 0 or step + 1 == total:
-            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}
+            state = {"model": model.state_dict(), "optimizers": optimizers.state(), "step": step + 1}
             torch.save(state, saved.with_suffix(".part"))
             saved.with_suffix(".part").replace(saved)
             speed = (step + 1 - first) * recipe.batch_tokens / (time.time() - began)
@@ -323,7 +356,16 @@ def train(recipe: Recipe, corpus: Corpus, specials: dict[str, int], work: Path, 
             print(json.dumps(log), flush=True)
             with (work / "log.jsonl").open("a") as out:
                 out.write(json.dumps(log) + "\n")
+    snapshot(model, work, 1.0)
     return model
+
+
+def snapshot(model: torch.nn.Module, work: Path, share: float) -> None:
+    """Keep the weights of now, as float16, under the share of the run that is done."""
+    (work / "snapshots").mkdir(exist_ok=True)
+    tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "lm_head.weight"}
+    tensors = {name: t.half().contiguous() for name, t in model.state_dict().items() if name not in tied}
+    save_file(tensors, work / "snapshots" / f"{share:g}.safetensors")
 
 
 def export(model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, recipe: Recipe, work: Path, out: Path) -> None:
@@ -346,7 +388,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=Recipe.tokens)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--save-every", type=int, default=100)
+    parser.add_argument("--save-every", type=int, default=250)
+    parser.add_argument("--matrix-rate", type=float, default=Recipe.matrix_rate, help="of Muon; 0: AdamW for all")
+    parser.add_argument("--vocabulary", type=Path, help="a tokenizer.json to keep instead of training one")
     return parser.parse_args()
 
 
@@ -354,9 +398,13 @@ def main() -> None:
     chosen = options()
     torch.set_num_threads(chosen.threads)
     peak_rate = 1e-3 if chosen.kind == "encoder" else 2e-3  # norms before the blocks bear a higher rate
-    recipe = Recipe(kind=chosen.kind, tokens=chosen.tokens, seed=chosen.seed, peak_rate=peak_rate)
+    recipe = Recipe(
+        chosen.kind, tokens=chosen.tokens, seed=chosen.seed, peak_rate=peak_rate, matrix_rate=chosen.matrix_rate
+    )
     chosen.work.mkdir(parents=True, exist_ok=True)
     vocabulary = chosen.work / "tokenizer.json"
+    if not vocabulary.exists() and chosen.vocabulary:
+        vocabulary.write_bytes(chosen.vocabulary.read_bytes())
     if not vocabulary.exists():
         train_tokenizer(chosen.kind, chosen.text, recipe.vocabulary).save(str(vocabulary))
     tokenizer = Tokenizer.from_file(str(vocabulary))
