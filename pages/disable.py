@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.parts.disable_live import show_live
+from pages.parts.disable_operators import show_operators
 from pages.parts.disable_results import show_results
 from pages.parts.disable_sweeps import active_jobs, start_sweep
 from pages.parts.disable_training import show_training
@@ -17,7 +18,12 @@ def show_sweeps() -> None:
         show_results()
 
 
-VIEWS = {"One sentence": show_live, "A task's rows": show_sweeps, "Training without": show_training}
+VIEWS = {
+    "One sentence": show_live,
+    "A task's rows": show_sweeps,
+    "Operators": show_operators,
+    "Training without": show_training,
+}
 
 st.title("Disable heads")
 st.caption(

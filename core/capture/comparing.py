@@ -9,8 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.attention import AttentionMaps
-from core.capture.interventions import Intervention
-from core.capture.running import run
+from core.capture.running import Change, run
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -42,7 +41,7 @@ class Comparison:
     place: int | None = None
 
 
-def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[Intervention]) -> Comparison:
+def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[Change]) -> Comparison:
     """Run one input twice. Classes for a classifier; the next piece of a causal language model; the piece at the
     first mask of a masked one (no choices without a mask). Raises InterventionError as `run` does.
     """
@@ -57,8 +56,57 @@ def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[
     return Comparison(maps_before, maps_after, moved, _choices(checkpoint, logits_before, logits_after), place)
 
 
+Asked = tuple[Encoding, Sequence[Change]]
+
+
+def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[Choice, ...]:
+    """What two inputs predict: classes; the words at each one's mask, or after its last piece. NaN for an input that
+    has no mask, no choices where neither has."""
+    return predictions(checkpoint, (first, ()), (second, ()))
+
+
+def predictions(checkpoint: Checkpoint, before: Asked, after: Asked) -> tuple[Choice, ...]:
+    """What two runs predict, each an input and what is changed in it, without looking at maps."""
+    both: list[Tensor | None] = []
+    for encoding, changes in (before, after):
+        logits = _logits(checkpoint, encoding, changes)
+        place = _place(checkpoint, encoding, logits)
+        known = logits is not None and (place is not None or checkpoint.labels is not None)
+        both.append((logits if place is None else logits[place]) if known and logits is not None else None)
+    there = [one for one in both if one is not None]
+    if not there:
+        return ()
+    first, second = (torch.full_like(there[0], float("nan")) if one is None else one for one in both)
+    return _choices(checkpoint, first, second)
+
+
+def places_of(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
+    """Where two inputs are predicted; None for a classifier. Raises InputError where a masked model has no mask."""
+    if checkpoint.labels is not None:
+        return None
+    places = [_mask_or_end(checkpoint, one) for one in (first, second)]
+    if places[0] is None or places[1] is None:
+        raise InputError(
+            f"A masked language model is compared at a mask in both inputs; one of them has none: type "
+            f"{checkpoint.tokenizer.mask_token or 'a mask'} into both, or take a fine-tuned classifier."
+        )
+    return places[0], places[1]
+
+
+def _logits(checkpoint: Checkpoint, encoding: Encoding, changes: Sequence[Change]) -> Tensor | None:
+    outputs: list[Tensor] = []
+
+    def keep(inputs: list[int], output: object) -> None:
+        logits = getattr(output, "logits", None)
+        if logits is not None:
+            outputs.append(logits[0].float().cpu())
+
+    run(checkpoint, [encoding], [], interventions=changes, on_batch=keep)
+    return outputs[0] if outputs else None
+
+
 def _observed(
-    checkpoint: Checkpoint, encoding: Encoding, interventions: tuple[Intervention, ...]
+    checkpoint: Checkpoint, encoding: Encoding, interventions: tuple[Change, ...]
 ) -> tuple[AttentionMaps, Tensor | None]:
     kept: list[np.ndarray] = []
     outputs: list[Tensor] = []
@@ -83,6 +131,10 @@ def _observed(
 def _place(checkpoint: Checkpoint, encoding: Encoding, logits: Tensor | None) -> int | None:
     if logits is None or checkpoint.labels is not None:
         return None
+    return _mask_or_end(checkpoint, encoding)
+
+
+def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
     if checkpoint.causal:
         return len(encoding) - 1
     masked = [k for k, one in enumerate(encoding.ids) if one == checkpoint.tokenizer.mask_token_id]
@@ -98,9 +150,10 @@ def _choices(
     shares = (before * 0, after * 0) if single else (torch.softmax(before, -1), torch.softmax(after, -1))
     order = list(range(len(before)))
     if names is None:
-        likely = torch.maximum(*shares)
+        likely = torch.fmax(*shares)
         order = likely.topk(min(SHOWN_WORDS, len(likely))).indices.tolist()
-        order.sort(key=lambda k: -float(shares[0][k]))
+        ranked = torch.where(shares[0].isnan(), shares[1], shares[0])
+        order.sort(key=lambda k: -float(ranked[k]))
     return tuple(
         Choice(
             name=names[k] if names is not None else checkpoint.tokenizer.decode([k]).strip() or f"[{k}]",

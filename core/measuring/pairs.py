@@ -8,9 +8,12 @@ import numpy as np
 
 from core.capture.outputs import Alignment
 from core.capture.words import Word, word_weights, words_of
+from core.errors import InputError
 from core.scoring.alignment import MapChange, WordAlignment, align_words, map_change
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
 
@@ -55,6 +58,43 @@ def aligned(
     """Encoded pairs and their aligned positions."""
     encodings = [tuple(checkpoint.encode(*texts) for texts in side) for side in (firsts, seconds)]
     return encodings[0], encodings[1], tuple(positions(a, b) for a, b in zip(*encodings, strict=True))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """m = the logit of choices[0] less that of choices[1] (of a score, the score), and m on A and on B."""
+
+    choices: tuple[int, ...]
+    first: float
+    second: float
+
+    def of(self, logits: "Tensor") -> "Tensor":
+        """m of logits [..., choice]."""
+        if len(self.choices) == 1:
+            return logits[..., 0]
+        return logits[..., self.choices[0]] - logits[..., self.choices[1]]
+
+    def whole(self) -> float:
+        """m(A) - m(B). Raises InputError where it is too small to be brought back."""
+        if abs(self.first - self.second) < 1e-3:
+            raise InputError(
+                f"Patching brings back a difference; the two inputs differ by {abs(self.first - self.second):.1e} in "
+                "their logits: choose inputs on which the prediction moves."
+            )
+        return self.first - self.second
+
+
+def logit_difference(first: "Tensor", second: "Tensor") -> Difference:
+    """Between what A predicts and what B predicts; its strongest rival on A where they agree.
+
+    first, second: logits [pair, choice] of one pair."""
+    a, b = first[0], second[0]
+    if len(a) == 1:
+        return Difference((0,), float(a[0]), float(b[0]))
+    best, other = int(a.argmax()), int(b.argmax())
+    if best == other:
+        other = int(a.topk(2).indices[1])
+    return Difference((best, other), float(a[best] - a[other]), float(b[best] - b[other]))
 
 
 def beside(checkpoint: "Checkpoint", first: "Encoding", second: "Encoding") -> Beside:

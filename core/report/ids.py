@@ -28,6 +28,7 @@ class Part(StrEnum):
     ALONE = "alone"
     IMPORTANCE = "importance"
     PRUNE = "prune"
+    SEPARATORS = "separators"
 
 
 class ExhibitId(StrEnum):

@@ -23,8 +23,11 @@ REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
 PARTS = (
     Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.TUNING, Part.CHANGE,
     Part.FEATURES, Part.SHARES, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE,
+    Part.SEPARATORS,
 )  # fmt: skip
-TUNED = {Part.CHANGE, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE}  # of fine-tuned checkpoints
+TUNED = {  # of fine-tuned checkpoints
+    Part.CHANGE, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS,
+}  # fmt: skip
 CURVES = {"orders": ["importance", "random"], "random_orders": 3}
 INITIALISATIONS = ["pretrained", "random", "untrained"]  # the paper's three columns
 
@@ -216,10 +219,12 @@ class _Planned:
         rows = {"checkpoint": self._folder(task), "task": task, "data": self.data.glue, "limit": limit}
         rows |= {"seed": self.options.seed}
         alone = {"what": "all-but-one", "operator": "zero"}
+        separators = [] if self.facts.causal else [self._step(Part.SEPARATORS, "separators", rows, task)]
         return [
             self._step(Part.HEADS, "disable", rows | {"what": "heads", "operator": "disable"}, task),
             self._step(Part.LAYERS, "disable", rows | {"what": "layers", "operator": "disable"}, task),
             self._step(Part.ALONE, "disable", rows | alone, task),
             self._step(Part.IMPORTANCE, "importance", rows, task),
             self._step(Part.PRUNE, "prune", rows | CURVES | {"order_rows": limit or 500}, task),
+            *separators,
         ]

@@ -67,6 +67,24 @@ def by_layer(some: Sequence[Score]) -> list[Estimate | None]:
     return [over_heads(one for one in some if one.layer == layer) for layer in range(max(layers, default=-1) + 1)]
 
 
+@dataclass(frozen=True)
+class SeparatorLayer:
+    """One layer of `separators`. ratio: the loss's gradient by attention to separators over that to other tokens."""
+
+    layer: int
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    weight_on_separators: float | None
+    n: int | None
+
+
+def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
+    """The layers of `separators`, without the row of all together."""
+    every = [row for row in rows if row.get("kind") == "layer" and row.get("layer") is not None]
+    return [record_of(SeparatorLayer, row) for row in every]
+
+
 # ---------------------------------------------------------------- frames
 
 

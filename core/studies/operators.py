@@ -89,23 +89,24 @@ class OperatorsStudy(Study[Options, Effects]):
 
     def run(self, options: Options, unit: Unit) -> Done[Effects]:
         """The change of every row's loss under one operator."""
-        from core.capture.sweeping import every_head, sweep
+        from core.capture.losses import effects
+        from core.capture.sweeping import every_head
 
         opened, rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, operator = opened.checkpoint, unit.arguments.operator
         encodings, gold = opened.encoded(rows), opened.outputs(rows)
         heads = every_head(checkpoint.layers, checkpoint.heads)
-        losses, plain, swept = [], np.zeros(0), None
-        for source in references.sources(operator, opened, options):
-            swept = sweep(checkpoint, encodings, heads, operator, source=source, dtype=options.dtype)
-            plain = row_losses(swept.plain, gold)
-            losses.append(row_losses(swept.changed, gold))
-        changes = np.mean(losses, 0) - plain
+        names = [row.id for row in rows]
+        seen = [
+            effects(checkpoint, encodings, gold, heads, operator, source=source, names=names, dtype=options.dtype)
+            for source in references.sources(operator, opened, options)
+        ]
+        plain, changes = seen[0].plain.numpy(), np.mean([one.exact.numpy() for one in seen], 0)
         partial = Effects(
             checkpoint.layers, checkpoint.heads, (operator,), plain, changes[None],
             _fitting(opened, options) if operator == "constant" else np.zeros((3, 0)),
         )  # fmt: skip
-        return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=swept.dtype if swept else None))
+        return Done(partial, provenance(checkpoint, names, dtype=seen[0].dtype))
 
     def merge(self, options: Options, partials: Sequence[Effects]) -> Effects:
         """All operators, in the order asked for."""
@@ -125,17 +126,6 @@ class OperatorsStudy(Study[Options, Effects]):
 
 
 STUDY = OperatorsStudy()
-
-
-def row_losses(logits: object, gold: Sequence[int | float]) -> np.ndarray:
-    """Cross-entropy of every row, or squared error of scores; logits [..., row, output]."""
-    from scipy.special import logsumexp
-
-    values = np.asarray(logits, dtype=float)
-    if values.shape[-1] == 1:
-        return (values[..., 0] - np.asarray(gold, dtype=float)) ** 2
-    labels = np.broadcast_to(np.asarray(gold, dtype=int)[:, None], (*values.shape[:-1], 1))
-    return logsumexp(values, axis=-1) - np.take_along_axis(values, labels, -1)[..., 0]
 
 
 def _fitting(opened: disabling.Opened, options: Options) -> np.ndarray:

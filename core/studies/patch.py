@@ -15,7 +15,6 @@ import pydantic.dataclasses
 
 from core.errors import InputError
 from core.measuring import disabling
-from core.measuring.pairs import aligned
 from core.measuring.provenance import provenance
 from core.scoring.recovered import FLOOR, recovered_share
 from core.store.rows import Row
@@ -79,6 +78,7 @@ class PatchStudy(Study[Options, Patched]):
     def run(self, options: Options, unit: Unit) -> Done[Patched]:
         """m of these pairs."""
         from core.capture.patching import Pairs, patch
+        from core.measuring.pairs import aligned
 
         opened, every = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]

@@ -244,6 +244,22 @@ def matrix(
     return alt.layer(cells, halo, written).properties(title=title, width=alt.Step(cell), height=alt.Step(cell))
 
 
+def layer_word_picture(frame: pd.DataFrame, *, value: str, title: str, label: str, cell: int = CELL) -> alt.Chart:
+    """A layer x word picture of one number, symmetric about 0. frame: columns `layer` (zero-based), `word`, `value`."""
+    drawn = frame.assign(Layer=frame["layer"] + 1)
+    return (
+        alt.Chart(drawn)
+        .mark_rect(stroke="gray", strokeOpacity=0.25)
+        .encode(
+            x=alt.X("word:N", sort=list(dict.fromkeys(drawn["word"])), title=None, axis=alt.Axis(labelAngle=-40)),
+            y=alt.Y("Layer:O", title="layer"),
+            color=alt.Color(_field(value, "Q"), title=label, scale=_scale(drawn[value], True, None, None)),
+            tooltip=_tips(drawn, "word", "Layer", value),
+        )
+        .properties(title=textwrap.wrap(title, 60), width=alt.Step(cell), height=alt.Step(cell))
+    )
+
+
 def token_strips(frame: pd.DataFrame, *, title: str, cell: int = 40) -> Layers:
     """Distributions over the tokens of an input, one line each (Kovaleva et al., Fig 3's zoom).
 

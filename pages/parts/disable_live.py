@@ -5,7 +5,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.attention import Head, parse_heads
+from core.attention import Head
+from core.capture.components import Component, parse_components
 from pages.parts import charts, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -19,6 +20,8 @@ OPERATORS = {
     "next": "next token",
     "first": "first token",
 }
+STOOD_IN = {"mean": "mean output of 200 rows", "resample": "output on another row"}  # live; sweeps have constants too
+SWEPT = OPERATORS | STOOD_IN | {"constant": "optimal constant (Li and Janson)"}
 
 
 def show_live() -> None:
@@ -28,18 +31,18 @@ def show_live() -> None:
         name = pickers.pick_checkpoint()
     operator = right.selectbox(
         "Instead of its attention",
-        list(OPERATORS),
-        format_func=OPERATORS.__getitem__,
+        list(OPERATORS | STOOD_IN),
+        format_func=SWEPT.__getitem__,
         key="operator",
         bind="query-params",
     )
     text = pickers.pick_text(placeholder="Type a sentence; [MASK] asks a masked model for a word", key="text")
     pair = pickers.pick_text("Second sentence (optional)", key="pair")
     typed = st.text_input(
-        "Heads to change",
+        "Heads and blocks to change",
         key="heads",
         bind="query-params",
-        placeholder="L1H2, L7H6: type them, or click them in the picture",
+        placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",
     )
     if not name or not text:
         st.info("Type a sentence, then click heads in the picture to disable them.", icon=":material/touch_app:")
@@ -50,18 +53,19 @@ def show_live() -> None:
 
 def _compared(name: str, text: str, pair: str | None, typed: str, operator: str) -> None:
     from core.capture.comparing import compare
-    from core.capture.interventions import Intervention
+    from core.capture.sweeping import changes_of
 
     checkpoint = opened(name)
-    heads = parse_heads(typed)
+    components = parse_components(typed)
+    heads = [one for one in components if isinstance(one, Head)]
     encoding = checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)
-    chosen = [Intervention(operator, frozenset(heads))] if heads else []
-    found = compare(checkpoint, encoding, chosen)
+    source = resources.stand_in(name, checkpoint, operator, paired=pair is not None) if heads else None
+    found = compare(checkpoint, encoding, changes_of(components, operator, source))
     left, right = st.columns([3, 2])
     with left:
         _picture(found.moved, heads)
     with right:
-        _said(checkpoint, encoding, found, heads)
+        _said(checkpoint, encoding, found, components)
     if heads:
         show_links(name, heads[0], here="disable", text=text, pair=pair or "")
         st.button("Disable these on a task's rows", icon=":material/playlist_play:", on_click=_on_rows)
@@ -100,7 +104,7 @@ def _picture(moved: Any, heads: list[Head]) -> None:
 def _toggle(key: str) -> None:
     cells = st.session_state[key].selection.get("cell", [])
     with clear_errors():
-        heads = parse_heads(st.session_state.get("heads", ""))
+        heads = parse_components(st.session_state.get("heads", ""))
         for cell in cells:
             clicked = Head(int(cell["layer"]), int(cell["head"]))
             heads = [one for one in heads if one != clicked] if clicked in heads else [*heads, clicked]
@@ -113,7 +117,7 @@ def _on_rows() -> None:
     st.session_state["view"], st.session_state["what"] = "A task's rows", "groups"
 
 
-def _said(checkpoint: Any, encoding: Any, found: Any, heads: list[Head]) -> None:
+def _said(checkpoint: Any, encoding: Any, found: Any, heads: list[Component]) -> None:
     if not found.choices:
         wanted = "[MASK] in the sentence" if not checkpoint.causal else "a language head"
         st.info(f"This checkpoint predicts nothing here: it needs {wanted}, or a fine-tuned classifier.")

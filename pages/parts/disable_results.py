@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
+from core.measuring.disabling import PARTS
 from core.store.runs import head_scores, run_rows, runs, study_rows
 from core.studies.disable import first_metric, shared
 from core.tasks.glue import TASKS
@@ -35,7 +36,7 @@ def show_results() -> None:
     _headline(variants, baseline, metric, first, rows[rows["kind"] == "split half"])
     if baseline["what"] == "duplicates":
         _duplicates(variants, metric)
-    elif baseline["what"] in ("layers", "groups"):
+    elif baseline["what"] in ("layers", "groups", *PARTS):
         _bars(variants, baseline, metric)
     else:
         _heads(variants, baseline, metric)

@@ -6,9 +6,10 @@ import streamlit as st
 
 from core import config
 from core.jobs import running
+from core.measuring.disabling import PARTS
 from core.store.jobs import jobs
 from pages.parts import job_progress, pickers
-from pages.parts.disable_live import OPERATORS
+from pages.parts.disable_live import SWEPT
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors
 
@@ -18,6 +19,9 @@ WHAT = {
     "all-but-one": "every head left alone",
     "groups": "groups of your own",
     "duplicates": "groups of near-duplicates",
+    "blocks": "every attention block, taken out",
+    "feedforward": "every feed-forward block, taken out",
+    "layers-whole": "every whole layer, taken out",
 }
 
 
@@ -55,8 +59,8 @@ def start_sweep() -> None:
     what = left.selectbox("Change", list(WHAT), format_func=WHAT.__getitem__, key="what", bind="query-params")
     operator = middle.selectbox(
         "Instead of its attention",
-        list(OPERATORS),
-        format_func=OPERATORS.__getitem__,
+        list(SWEPT),
+        format_func=SWEPT.__getitem__,
         key="operator",
         bind="query-params",
     )
@@ -65,6 +69,7 @@ def start_sweep() -> None:
     if last.button("Sweep", type="primary", width="stretch", disabled=shared is None) and shared:
         with clear_errors():
             dtype = "bfloat16" if rough else "float32"
+            operator = "zero" if what in PARTS else operator
             options = shared | chosen | {"what": what, "operator": operator, "dtype": dtype}
             title = f"{operator}: {WHAT[what]}, {pickers.named([shared['task']])}"
             running.start(resources.database(), "disable", options, title)

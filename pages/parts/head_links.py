@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from core.attention import Head, parse_heads
+from core.attention import Head
+from core.capture.components import parse_components
 from pages.parts.frame.page_table import PAGES_FOLDER
 
 LINKS = {  # page: what its link says, and what the page calls the head; two pages may not bind the same name
@@ -15,7 +16,8 @@ LINKS = {  # page: what its link says, and what the page calls the head; two pag
 
 def asked_heads() -> list[Head]:
     """The heads that the link to this page named, whatever groups they are in."""
-    return parse_heads(st.query_params.get("heads", "").replace(";", ","))
+    named = parse_components(st.query_params.get("heads", "").replace(";", ","))
+    return [one for one in named if isinstance(one, Head)]
 
 
 def show_links(checkpoint: str, head: Head | str, *, here: str, text: str = "", pair: str = "") -> None:

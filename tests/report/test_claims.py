@@ -5,6 +5,7 @@ import pytest
 from core.report.claims import maps, scores
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED, apart, decided, no_loss
 from core.report.claims.registry import CLAIMS
+from core.report.claims.separators import no_op
 from core.report.estimates import Estimate
 from core.report.exhibits import EXHIBITS
 from core.report.measures.registry import MEASURES
@@ -271,3 +272,25 @@ def test_effective_attention_parts_with_length():
 
     assert only(scores.effective_drops(evidence(found("effective", rows(1.0, 0.6))))) == HOLDS
     assert only(scores.effective_drops(evidence(found("effective", rows(1.0, 1.0))))) == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("ratios", "half", "outcome"),
+    [
+        ((1.5, 1.2, 0.4, 0.3, 0.2, 0.2), 0.05, HOLDS),
+        ((0.2, 0.2, 1.4, 1.3, 1.2, 1.2), 0.05, FAILS),
+        ((1.0, 1.0, 0.9, 1.0, 1.0, 1.0), 0.3, UNDECIDED),
+    ],
+)
+def test_separators_are_a_no_op_where_the_loss_moves_less_with_them(ratios, half, outcome):
+    rows = [{"kind": "baseline", "name": "untouched"}]
+    for k, ratio in enumerate(ratios):
+        ends = {"ratio_low": ratio - half, "ratio_high": ratio + half}
+        rows.append({"kind": "layer", "layer": k, "ratio": ratio, "weight_on_separators": 0.5, "n": 80} | ends)
+    rows.append({"kind": "layer", "name": "all layers", "layer": None, "n": 80})
+    (one,) = no_op(evidence(found("separators", rows, "rte")))
+    assert one.outcome == outcome
+    assert "layers 3 to 6" in one.said
+    assert one.n == 80
+    nothing = [{"kind": "layer", "layer": 0, "ratio": None, "n": 80}]
+    assert only(no_op(evidence(found("separators", nothing, "rte")))) == UNTESTED

@@ -18,6 +18,7 @@ from core.report.report import records_of as report_of
 # dceaaa7 made of them (without options, and with five digits a number).
 EARLIER = Path(__file__).with_name("earlier_report.json.xz")
 MENDED = {"share of rows right, or squared error"}  # the held-out gain is in shares of r on STS-B
+NEW_CLAIMS = {"separator-gradients"}
 LATER = {"needed", "options"}  # columns that rows did not have, or that are left out here
 
 
@@ -46,7 +47,7 @@ def known(row):
 
 
 def test_the_same_results_give_the_same_rows(earlier, records):
-    rows = [known(row) for row in rows_of(records)]
+    rows = [known(row) for row in rows_of(records) if row.get("claim") not in NEW_CLAIMS]
     assert [row["kind"] for row in rows] == [row["kind"] for row in earlier["rows"]]
     for row, before in zip(rows, map(known, earlier["rows"]), strict=True):
         if any(words in before.get("note", "") for words in MENDED):

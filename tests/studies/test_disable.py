@@ -175,7 +175,7 @@ def test_wrong_options_are_said_before_anything_runs(options):
     with pytest.raises(InputError, match="leave one of the two out"):
         planned(STUDY, options | {"what": "layers", "heads": "L1H1"})
     with pytest.raises(InterventionError, match="An operator is one of"):
-        planned(STUDY, options | {"operator": "mean"})
+        planned(STUDY, options | {"operator": "median"})
     with pytest.raises(InputError, match="two rows"):
         planned(STUDY, options | {"limit": 1})
     with pytest.raises(InputError, match="The option limit of disable cannot be 'many'"):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from core.report.claims import maps, scores
+from core.report.claims import maps, scores, separators
 from core.report.claims.outcomes import Test
 from core.report.exhibits import BOTH, BRUNNER, DECODERS, ENCODERS
 from core.report.ids import ExhibitId
@@ -237,6 +237,16 @@ CLAIMS = (
         ExhibitId.STATISTICS,
         scores.separators_in_the_middle,
         ENCODERS,
+    ),
+    Claim(
+        "separator-gradients",
+        "Attention to [SEP] is a no-op: from layer 5 up the loss hardly moves with it.",
+        CLARK,
+        "3.2, Fig 5",
+        ExhibitId.STATISTICS,
+        separators.no_op,
+        ENCODERS,
+        "The paper's loss is that of masked words before fine-tuning; ours is that of the fine-tuned task.",
     ),
     Claim(
         "dependencies",

@@ -28,6 +28,7 @@ PAGES = (
     Page("Train", "finetune", "Fine-tune", ":material/school:"),
     Page("Train", "change", "Change", ":material/compare:"),
     Page("Test", "disable", "Disable heads", ":material/block:"),
+    Page("Test", "perturb", "Perturb", ":material/shuffle:"),
     Page("Test", "prune", "Prune", ":material/content_cut:"),
     Page("Papers", "reproduction", "Reproduction", ":material/menu_book:"),
     Page("Keep", "jobs", "Jobs", ":material/pending_actions:"),

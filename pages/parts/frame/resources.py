@@ -14,6 +14,7 @@ from pages.parts import people
 from pages.parts.frame.messages import plain
 
 if TYPE_CHECKING:
+    from core.capture.interventions import Source
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
     from core.store.database import Database
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 SMALL_MODEL = 30_000_000  # parameters; a sentence through a smaller one is milliseconds of work
 CHECKPOINTS_KEPT = 6  # open models; the bundled ones take 30 MB each, BERT-base 440 MB
 PIECES_SHOWN = 256  # longer inputs are cut on the page: 144 heads of 256 pieces are 19 MB
+REFERENCE_ROWS = 200  # of the samples, for operators that stand in
 MAPS_KEPT = 24  # captured inputs; 9 MB each at 144 heads and 128 tokens
 _REVISION = re.compile(r"^(?P<name>[\w.-]+(?:/[\w.-]+)?)@(?P<revision>[\w./-]+)$")
 
@@ -70,7 +72,24 @@ def pipeline(name: str | None = None) -> Any:
     return opened
 
 
+def stand_in(name: str, checkpoint: "Checkpoint", operator: str, *, paired: bool) -> "Source | None":
+    """What stands in under "mean" and "resample": 200 train rows of the samples, sentences (SST-2) or pairs (MRPC)."""
+    if operator not in ("mean", "resample"):
+        return None
+    return _stand_in(name, checkpoint.weights_hash, operator, "mrpc" if paired else "sst2", checkpoint)
+
+
 # ---------------------------------------------------------------- behind them
+
+
+@st.cache_resource(show_spinner="Running the reference rows ...", max_entries=8)
+def _stand_in(name: str, weights: str, operator: str, task: str, _checkpoint: "Checkpoint") -> "Source":
+    from core.capture.outputs import Donors, mean_outputs
+    from core.tasks.glue import read_rows
+
+    rows = read_rows(task, "train", limit=REFERENCE_ROWS, seed=0)
+    encodings = [_checkpoint.encode(row.text, row.pair, max_length=PIECES_SHOWN) for row in rows]
+    return mean_outputs(_checkpoint, encodings) if operator == "mean" else Donors(_checkpoint, tuple(encodings))
 
 
 def split_revision(name: str) -> tuple[str, str | None]:

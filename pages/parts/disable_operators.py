@@ -1,0 +1,97 @@
+"""One head under every operator side by side, and how far operators agree on which heads matter."""
+
+import pandas as pd
+import streamlit as st
+
+from core.attention import Head
+from core.jobs import running
+from core.store.runs import study_rows
+from core.studies import operators
+from pages.parts import charts
+from pages.parts.disable_live import SWEPT
+from pages.parts.disable_sweeps import active_jobs, shared_options
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.head_links import pick_and_link
+from pages.parts.stored_runs import pick_run
+
+
+def show_operators() -> None:
+    """Start the study; see what is running; look at results."""
+    shared = shared_options()
+    chosen = st.multiselect("Operators", list(SWEPT), default=list(operators.DEFAULT), format_func=SWEPT.__getitem__,
+                            key="operators")  # fmt: skip
+    if st.button("Set side by side", type="primary", disabled=shared is None) and shared:
+        with clear_errors():
+            options = shared | {"operators": chosen, "limit": min(shared["limit"] or 200, 200)}
+            running.start(resources.database(), "operators", options, f"Operators on {shared['checkpoint']}")
+            st.rerun()
+    active_jobs("operators")
+    with clear_errors():
+        picked = pick_run("operators", "Nothing has been set side by side yet: choose a fine-tuned checkpoint.")
+        if picked is not None:
+            _shown(study_rows(resources.database(), picked[0]), picked[1])
+
+
+def _shown(rows: pd.DataFrame, about: pd.Series) -> None:
+    effects, baseline = rows[rows["kind"] == "effect"], rows[rows["kind"] == "baseline"].iloc[0]
+    names = list(dict.fromkeys(effects["name"]))
+    strongest = effects.loc[effects["value"].abs().idxmax(), "name"]
+    left, right = st.columns([3, 2])
+    with left:
+        name = st.selectbox("Head", names, index=names.index(strongest), key="operators_head")
+        one = effects[effects["name"] == name]
+        chart = charts.bars_with_intervals(
+            one, x="operator", y="value", low="low", high="high", rule=0.0, sort=None, y_title="change of the loss",
+            title=f"{name} under each operator (95%)", tooltip=["p"],
+        )  # fmt: skip
+        st.altair_chart(chart)
+        under = list(one[(one["p"] < 0.05) & (one["value"] > 0)]["operator"])
+        st.markdown(plain(f"Without {name} the loss rises beyond luck (p < 0.05, corrected over all of them) "
+                          f"under {', '.join(under) or 'no operator'}."))  # fmt: skip
+        _fit(one)
+    with right:
+        _agreement(rows[rows["kind"] == "agreement"])
+    st.altair_chart(charts.together(_pictures(effects, name)), width="content")
+    st.dataframe(effects[["name", "operator", "value", "low", "high", "p"]], hide_index=True)
+    st.caption(plain(
+        f"{about['checkpoint']} · {about['task']} · n = {int(baseline['n'])} rows, loss {baseline['loss']:.3f} "
+        f"· {about['created']:%d %B %Y} · intervals: bootstrap over rows; p: max-T over heads and operators"
+    ))  # fmt: skip
+    pick_and_link(str(about["checkpoint"]), names, here="disable", key="operators_go_on")
+
+
+def _pictures(effects: pd.DataFrame, name: str) -> list:
+    largest = float(effects["value"].abs().max()) or 1.0
+    return [
+        charts.head_picture(
+            effects[effects["operator"] == operator],
+            value="value",
+            label="change of loss",
+            title=str(operator),
+            diverging=True,
+            domain=(-largest, largest),
+            highlight=[Head.parse(name)],
+            tooltip=["low", "high", "p"],
+        )
+        for operator in dict.fromkeys(effects["operator"])
+    ]
+
+
+def _agreement(rows: pd.DataFrame) -> None:
+    if rows.empty:
+        return
+    st.markdown("**Do operators rank heads alike?** Kendall's tau of mean effects (1 the same order, 0 no relation)")
+    st.dataframe(rows[["name", "kendall", "low", "high"]], hide_index=True)
+
+
+def _fit(one: pd.DataFrame) -> None:
+    if "fit_constant" not in one or one["fit_constant"].isna().all():
+        return
+    fitted = one.dropna(subset=["fit_constant"]).iloc[0]
+    start = min(fitted["fit_mean"], fitted["fit_zero"])
+    said = f"Loss on the rows that fitted its constant: mean {fitted['fit_mean']:.4f}, zero {fitted['fit_zero']:.4f}, "
+    said += f"constant {fitted['fit_constant']:.4f}."
+    if fitted["fit_constant"] >= start:
+        said += " The descent found nothing better than where it began."
+    st.caption(said)

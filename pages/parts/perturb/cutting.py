@@ -1,0 +1,71 @@
+"""Edges of attention cut on one input: which words may not look at which, in which layers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from core.errors import InputError
+from pages.parts import pickers
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.perturb.inputs import EXAMPLES, opened
+from pages.parts.perturb.side_by_side import show_choices
+
+CHOSEN = "chosen words"
+
+
+def show_cutting() -> None:
+    """Pick an input and the edges to cut."""
+    left, right = st.columns([3, 2])
+    with left:
+        name = pickers.pick_checkpoint()
+        text = pickers.pick_text("Sentence", key="text", default=EXAMPLES["text"])
+        pair = pickers.pick_text("Second sentence (optional)", key="pair")
+    if not name or not text:
+        st.info("Type a sentence to begin.", icon=":material/edit:")
+        return
+    with clear_errors():
+        checkpoint = opened(name)
+        encoding = checkpoint.encode(text, pair or None, max_length=resources.PIECES_SHOWN)
+        with right:
+            edges, layers, renormalised = _pick(checkpoint, encoding)
+        _shown(name, checkpoint, encoding, edges, layers, renormalised)
+
+
+def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozenset[int], bool]:
+    from core.capture.knockout import EDGES, between, edges_of
+    from core.capture.words import words_of
+
+    kinds = [kind for kind in EDGES if not (checkpoint.causal and kind == "next")]
+    kind = st.selectbox("Cut", [*kinds, CHOSEN], format_func=lambda one: EDGES.get(one, "from words to words"),
+                        key="edges", bind="query-params")  # fmt: skip
+    layers = st.multiselect("In layers (none: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers")
+    renormalised = st.checkbox(
+        "The other keys take the weight", value=True, key="renormalised",
+        help="Scores are set to minus infinity before the softmax; otherwise weights are set to 0 after it.",
+    )  # fmt: skip
+    wanted = frozenset(int(one) - 1 for one in layers) or frozenset(range(checkpoint.layers))
+    if kind != CHOSEN:
+        return edges_of(kind, causal=checkpoint.causal), wanted, renormalised
+    words = words_of(encoding)
+    names = [f"{k + 1} {word.text}" for k, word in enumerate(words)]
+    sides = [st.multiselect(label, names, key=key) for label, key in (("From", "queries"), ("To", "keys"))]
+    if not all(sides):
+        raise InputError("Choose the words that may not look, and the words they may not look at.")
+    places = [[p for name in side for p in words[names.index(name)].positions] for side in sides]
+    return between(*places), wanted, renormalised
+
+
+def _shown(name: str, checkpoint: Any, encoding: Any, edges: Any, layers: frozenset[int], renormalised: bool) -> None:
+    from core.capture.comparing import predictions
+    from core.capture.interventions import Knockout
+
+    cut = int(edges(encoding).sum())
+    found = predictions(checkpoint, (encoding, ()), (encoding, (Knockout(edges, layers, renormalised),)))
+    show_choices(found, ("before", "cut"))
+    share = cut / len(encoding) ** 2
+    where = (
+        "all layers" if len(layers) == checkpoint.layers else f"layers {', '.join(str(k + 1) for k in sorted(layers))}"
+    )
+    st.caption(plain(f"{cut} edges ({share:.0%} of the map) cut in {where} · {len(encoding)} pieces · n = 1 · {name}"))

@@ -1,0 +1,85 @@
+"""Two inputs of one checkpoint: the first is typed, the second made from it or typed."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from core.tasks.perturbations import KINDS, Choice, Perturbed, Text, perturb
+from pages.parts import pickers
+from pages.parts.frame import resources
+from pages.parts.frame.messages import plain
+
+if TYPE_CHECKING:
+    from core.models.encoding import Encoding
+
+EXAMPLES = {"text": "Karen said that the big dog was in the garden .", "kind": "name-gender"}
+
+
+@dataclass(frozen=True)
+class TwoInputs:
+    """The checkpoint and both inputs. note: how the second was made."""
+
+    name: str
+    checkpoint: Any
+    first: "Encoding"
+    second: "Encoding"
+    texts: tuple[Text, Text]
+    note: str
+
+
+def pick_two() -> TwoInputs | None:
+    """Widgets for both inputs; None until there is something to compare. Raises InputError where the second cannot be
+    made."""
+    left, right = st.columns([3, 2])
+    with left:
+        name = pickers.pick_checkpoint()
+        text = pickers.pick_text("First input", key="text", default=EXAMPLES["text"])
+        pair = pickers.pick_text("Its second sentence (optional)", key="pair")
+    kinds = list(KINDS)
+    kind = right.selectbox(
+        "The second input is made by",
+        kinds,
+        index=kinds.index(EXAMPLES["kind"]),
+        format_func=lambda one: f"{one}: {KINDS[one].meaning}",
+        key="kind",
+        bind="query-params",
+    )
+    with right:
+        word, seed, typed = _told(kind)
+    if not name or not text:
+        st.info("Type a sentence to begin.", icon=":material/edit:")
+        return None
+    checkpoint = opened(name)
+    mask = getattr(checkpoint.tokenizer, "mask_token", None)
+    made = perturb(kind, text, pair or None, seed=seed, choice=Choice(word, mask, typed))
+    first, second = Text(text, pair or None), made.made
+    encodings = [checkpoint.encode(one.text, one.pair, max_length=resources.PIECES_SHOWN) for one in (first, second)]
+    _say(made)
+    return TwoInputs(name, checkpoint, encodings[0], encodings[1], (first, second), made.note)
+
+
+def _told(kind: str) -> tuple[str, int, Text | None]:
+    """What a kind may be told: a word, another draw, or the input itself."""
+    if kind == "typed":
+        text = pickers.pick_text("Second input", key="text2")
+        pair = pickers.pick_text("Its second sentence (optional)", key="pair2")
+        return "", 0, Text(text, pair or None)
+    word = ""
+    if kind.startswith("name") or kind in ("drop", "mask", "synonym"):
+        word = pickers.pick_text("Word (empty: one is drawn)", key="word").strip()
+    seed = st.number_input("Draw", 0, 1000, 0, key="draw", help="Another number draws another name, word or order.")
+    return word, int(seed), None
+
+
+def _say(made: Perturbed) -> None:
+    pair = f" · {made.made.pair}" if made.made.pair else ""
+    st.markdown(f"**Second input:** {plain(made.made.text)}{plain(pair)}  \n{plain(made.note)}")
+
+
+def opened(name: str) -> Any:
+    """The checkpoint with the head it was saved with: classes, words, or none."""
+    from core.models.kinds import saved_head
+
+    plain_name, revision = resources.split_revision(name)
+    return resources.checkpoint(name, saved_head(plain_name, revision=revision))

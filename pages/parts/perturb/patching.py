@@ -1,0 +1,110 @@
+"""The second input with outputs taken from the first: how much of the difference each component brings back."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.parts import charts
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.perturb.inputs import TwoInputs, pick_two
+from pages.parts.perturb.side_by_side import head_rows
+
+WHAT = {"heads": "every head", "parts": "blocks and layers, word by word"}
+
+
+def show_patching() -> None:
+    """Pick both inputs and what is patched."""
+    with clear_errors():
+        inputs = pick_two()
+        what = st.segmented_control("Take from the first input", list(WHAT), default="heads", required=True,
+                                    format_func=WHAT.__getitem__, key="patched", bind="query-params")  # fmt: skip
+        if inputs is not None:
+            _heads(inputs) if what == "heads" else _parts(inputs)
+
+
+def _asked(inputs: TwoInputs) -> tuple[Any, tuple[int, int] | None, Any]:
+    """The pair with its aligned positions, where it is predicted, and logits of both."""
+    from core.capture.comparing import places_of
+    from core.capture.patching import Pairs, patch
+    from core.measuring.pairs import positions
+
+    places = places_of(inputs.checkpoint, inputs.first, inputs.second)
+    alignment = positions(inputs.first, inputs.second)
+    pairs = Pairs((inputs.first,), (inputs.second,), (alignment,), None if places is None else (places,))
+    return pairs, places, patch(inputs.checkpoint, pairs, [])
+
+
+def _heads(inputs: TwoInputs) -> None:
+    from core.capture.patching import first_order, patch
+    from core.capture.sweeping import every_head
+    from core.measuring.pairs import logit_difference
+
+    pairs, _, plain_run = _asked(inputs)
+    difference = logit_difference(plain_run.first, plain_run.second)
+    whole = difference.whole()
+    _say(inputs, difference)
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**First-order picture** (from one gradient; not an answer)")
+        linear = first_order(inputs.checkpoint, pairs, lambda logits, _: difference.of(logits))[0].numpy()
+        _picture(linear / whole, "share brought back, estimated")
+    with right:
+        st.markdown("**Exact** (every head patched in turn)")
+        checkpoint = inputs.checkpoint
+        swept = patch(checkpoint, pairs, every_head(checkpoint.layers, checkpoint.heads))
+        moved = (difference.of(swept.patched) - difference.of(plain_run.second)).numpy()[:, 0] / whole
+        _picture(moved.reshape(checkpoint.layers, checkpoint.heads), "share brought back")
+    st.caption(plain(f"n = 1 pair, so there is no interval: the view of a task's rows has one · {inputs.name}"))
+
+
+def _picture(shares: np.ndarray, label: str) -> None:
+    rows = head_rows(shares, "share")
+    chart = charts.head_picture(rows, value="share", label=label, diverging=True, title=label)
+    st.altair_chart(chart, width="content")
+
+
+def _parts(inputs: TwoInputs) -> None:
+    """Layers x words of the second input: the share that a part brings back where it is taken at that word alone."""
+    from core.capture.components import PART_KINDS, SHOWN, every_part
+    from core.capture.outputs import Alignment
+    from core.capture.patching import Pairs, patch
+    from core.capture.words import words_of
+    from core.measuring.pairs import logit_difference
+
+    kind = st.segmented_control("Part", list(PART_KINDS), default="layer", required=True, format_func=SHOWN.get,
+                                key="part", bind="query-params")  # fmt: skip
+    pairs, places, plain_run = _asked(inputs)
+    difference = logit_difference(plain_run.first, plain_run.second)
+    whole = difference.whole()
+    _say(inputs, difference)
+    aligned = {own: theirs for theirs, own in pairs.alignments[0].pairs}
+    words = [word for word in words_of(inputs.second) if set(word.positions) & set(aligned)]
+    some = [Alignment(tuple((aligned[k], k) for k in word.positions if k in aligned)) for word in words]
+    many = Pairs((inputs.first,) * len(some), (inputs.second,) * len(some), tuple(some),
+                 None if places is None else (places,) * len(some))  # fmt: skip
+    variants = [frozenset({part}) for part in every_part(inputs.checkpoint.layers, [kind])]
+    patched = patch(inputs.checkpoint, many, variants)
+    shares = (difference.of(patched.patched) - difference.of(plain_run.second)[0]).numpy() / whole
+    rows = [
+        {"layer": layer, "word": f"{k + 1} {word.text}", "share": float(shares[layer, k])}
+        for layer in range(len(variants))
+        for k, word in enumerate(words)
+    ]
+    chart = charts.layer_word_picture(
+        pd.DataFrame(rows), value="share", label="share brought back",
+        title=f"{SHOWN[kind]} of the first input at one word (diverging: below 0 pushes away, 1 brings all back)",
+    )  # fmt: skip
+    st.altair_chart(chart, width="content")
+    st.caption(plain(f"n = 1 pair; words of the second input that have a partner in the first · {inputs.name}"))
+
+
+def _say(inputs: TwoInputs, difference: Any) -> None:
+    names = inputs.checkpoint.labels
+    decode = inputs.checkpoint.tokenizer.decode
+    said = [names[k] if names is not None else decode([k]).strip() for k in difference.choices]
+    about = f"the logit of {said[0]} less that of {said[1]}" if len(set(said)) > 1 else "the score"
+    st.markdown(
+        f"Compared by {plain(about)}: {difference.first:.2f} on the first input, {difference.second:.2f} on the second."
+    )

@@ -1,0 +1,137 @@
+"""The same on a task's rows, as jobs: perturbed inputs, patching, cut edges, and whether [SEP] is a no-op."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs import running
+from core.store.runs import study_rows
+from core.studies.contract import declared
+from pages.parts import charts
+from pages.parts.disable_sweeps import active_jobs, shared_options
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.stored_runs import pick_run
+
+STUDIES = {
+    "perturb": "changed inputs: how often does the prediction change?",
+    "patch": "patching: what brings the first input's answer back?",
+    "knockout": "cut edges: what happens without them?",
+    "separators": "is attention to [SEP] a no-op?",
+}
+
+
+def show_rows() -> None:
+    """Start a study; see what is running; look at results."""
+    study = st.selectbox("Question", list(STUDIES), format_func=STUDIES.__getitem__, key="study", bind="query-params")
+    _start(study)
+    active_jobs(study)
+    with clear_errors():
+        picked = pick_run(study, "Nothing has been measured yet: choose a fine-tuned checkpoint and press Measure.")
+        if picked is not None:
+            rows = study_rows(resources.database(), picked[0])
+            RESULTS[study](rows)
+            about = picked[1]
+            n = int(rows["n"].dropna().max()) if "n" in rows else 0
+            st.caption(plain(f"{about['checkpoint']} · {about['task']} · n up to {n} · {about['created']:%d %B %Y}"))
+
+
+def _start(study: str) -> None:
+    shared = shared_options()
+    told = _told(study)
+    if st.button("Measure", type="primary", disabled=shared is None) and shared:
+        with clear_errors():
+            running.start(resources.database(), study, shared | told, f"{study} of {shared['checkpoint']}")
+            st.rerun()
+
+
+def _told(study: str) -> dict[str, Any]:
+    """What more a study is told."""
+    from core.studies import patch, perturb
+
+    if study == "perturb":
+        return {"kinds": st.multiselect("Changes", perturb.DEFAULT, default=perturb.DEFAULT, key="kinds")}
+    if study == "knockout":
+        from core.capture.knockout import EDGES
+        from core.studies.knockout import Options
+
+        default = declared(Options)["edges"].default
+        return {"edges": st.multiselect("Edges", list(EDGES), default=list(default), format_func=EDGES.get, key="cuts")}
+    if study == "patch":
+        left, right = st.columns(2)
+        kind = left.selectbox("The second input is made by", perturb.DEFAULT,
+                              index=perturb.DEFAULT.index("drop"), key="made_by")  # fmt: skip
+        return {"kind": kind, "what": right.selectbox("Patched", patch.WHAT, key="patched_what")}
+    return {}
+
+
+def _perturbed(rows: pd.DataFrame) -> None:
+    baseline, body = rows[rows["kind"] == "baseline"].iloc[0], rows[(rows["kind"] != "baseline") & (rows["n"] > 1)]
+    metric = next(name for name in ("accuracy", "f1", "pearson") if name in rows)
+    if "changed_rate" in body and body["changed_rate"].notna().any():
+        chart = charts.bars_with_intervals(
+            body, x="name", y="changed_rate", low="changed_low", high="changed_high", x_title="change",
+            y_title="share of predictions that change", title="Predictions that change with the input (95% Wilson)",
+            tooltip=["n"],
+        )  # fmt: skip
+        st.altair_chart(chart)
+    said = f"Full input: {metric} {baseline[metric]:.3f}"
+    if pd.notna(baseline.get("constant")):
+        said += f"; the commonest label alone: {baseline['constant']:.3f}"
+    for _, row in body[body["kind"] == "partial input"].iterrows():
+        said += f"; {row['name']}: {row[metric]:.3f}"
+    st.markdown(plain(said + "."))
+    _table(body, ["name", "n", "of", "changed_rate", "changed_low", "changed_high", f"{metric}_full", metric,
+                  f"{metric}_change", f"{metric}_low", f"{metric}_high", "constant", "p"])  # fmt: skip
+
+
+def _patched(rows: pd.DataFrame) -> None:
+    if rows["head"].notna().all():
+        chart = charts.head_picture(rows, value="recovered", label="share brought back", diverging=True,
+                                    title="What each head brings back, patched alone", tooltip=["p"])  # fmt: skip
+        st.altair_chart(chart, width="content")
+    else:
+        chart = charts.bars_with_intervals(rows, x="name", y="recovered", low="low", high="high", rule=0.0,
+                                           title="What each brings back, patched alone", sort=None)  # fmt: skip
+        st.altair_chart(chart)
+    kept = rows[rows["p"] < 0.05].sort_values("recovered", ascending=False)["name"]
+    first = rows.iloc[0]
+    st.markdown(plain(
+        f"Beyond luck (p < 0.05, corrected over {len(rows)}): {', '.join(kept) or 'none'}. {int(first['n'])} pairs by "
+        f"{first['made_by']}; {int(first['under_floor'])} differ too little, {int(first['not_made'])} were not made."
+    ))  # fmt: skip
+    _table(rows.sort_values("recovered", ascending=False), ["name", "recovered", "low", "high", "p"])
+
+
+def _cut(rows: pd.DataFrame) -> None:
+    body = rows[rows["kind"] != "baseline"]
+    metric = next(name for name in ("accuracy", "f1", "pearson") if name in rows)
+    chart = charts.bars_with_intervals(
+        body, x="name", y=f"{metric}_change", low=f"{metric}_low", high=f"{metric}_high", rule=0.0, sort=None,
+        y_title=f"change of {metric}", title="Without these edges", tooltip=["n"],
+    )  # fmt: skip
+    st.altair_chart(chart)
+    _table(body, ["name", "with_edges", "n", metric, f"{metric}_change", f"{metric}_low", f"{metric}_high", "flipped",
+                  "mcnemar", "p"])  # fmt: skip
+
+
+def _separators(rows: pd.DataFrame) -> None:
+    layers = rows[(rows["kind"] == "layer") & rows["layer"].notna()]
+    if layers["ratio"].notna().any():
+        chart = charts.bars_with_intervals(
+            layers, x="name", y="ratio", low="ratio_low", high="ratio_high", rule=1.0, sort=None, x_title="layer",
+            y_title="gradient to separators / to other tokens", tooltip=["weight_on_separators"],
+            title="How much the loss moves with attention to separators, beside other tokens",
+        )  # fmt: skip
+        st.altair_chart(chart)
+    _table(layers, ["name", "weight_on_separators", "gradient_separator", "gradient_other", "ratio", "ratio_low",
+                    "ratio_high"])  # fmt: skip
+    _cut(rows)
+
+
+def _table(rows: pd.DataFrame, columns: list[str]) -> None:
+    st.dataframe(rows[[name for name in columns if name in rows]], hide_index=True)
+
+
+RESULTS = {"perturb": _perturbed, "patch": _patched, "knockout": _cut, "separators": _separators}

@@ -1,0 +1,76 @@
+"""Two inputs side by side: predictions of both, how far each head's map moved, words without a partner."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.attention import Head
+from pages.parts import charts
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.head_links import pick_and_link
+from pages.parts.perturb.inputs import TwoInputs, pick_two
+
+
+def show_pair() -> None:
+    """Pick both inputs, and see what differs."""
+    with clear_errors():
+        inputs = pick_two()
+        if inputs is not None:
+            _shown(inputs)
+
+
+def _shown(inputs: TwoInputs) -> None:
+    from core.capture.comparing import compare_inputs
+    from core.measuring.pairs import beside
+
+    seen = beside(inputs.checkpoint, inputs.first, inputs.second)
+    left, right = st.columns([3, 2])
+    with right:
+        show_choices(compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
+    with left:
+        rows = head_rows(1 - seen.change.cosine, "moved")
+        rows["on words without a partner, first"] = seen.change.first_elsewhere.flatten()
+        rows["on words without a partner, second"] = seen.change.second_elsewhere.flatten()
+        moved = rows["moved"].max()
+        chart = charts.head_picture(
+            rows, value="moved", label="1 - cosine", domain=(0.0, float(max(0.01, moved if np.isfinite(moved) else 1))),
+            title="How far each head's map moved on words that both inputs have (0 same, 1 nothing in common)",
+            tooltip=["on words without a partner, first", "on words without a partner, second"],
+        )  # fmt: skip
+        st.altair_chart(chart, width="content")
+    alone = [[words[k].text for k in side] for words, side in
+             zip(seen.words, (seen.alignment.first_alone, seen.alignment.second_alone), strict=True)]  # fmt: skip
+    said = [f"{name} alone: {', '.join(some)}" for name, some in zip(("first", "second"), alone, strict=True) if some]
+    partners = f"{len(seen.alignment.pairs)} words (special tokens among them) have a partner"
+    st.caption(plain(" · ".join([partners, *said, f"n = 1 pair · {inputs.name} · {inputs.note}"])))
+    names = [str(Head(layer, head)) for layer, head in np.ndindex(seen.change.cosine.shape)]
+    pick_and_link(inputs.name, names, here="perturb", key="go_on")
+
+
+def head_rows(values: np.ndarray, name: str) -> pd.DataFrame:
+    """One row a head of [layer, head]."""
+    places = [{"layer": layer, "head": head} for layer, head in np.ndindex(values.shape)]
+    return pd.DataFrame(places).assign(**{name: np.asarray(values, dtype=float).flatten()})
+
+
+def show_choices(found: Any, names: tuple[str, str] = ("first", "second")) -> None:
+    """Classes, or the likeliest words, of two runs."""
+    if not found:
+        st.info("This checkpoint predicts nothing here: type [MASK] into an input, or take a fine-tuned classifier.")
+        return
+    table = pd.DataFrame({"": [plain(one.name) for one in found], names[0]: [one.before for one in found],
+                          names[1]: [one.after for one in found]})  # fmt: skip
+    form: dict[str, Any] = {name: st.column_config.NumberColumn(format="percent") for name in names}
+    if len(found) == 1:
+        table[names[0]], table[names[1]] = [found[0].logit_before], [found[0].logit_after]
+        form = {}
+    st.dataframe(table, hide_index=True, column_config=form)
+    known = [[one for one in found if np.isfinite(getattr(one, side))] for side in ("logit_before", "logit_after")]
+    best = [max(side, key=lambda one: getattr(one, end)).name if side else None
+            for side, end in zip(known, ("logit_before", "logit_after"), strict=True)]  # fmt: skip
+    if len(found) > 1 and None not in best:
+        stays = best[0] == best[1]
+        st.markdown(f"The prediction {'stays' if stays else 'changes'}: **{plain(best[0])}**"
+                    + ("" if stays else f" becomes **{plain(best[1])}**"))  # fmt: skip

@@ -1,0 +1,108 @@
+"""Perturb and the operators as a visitor uses them: two inputs, patching, cut edges, and results of studies."""
+
+import pytest
+import torch
+
+from pages.parts import pickers
+from tests.pages.test_disabling import db, fine, opened, said, stored  # noqa: F401 - fixtures
+from tests.studies.planted import CARRIER, save_planted, write_rows
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("planted")
+    return {"checkpoint": str(save_planted(folder / "checkpoint")), "data": str(write_rows(folder / "data", rows=24))}
+
+
+@pytest.fixture
+def page(db, planted, monkeypatch):  # noqa: F811
+    names = pickers.checkpoint_names()
+    monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])  # AppTest cannot type one
+    found = fine(opened("perturb"))
+    found.selectbox(key="checkpoint").set_value(planted["checkpoint"])
+    found.selectbox(key="kind").set_value("typed")
+    found.text_input(key="text").set_value("the old engine ; ran all night")
+    found.run()  # the second input is asked for now
+    found.text_input(key="text2").set_value("the old engine a ran all night")
+    return found
+
+
+def test_two_inputs_side_by_side(page):
+    fine(page.run())
+    assert "changes" in said(page)
+    assert "have a partner" in said(page)
+    table = page.dataframe[0].value
+    assert table["first"].sum() == pytest.approx(1)
+    assert table["second"].sum() == pytest.approx(1)
+
+
+def test_the_carrying_head_brings_the_first_answer_back(page):
+    page.segmented_control(key="view").set_value("Patching")
+    fine(page.run())
+    assert "Compared by the logit of" in said(page)
+    assert "n = 1 pair, so there is no interval" in said(page)
+    page.segmented_control(key="patched").set_value("parts")
+    fine(page.run())
+    assert "words of the second input that have a partner" in said(page)
+
+
+def test_a_pair_that_does_not_differ_is_said_in_a_sentence(page):
+    page.text_input(key="text2").set_value("the old engine ; ran all night")
+    page.segmented_control(key="view").set_value("Patching")
+    page.run()
+    assert not page.exception
+    assert "choose inputs on which the prediction moves" in page.error[0].value.replace("\\", "")
+
+
+def test_cut_edges(page):
+    page.segmented_control(key="view").set_value("Cut edges")
+    fine(page.run())
+    assert "edges (" in said(page).replace("\\", "")
+    page.selectbox(key="edges").set_value("chosen words")
+    page.run()
+    assert "Choose the words that may not look" in page.error[0].value
+    page.multiselect(key="queries").set_value(["1 [CLS]"])
+    page.multiselect(key="keys").set_value(["5 ;"])
+    fine(page.run())
+    assert "The prediction changes" in said(page)  # nobody tells [CLS] of the semicolon any more
+
+
+def test_results_of_the_studies(db, planted):  # noqa: F811
+    shared = {"checkpoint": planted["checkpoint"], "data": planted["data"], "task": "sst2", "limit": None}
+    stored(db, "perturb", shared | {"kinds": ["scramble", "drop"]})
+    stored(db, "knockout", shared | {"edges": ["separators"]})
+    stored(db, "separators", shared)
+    stored(db, "patch", shared | {"kind": "drop", "floor": 0.0})
+    found = fine(opened("perturb", view="A task's rows"))
+    assert "the commonest label alone: 0.500" in said(found).replace("\\", "")
+    for study, words in (("knockout", "Without"), ("separators", ""), ("patch", "Beyond luck")):
+        found.selectbox(key="study").set_value(study)
+        fine(found.run())
+        assert words in said(found) or study != "patch"
+        assert found.dataframe
+
+
+def test_one_head_under_every_operator(db, planted):  # noqa: F811
+    shared = {"checkpoint": planted["checkpoint"], "data": planted["data"], "task": "sst2", "limit": None}
+    stored(db, "operators", shared | {"operators": ["disable", "zero", "mean"], "reference": 20})
+    found = fine(opened("disable", view="Operators"))
+    assert found.selectbox(key="operators_head").value == str(CARRIER)
+    text = said(found).replace("\\", "")
+    assert f"Without {CARRIER} the loss rises beyond luck" in text
+    assert "under disable, zero, mean" in text
+
+
+def test_heads_and_blocks_are_taken_out_live(db, planted, monkeypatch):  # noqa: F811
+    names = pickers.checkpoint_names()
+    monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])
+    found = fine(opened("disable"))
+    found.selectbox(key="checkpoint").set_value(planted["checkpoint"])
+    found.text_input(key="text").set_value("the old engine ; ran all night")
+    found.text_input(key="heads").set_value("L2-attention")
+    fine(found.run())
+    assert "changes to" in said(found)
+    found.text_input(key="heads").set_value(str(CARRIER))
+    found.selectbox(key="operator").set_value("mean")
+    fine(found.run())
+    assert "without L2H3" in said(found)
