@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from core.commands.backup import backup, restore_backup
 from core.commands.causal import CAUSAL
 from core.commands.check import check
 from core.commands.disabling import disable, held, importance, prune
@@ -35,6 +36,8 @@ app.command("heads")(heads)
 app.add_typer(jobs, name="jobs")
 app.command("export")(export)
 app.command("import")(import_export)
+app.command("backup")(backup)
+app.command("restore")(restore_backup)
 app.add_typer(patterns_app, name="patterns")
 app.add_typer(labels_app, name="labels")
 study.command("shares")(shares)

@@ -18,6 +18,7 @@ from core.jobs.pools import Place
 from core.jobs.work import PARTIAL, find_study, merged
 from core.store import jobs as store
 from core.store import runs
+from core.store.backup import answer_requests
 from core.store.database import Database
 from core.store.exchange import runs_folder
 from core.store.rows import Row
@@ -106,7 +107,9 @@ class Runner:
             thread.join(timeout=5)
 
     def _take_requests(self) -> None:
-        """Cancel the jobs that another process asked to, with files named cancel-<job> in the folder of runs."""
+        """Cancel the jobs that another process asked to, with files named cancel-<job> in the folder of runs; and make
+        the copies of the database that one asked for."""
+        answer_requests(self._db)
         for request in runs_folder(self._db.path).glob("cancel-*"):
             self.cancel(request.name.removeprefix("cancel-"))
             request.unlink(missing_ok=True)

@@ -195,6 +195,12 @@ class Database:
         finally:
             _roll_back(cursor)
 
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Nothing is written to the file, and its log is not folded, while the block runs."""
+        with self._lock:
+            yield
+
     def fold(self) -> None:
         """Fold the log into the file, so that a copy of the file alone is whole; later where that cannot be now."""
         with self._lock, contextlib.suppress(duckdb.Error):

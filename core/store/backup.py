@@ -1,0 +1,154 @@
+"""A whole copy of the database while it is used, and a copy put back.
+
+One process holds the file, so another one asks it for the copy: a request lies in the folder of runs, and the holder
+answers it beside it. The copy is one file: the log is folded into it.
+"""
+
+import json
+import shutil
+import time
+import uuid
+from pathlib import Path
+
+import duckdb
+
+from core.errors import StoreError
+from core.store import migrations
+from core.store.database import CONFIG, Database
+from core.store.exchange import runs_folder
+from core.store.recovery import HeldError
+from core.writing import replacing, write_whole
+
+ANSWER_SECONDS = 120.0  # a copy of a large file takes a while
+LOOK_SECONDS = 0.05
+_REQUEST, _ANSWER = "backup-*.json", ".answer"
+
+
+def back_up(db: Database, file: str | Path) -> int:
+    """Copy the database to `file` as it is at this moment; returns the copy's size in bytes.
+
+    Nothing is written meanwhile, so every label acknowledged before is in the copy and none is half in it.
+    Errors: StoreError where a file is there already, or none can be written.
+    """
+    target = Path(file).expanduser().resolve()
+    _must_be_new(target, "A backup")
+    with replacing(target, StoreError) as part:
+        log = part.with_name(part.name + ".wal")
+        try:
+            with db.still():
+                shutil.copyfile(db.path, part)
+                if (own := db.path.with_name(db.path.name + ".wal")).exists():
+                    shutil.copyfile(own, log)
+            _fold(part)
+        finally:
+            log.unlink(missing_ok=True)
+    return target.stat().st_size
+
+
+def restore(file: str | Path, database: Path) -> int:
+    """Put the copy `file` where `database` is to be; returns how many events of labels it holds.
+
+    Errors: StoreError where `file` is no database of ours that opens whole, or where something lies at `database`.
+    """
+    source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
+    if not source.is_file():
+        raise StoreError(f"A backup is a file that `backup` wrote; there is none at {source}: give its path.")
+    _must_be_new(target, "A restored database")
+    with replacing(target, StoreError) as part:
+        shutil.copyfile(source, part)
+        return _checked(part, source)
+
+
+def _checked(part: Path, source: Path) -> int:
+    """How many events of labels the copy holds. Errors: StoreError where it is no sound database of ours."""
+    try:
+        with duckdb.connect(str(part), config=CONFIG) as connection:
+            if not migrations.applied(connection):
+                raise StoreError(
+                    f"A backup must be of an Attention Atlas database, but {source} has none of its tables."
+                )
+            return connection.execute("SELECT count(*) FROM label_event").fetchall()[0][0]
+    except duckdb.Error as error:
+        raise StoreError(
+            f"A backup must open as a DuckDB file, but {source} does not ({str(error).splitlines()[0][:120]}); take "
+            "another copy."
+        ) from error
+
+
+def _must_be_new(target: Path, what: str) -> None:
+    if target.exists() or target.is_symlink():
+        raise StoreError(f"{what} goes where nothing is yet, but {target} exists; name another file or move it away.")
+
+
+def _fold(part: Path) -> None:
+    with duckdb.connect(str(part), config=CONFIG) as connection:
+        connection.execute("CHECKPOINT")
+
+
+# ---------------------------------------------------------------- while another process holds the file
+
+
+def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:
+    """Have the process that holds `database` copy it to `file`; returns the copy's size in bytes.
+
+    Errors: StoreError with the holder's own sentence, or where it does not answer within `seconds`.
+    """
+    folder = runs_folder(database.expanduser().resolve())
+    folder.mkdir(parents=True, exist_ok=True)
+    request = folder / f"backup-{uuid.uuid4().hex[:12]}.json"
+    answer = request.with_suffix(_ANSWER)
+    write_whole(request, json.dumps({"file": str(Path(file).expanduser().resolve())}))
+    end = time.monotonic() + seconds
+    try:
+        while not answer.exists():
+            if time.monotonic() > end:
+                raise StoreError(
+                    f"The program that holds the database did not answer within {seconds:g} seconds; open one of the "
+                    "app's pages and ask again, or stop it and ask then."
+                )
+            time.sleep(LOOK_SECONDS)
+        answered = json.loads(answer.read_text(encoding="utf-8"))
+    finally:
+        request.unlink(missing_ok=True)
+        answer.unlink(missing_ok=True)
+    if "error" in answered:
+        raise StoreError(answered["error"])
+    return answered["bytes"]
+
+
+def answer_requests(db: Database) -> None:
+    """Make the copies that other processes asked this one for."""
+    for request in runs_folder(db.path).glob(_REQUEST):
+        taken = request.with_suffix(".taken")
+        try:
+            request.rename(taken)  # one thread takes a request
+        except OSError:
+            continue
+        write_whole(request.with_suffix(_ANSWER), json.dumps(_answer(db, taken)))
+
+
+def _answer(db: Database, request: Path) -> dict[str, int | str]:
+    try:
+        return {"bytes": back_up(db, json.loads(request.read_text(encoding="utf-8"))["file"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return {"error": f"The request for a backup could not be read ({type(error).__name__}); ask again."}
+    except (StoreError, duckdb.Error) as error:
+        return {"error": str(error)}
+    finally:
+        request.unlink(missing_ok=True)
+
+
+def back_up_now(database: Path, file: str | Path) -> int:
+    """Copy the database to `file`, whether another process holds it or none does; returns the copy's size in bytes.
+
+    Errors: StoreError.
+    """
+    if not database.expanduser().is_file():
+        raise StoreError(
+            f"A backup needs a database, but there is none at {database}; choose it with --db or ATLAS_DB."
+        )
+    try:
+        with Database(database) as db:
+            return back_up(db, file)
+    except HeldError:
+        return ask(database, file)

@@ -1,0 +1,111 @@
+"""A backup is whole while labels arrive, also when another process asks for it; nothing is ever overwritten."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from core.errors import StoreError
+from core.jobs import running
+from core.store import backup, labels
+from core.store.database import Database
+from tests.store.filling import contents, fill_every_table
+from tests.store.labelling import a_map, event
+
+
+def events(path):
+    with Database(path) as db:
+        return db.read("SELECT event, class FROM label_event ORDER BY ordinal").to_dict("records")
+
+
+def test_a_backup_equals_the_database_table_by_table(db, tmp_path):
+    names = fill_every_table(db)
+    size = backup.back_up(db, tmp_path / "copy.duckdb")
+    assert size == (tmp_path / "copy.duckdb").stat().st_size > 0
+    assert not list(tmp_path.glob("*.part*"))
+    with Database(tmp_path / "copy.duckdb") as copy:
+        assert contents(copy, names) == contents(db, names)
+
+
+def test_every_label_acknowledged_before_a_backup_is_in_it_and_none_is_half_in_it(db, tmp_path):
+    labels.store_maps(db, [a_map()])
+    over, acknowledged = threading.Event(), [0]
+
+    def annotate():
+        for sequence in range(1, 2000):
+            if over.is_set():
+                return
+            labels.record_events(db, [event(sequence, cls=("vertical", "diagonal")[sequence % 2])])
+            acknowledged[0] = sequence
+
+    annotator = threading.Thread(target=annotate)
+    annotator.start()
+    counts = []
+    for number in range(5):
+        while acknowledged[0] < 10 * (number + 1):
+            assert annotator.is_alive()
+        before = acknowledged[0]
+        backup.back_up(db, tmp_path / f"{number}.duckdb")
+        counts.append((before, acknowledged[0] + 1))
+    over.set()
+    annotator.join()
+    for number, (least, most) in enumerate(counts):
+        kept = events(tmp_path / f"{number}.duckdb")
+        assert least <= len(kept) <= most
+        assert [row["event"] for row in kept] == [f"tab:{k}" for k in range(1, len(kept) + 1)]
+
+
+def test_another_process_asks_the_one_that_holds_the_file(db, tmp_path):
+    labels.store_maps(db, [a_map()])
+    labels.record_events(db, [event(1)])
+    running.runner(db)
+    environment = os.environ | {"ATLAS_DB": str(db.path)}
+    command = [sys.executable, "-m", "core", "backup", str(tmp_path / "copy.duckdb")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "is copied to" in done.stdout
+    assert len(events(tmp_path / "copy.duckdb")) == 1
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert again.returncode == 2
+    assert "goes where nothing is yet" in again.stderr
+    assert "Traceback" not in again.stderr
+    running.runner(db).close()
+
+
+def test_a_holder_that_does_not_answer_is_said(db, tmp_path):
+    with pytest.raises(StoreError, match="did not answer within"):
+        backup.ask(db.path, tmp_path / "copy.duckdb", seconds=0.2)
+
+
+def test_restored_is_what_was_backed_up_and_nothing_is_overwritten(db, tmp_path):
+    labels.store_maps(db, [a_map()])
+    labels.record_events(db, [event(k) for k in (1, 2, 3)])
+    backup.back_up(db, tmp_path / "copy.duckdb")
+    assert backup.restore(tmp_path / "copy.duckdb", tmp_path / "new" / "atlas.duckdb") == 3
+    assert events(tmp_path / "new" / "atlas.duckdb") == db.read(
+        "SELECT event, class FROM label_event ORDER BY ordinal"
+    ).to_dict("records")
+    with pytest.raises(StoreError, match="goes where nothing is yet"):
+        backup.restore(tmp_path / "copy.duckdb", tmp_path / "new" / "atlas.duckdb")
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"\0" * 20_000])
+def test_what_is_no_backup_is_not_restored(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(StoreError, match=r"must (open as a DuckDB file|be of an Attention Atlas)"):
+        backup.restore(tmp_path / "file", tmp_path / "atlas.duckdb")
+    assert not (tmp_path / "atlas.duckdb").exists()
+    with pytest.raises(StoreError, match="there is none at"):
+        backup.restore(tmp_path / "missing", tmp_path / "atlas.duckdb")
+
+
+def test_a_full_disk_is_one_sentence(db, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(backup.shutil, "copyfile", full)
+    with pytest.raises(StoreError, match="the disk is full"):
+        backup.back_up(db, tmp_path / "copy.duckdb")
+    assert not list(tmp_path.glob("copy*"))
