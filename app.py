@@ -12,6 +12,8 @@ from starlette.middleware import Middleware
 
 import pages.parts.charts
 import pages.parts.closed
+import pages.parts.frame.resources
+import pages.parts.frame.shell
 import pages.parts.people
 from core.config import keep_to_folders, take_arguments
 from core.errors import AtlasError
