@@ -82,9 +82,21 @@ class Stack:
     blocks: tuple[Block, ...]
     causal: bool
     dtype: torch.dtype
+    padding: int | None  # of the decoder's config: its head skips these at the end of an input
     embedded: Callable[[dict[str, Tensor]], Tensor]
     classified: Callable[[Tensor], Tensor]
     inputs_of: Callable[[Sequence[Encoding]], dict[str, Tensor]]
+
+    def read(self, encoding: Encoding) -> Encoding:
+        """What can reach the logits: a decoder's pieces up to the right-most that is not the padding piece.
+
+        Its head reads there, also where an input truly ends with that piece (an end-of-text that fills batches too),
+        and no piece sees a later one.
+        """
+        if not self.causal or self.padding is None:
+            return encoding
+        last = max((k for k, piece in enumerate(encoding.ids) if piece != self.padding), default=0)
+        return encoding.up_to(last + 1)
 
     def embed(self, encodings: Sequence[Encoding]) -> Float[Tensor, "batch length hidden"]:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
@@ -97,7 +109,7 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int:
-        """The token that the classifier reads: the first of an encoder, the last of a decoder."""
+        """The token that the classifier reads: the first of an encoder, the last of a decoder's `read` input."""
         return length - 1 if self.causal else 0
 
     def visible(self, length: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
@@ -233,7 +245,7 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         return model.classifier(core.pooler(sequence) if config.model_type == "bert" else sequence)
 
     blocks = tuple(block(layer) for layer in core.encoder.layer)
-    return Stack(blocks, False, dtype, embedded, classified, lambda some: model_inputs(checkpoint, some))
+    return Stack(blocks, False, dtype, None, embedded, classified, lambda some: model_inputs(checkpoint, some))
 
 
 def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> Stack | None:
@@ -268,7 +280,9 @@ def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         return model.score(core.ln_f(last.to(model.dtype)))
 
     blocks = tuple(block(layer) for layer in core.h)
-    return Stack(blocks, True, dtype, embedded, classified, lambda some: model_inputs(checkpoint, some))
+    return Stack(
+        blocks, True, dtype, config.pad_token_id, embedded, classified, lambda some: model_inputs(checkpoint, some)
+    )
 
 
 _BUILDERS: dict[str, Callable[[Checkpoint, torch.dtype, bool], Stack | None]] = {

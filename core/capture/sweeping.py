@@ -32,6 +32,7 @@ How = tuple[Operator, Source | None]
 NONE: Mapping[int, Variant] = MappingProxyType({})
 BATCH_TOKENS = 2048  # tokens x variants run together: enough for full speed, small enough for the cache
 DTYPES = ("float32", "bfloat16", "float16", "float64")
+CHECKED_EVERY = 16
 AGREEMENT = {
     torch.float64: 1e-9,
     torch.float32: 1e-4,
@@ -93,15 +94,19 @@ def sweep(
     wanted = [_checked(variant, checkpoint, chosen) for variant in variants]
     if not encodings:
         raise InputError("A sweep needs at least one row; there is none: choose a task with rows.")
-    plain = predict(checkpoint, encodings[:1])[0]  # also says when there is no classifier
+    checked = _to_check(encodings, getattr(checkpoint.model.config, "pad_token_id", None))
+    plain = predict(checkpoint, [encodings[k] for k in checked])  # also says when there is no classifier
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, _dtype(dtype or checkpoint.dtype)))
     with torch.no_grad():
-        if stack is None or not _agrees(stack, encodings[0], plain):
+        read = [stack.read(one) for one in encodings] if stack else []
+        whole = all(len(one) == len(other) for one, other in zip(read, encodings, strict=False))
+        shared = whole or source is None  # a source gives outputs for whole inputs
+        if stack is None or not shared or not _agrees(stack, [read[k] for k in checked], plain):
             return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), on_progress)
         if packed and all(isinstance(one, Head) for variant in wanted for one in variant):
-            own, changed = packed_logits(stack, encodings, wanted, chosen, source=source, on_progress=on_progress)
+            own, changed = packed_logits(stack, read, wanted, chosen, source=source, on_progress=on_progress)
             return Sweep(own, changed, fast=True, dtype=_named(stack.dtype))
-        return _by_stack(stack, encodings, wanted, (chosen, source), batch_tokens, on_progress)
+        return _by_stack(stack, read, wanted, (chosen, source), batch_tokens, on_progress)
 
 
 def _dtype(name: str) -> torch.dtype:
@@ -134,10 +139,19 @@ def changes_of(variant: Iterable[Component], operator: Operator, source: Source 
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 
 
-def _agrees(stack: Stack, encoding: Encoding, wanted: Tensor) -> bool:
+def _to_check(encodings: Sequence[Encoding], padding: int | None) -> list[int]:
+    """Inputs on which the stack must give the model's logits: those that hold the padding piece (models read them in
+    their own way), the first, shortest and longest, and every CHECKED_EVERYth."""
+    special = [k for k, one in enumerate(encodings) if padding in one.ids]
+    lengths = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
+    return sorted({*special, lengths[0], lengths[-1], *range(0, len(encodings), CHECKED_EVERY)})
+
+
+def _agrees(stack: Stack, encodings: Sequence[Encoding], wanted: Float[Tensor, "input label"]) -> bool:
     """Whether the stack reproduces the model: an unusual option of a family must not pass unseen."""
-    found = _run_bucket(stack, [encoding], {}, stand_in(stack, [encoding], [0], "zero", None), 1)[0][0]
-    return bool((found - wanted).abs().max() <= AGREEMENT[stack.dtype] * max(1.0, float(wanted.abs().max())))
+    found = _by_stack(stack, encodings, [], ("zero", None), BATCH_TOKENS, None).plain
+    bounds = AGREEMENT[stack.dtype] * wanted.abs().amax(1).clamp_min(1.0)
+    return bool(((found - wanted).abs().amax(1) <= bounds).all())
 
 
 def _by_full_passes(

@@ -1,7 +1,7 @@
 """One input as a model sees it: pieces, their characters, which sentence they belong to, what was cut."""
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from core.errors import InputError
@@ -32,6 +32,14 @@ class Encoding:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def up_to(self, length: int) -> "Encoding":
+        """The first `length` positions alone; itself where it is no longer."""
+        if length >= len(self):
+            return self
+        names = ("ids", "segments", "tokens", "offsets", "sentence")
+        parts = {name: getattr(self, name)[:length] for name in names}
+        return replace(self, **parts, separators=tuple(k for k in self.separators if k < length))
 
     def pieces(self, start: int, end: int, sentence: int = 0) -> tuple[int, ...]:
         """Positions whose characters overlap [start, end) of a sentence (0 the first, 1 the second).

@@ -15,7 +15,7 @@ from core.attention import AttentionMaps, Head
 from core.errors import InputError
 from core.frames.forms import lemmas
 from core.frames.lexicon import Lexicon, Roles
-from core.frames.records import AnnotatedSentence, Span, Spans, check
+from core.frames.records import AnnotatedSentence, Span, Spans, check_apart
 from core.scoring.links import Links, pairs_of, relation_score, shifted, without_key
 from core.studies.frame_heads import links_in_pieces, positions
 from core.tasks.language import TaggedSentence, TaggedWord
@@ -207,7 +207,7 @@ def picture(
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
     """The links of a sentence that a person marked, checked. Raises InputError."""
-    check(sentence)
+    check_apart(sentence)
     if not sentence.elements:
         raise InputError("A link needs an element; mark the words that belong to the target.")
     for name, spans in (("target", sentence.target), *((one.name, one.spans) for one in sentence.elements)):

@@ -9,11 +9,10 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 from core.config import settings
 from core.errors import InputError, JobError
-from core.frames.records import AnnotatedSentence, Reading, overlap
+from core.frames.records import Reading
 from core.frames.release import Release, open_release
 from core.frames.rows import write_rows
 from core.store import frames, runs
@@ -51,7 +50,7 @@ def run(options: Options, unit: Unit) -> list[Row]:
     """One row: the slice's sentences, what was skipped, and the release it belongs to."""
     release = _release(options)
     readings = list(_readings(release, unit))
-    lines = "".join(write_rows(map(_with_links_only, one.sentences)) for one in readings)
+    lines = "".join(write_rows(one.sentences) for one in readings)
     return [
         {
             "release": release.name,
@@ -61,12 +60,6 @@ def run(options: Options, unit: Unit) -> list[Row]:
             "lines": base64.b64encode(zlib.compress(lines.encode(), 6)).decode(),
         }
     ]
-
-
-def _with_links_only(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Without elements on the target itself (FrameNet marks "teacher" as both): no link joins a place to itself."""
-    kept = tuple(one for one in sentence.elements if not overlap(one.spans, sentence.target))
-    return replace(sentence, elements=kept)
 
 
 def _readings(release: Release, unit: Unit) -> Iterator[Reading]:

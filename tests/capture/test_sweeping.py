@@ -67,6 +67,40 @@ def test_an_option_that_the_stack_does_not_know_is_noticed_and_not_used(monkeypa
     assert torch.equal(found.changed, one_by_one(checkpoint, some, GROUPS, "disable"))
 
 
+ENDINGS = ["a dog", "a dog<|endoftext|>", "a bag<|endoftext|><|endoftext|>", "<|endoftext|>a", "<|endoftext|>"]
+
+
+def test_a_text_that_ends_with_the_padding_piece_is_read_as_the_model_reads_it():
+    """Its head takes the right-most piece that is no padding: the last position would be another logit."""
+    checkpoint = classifier("gpt2")
+    some = [checkpoint.encode(text) for text in [*ENDINGS, *TEXT]]
+    assert sum(one.ids[-1] == checkpoint.model.config.pad_token_id for one in some) == 3
+    for operator in ("disable", "zero", "previous"):
+        found = sweep(checkpoint, some, KINDS["heads"], operator)
+        assert found.fast
+        assert torch.allclose(found.plain, predict(checkpoint, some), atol=1e-5)
+        assert torch.allclose(found.changed, one_by_one(checkpoint, some, KINDS["heads"], operator), atol=1e-5)
+
+
+def test_a_row_that_the_stack_reads_otherwise_is_seen_wherever_it_stands(monkeypatch):
+    checkpoint = classifier("gpt2")
+    some = [checkpoint.encode(text) for text in [*TEXT, *ENDINGS, *TEXT]]
+    monkeypatch.setattr(stacks.Stack, "read", lambda self, encoding: encoding)  # the defect: always the last piece
+    found = sweep(checkpoint, some, GROUPS)
+    assert not found.fast
+    assert torch.equal(found.changed, one_by_one(checkpoint, some, GROUPS, "disable"))
+    assert sweep(checkpoint, some[:4], GROUPS).fast  # where no row holds the piece nothing differs
+
+
+def test_any_row_is_compared_with_the_model_once_in_a_while():
+    checkpoint = classifier("bert")
+    some = [checkpoint.encode(TEXT[k % 4]) for k in range(40)]
+    checked = sweeping._to_check(some, padding=some[0].ids[1])
+    assert {0, 16, 32} <= set(checked)
+    assert {k for k in range(40) if k % 4 == 0} <= set(checked)  # those that hold the padding piece
+    assert {len(some[k]) for k in checked} >= {min(map(len, some)), max(map(len, some))}
+
+
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_batches_and_progress(family):
     checkpoint, shares = classifier(family), []

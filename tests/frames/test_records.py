@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from core.frames.records import AnnotatedSentence, Element, Link, check, links_of
+from core.frames.records import AnnotatedSentence, Element, Link, check, check_apart, links_of
 
 TEXT = "The nurse was pleased about the quiet night"
 
@@ -51,9 +51,9 @@ def test_links_given_by_the_source_are_kept():
 )
 def test_bad_spans_are_refused_in_a_sentence(bad, said):
     with pytest.raises(InputError, match=said):
-        check(bad)
+        check_apart(bad)
 
 
 def test_a_good_sentence_passes_unchanged():
     good = sentence(Element("Experiencer", ((0, 3), (4, 9))))
-    assert check(good) is good
+    assert check(good) is check_apart(good) is good

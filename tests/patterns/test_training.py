@@ -150,3 +150,12 @@ def test_both_is_the_mean_of_the_network_and_the_baseline(small):
         for kind in ("paper", "baseline", "both")
     )
     np.testing.assert_allclose(both, (one + two) / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "falling", "rates"),
+    [(4, 0.5, [1, 1, 1, 0.5]), (4, 1.0, [1, 0.75, 0.5, 0.25]), (3, 0.0, [1, 1, 1]), (5, 0.4, [1, 1, 1, 1, 0.5])],
+)
+def test_the_rate_falls_over_the_last_epochs_and_is_never_zero(epochs, falling, rates):
+    recipe = Recipe(epochs=epochs, falling=falling)
+    assert [training._rate(epoch, recipe) for epoch in range(epochs)] == pytest.approx(rates)

@@ -45,6 +45,9 @@ def test_words_for_intervals():
     assert apart([span(0.5, 0.6)], [span(0.1, 0.4), span(0.2, 0.3)]).word == HOLDS
     assert apart([span(0.5, 0.6), span(0.1, 0.2)], [span(0.3, 0.4)]).word == FAILS
     assert apart([span(0.3, 0.6)], [span(0.1, 0.4)]).word == UNDECIDED
+    margins = [no_loss([span(low, 0.01)], most) for low, most in ((-0.01, 0.01), (-0.011, 0.01), (-0.011, 0.02))]
+    assert [one.word for one in margins] == [HOLDS, UNDECIDED, HOLDS]
+    assert [no_loss([span(low, 0.01)]).word for low in (-0.01, -0.011)] == [HOLDS, UNDECIDED]
     assert [no_loss([span(*ends)]).word for ends in ((-0.005, 0.2), (-0.2, -0.1), (-0.1, 0.1))] == [
         HOLDS,
         FAILS,

@@ -203,6 +203,17 @@ def test_the_gain_of_a_lucky_head_is_gone_on_the_other_half_and_that_of_a_real_o
         split_half(before[:1], after[:, :1])
 
 
+def test_the_held_out_gain_is_of_the_other_rows_alone():
+    """Two heads, each right on the row that the other is wrong on: the best of one row is the worst of the other."""
+    found = split_half(np.zeros(2), np.array([[1.0, -1.0], [-1.0, 1.0]]), splits=40)
+    assert (found.chosen, found.held_out, found.low, found.high) == (1.0, -1.0, -1.0, -1.0)
+
+
+def test_no_permutation_makes_p_smaller_than_one_in_as_many_as_there_are_with_the_truth():
+    p = max_t(np.zeros(60), np.ones((1, 60)), permutations=99)  # 1 of 2^59 sign patterns reaches it
+    assert p.tolist() == [1 / 100]
+
+
 def test_rank_agreement_by_counting_pairs():
     one, two = np.array([0.1, 0.4, 0.2, 0.9, np.nan]), np.array([1.0, 3.0, 2.0, 0.0, 5.0])
     found = rank_agreement(one, two)

@@ -75,6 +75,14 @@ def test_a_feature_that_no_input_has_is_undefined_with_n_0():
     assert effect.n == 0
 
 
+def test_a_null_token_is_one_of_the_six_nearest():
+    """Of a token in the middle of 61: three before it and three after, each drawn at times."""
+    tokens = np.arange(61)[None] == 30
+    marks = [mark(tokens, range(61), classifying=0, seed=[k]) for k in range(80)]
+    drawn = {int(k) for one in marks for draw in one.nulls for k in np.flatnonzero(draw[0])}
+    assert drawn == {27, 28, 29, 31, 32, 33}
+
+
 def test_batches_do_not_matter():
     maps, marks = random_maps(6, 2, 8, 8), _marks(6, 8)
     whole = FeatureAttention(1, 2, FEATURES, causal=False)

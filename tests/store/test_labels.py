@@ -232,6 +232,18 @@ def test_labels_per_hour(filled):
     assert (row["n"], row["per_hour"], row["median_seconds"]) == (4, 1800, 2)
 
 
+def test_a_pause_counts_as_a_minute_and_no_more(filled):
+    store.record_events(filled, [event(1, "m1", seconds=20.0), event(2, "m2", seconds=3000.0)])
+    (row,) = store.pace(filled, SET).to_dict("records")
+    assert row["per_hour"] == pytest.approx(3600 / ((20 + 60) / 2))
+
+
+def test_an_undo_takes_back_labels_of_its_own_pass_alone(filled):
+    store.record_events(filled, [event(1, **{"pass": 1}), event(2, "m2", **{"pass": 2})])
+    assert [row["event"] for row in store.undoable(filled, SET, "ada", passing=1)] == ["tab:1"]
+    assert [row["event"] for row in store.undoable(filled, SET, "ada", passing=2)] == ["tab:2"]
+
+
 def test_labels_that_were_not_timed_have_no_pace(filled):
     store.record_events(filled, [event(k, f"m{k}", seconds=None) for k in range(1, 5)])
     assert store.pace(filled, SET)["per_hour"].isna().all()

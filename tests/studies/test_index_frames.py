@@ -3,6 +3,9 @@
 import pytest
 
 from core.errors import InputError, JobError
+from core.frames.filters import Filter, select
+from core.frames.records import overlap
+from core.frames.release import open_release
 from core.frames.rows import parse_rows
 from core.store import runs
 from core.store.database import Database
@@ -38,6 +41,13 @@ def test_a_release_is_read_kept_and_found(small, tmp_path):
     found = find_annotations(db, text="bell", limit=5)
     sentences = parse_rows("\n".join(found["body"])).sentences
     assert [one.text for one in sentences] == found["text"].tolist()
+    stored = db.read("SELECT body FROM frame_annotation")["body"]
+    direct = [one for reading in open_release(small).sentences() for one in reading.sentences]
+    assert any(overlap(one.spans, sentence.target) for sentence in direct for one in sentence.elements)
+    for core in ("core_sets", "core_type"):  # the paper's filter selects from the index what it selects from the files
+        rules = Filter(longest_sentence=None, core=core)  # two documents: their sentences are long
+        kept = {one.id for one in select(parse_rows("\n".join(stored)).sentences, rules).kept}
+        assert kept == {one.id for one in select(direct, rules).kept} != set()
     assert indexed_releases(db)["folder"].tolist() == [str(small)]
     with pytest.raises(JobError, match="another study"):
         keep(db, runs.record_run(db, "frame-heads", {}, runs.Provenance()))
