@@ -57,10 +57,10 @@ class Change:
     An accumulator: `update` a layer of a batch, `merge` others over other inputs, `packed` for JSON.
     """
 
-    def __init__(self, layers: int, heads: int, *, causal: bool, seed: int = 0) -> None:
+    def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
         self.statistics = STATISTICS + (WITHOUT_SINK if causal else ())
-        self.heads = Means(layers, heads, len(self.statistics), seed=seed)
-        self.layers = Means(layers, 1, len(self.statistics), seed=seed)
+        self.heads = Means(layers, heads, len(self.statistics))
+        self.layers = Means(layers, 1, len(self.statistics))
         self.lowest: dict[tuple[int, int], list[tuple[float, str]]] = {}
 
     def update(

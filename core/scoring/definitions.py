@@ -9,15 +9,15 @@ DEFINITIONS = {
 DIRECTIONS = ("forward", "backward")
 QUANTITIES = ("weight", "excess", "accuracy")
 STATISTICS = {
-    "entropy": "mean over queries of -sum p ln p, in nats",
+    "entropy": "mean over queries of -sum p ln p, in nats (decoders: without the first query, which sees itself alone)",
     "normalised entropy": "entropy over ln of the number of keys that the query sees, 0 to 1",
     "classifying entropy": "entropy of the classifying token's row, in nats",
     "previous": "mean weight on the token before the query",
-    "current": "mean weight on the query's own token",
+    "current": "mean weight on the query's own token (decoders: without the first query)",
     "next": "mean weight on the token after the query (not in causal models)",
     "first": "mean weight on the first position ([CLS], or the start token)",
     "separator": "mean weight on all separators together",
-    "distance": "mean of |query - key| weighted by attention, in tokens",
+    "distance": "mean of |query - key| weighted by attention, in tokens (decoders: without the first query)",
 }
 TYPES = {
     "start": "[CLS], or the start token",

@@ -1,8 +1,8 @@
 """Attention to the tokens that carry a feature (Kovaleva et al. 2019, section 4.4 and Fig 6; Clark et al. 2019, 3.2).
 
-Column of a key k: c[k] = mean over queries of A[query, k]; range 0 to 1, and the columns of an input sum to 1. In a
-causal model early keys are seen by more queries, so c also comes divided by the number of queries that see the key
-instead of all. Definitions, as named choices:
+Column of a key k: c[k] = mean over queries of A[query, k]; range 0 to 1, and the columns of an input sum to 1. A
+causal model's first query, which can only look at itself, is left out. There early keys are seen by more queries, so c
+also comes divided by the number of queries that see the key instead of all. Definitions, as named choices:
 
     max                 max over the feature's pieces of c[k]                 (Kovaleva)
     sum                 sum over the feature's pieces of c[k]                 (Clark)
@@ -66,13 +66,18 @@ def _near(places: list[int], others: list[int], chance: random.Random) -> list[i
 
 
 def columns(
-    weights: Float[Tensor, "batch head query key"], *, visible: bool = False
+    weights: Float[Tensor, "batch head query key"], *, causal: bool = False, visible: bool = False
 ) -> Float[Tensor, "batch head key"]:
-    """Mean over queries of the attention to each key; visible: over the queries at or after the key (causal)."""
+    """Mean over queries of the attention to each key; visible: over the queries at or after the key (causal).
+
+    causal: without query 0, which can look at itself alone (kept where it is the only one).
+    """
     length = weights.shape[-1]
+    rows = weights[:, :, 1:] if causal and length > 1 else weights
     if not visible:
-        return weights.mean(2)
-    return weights.sum(2) / torch.arange(length, 0, -1, device=weights.device, dtype=weights.dtype)
+        return rows.mean(2)
+    seen = torch.arange(length, 0, -1, device=weights.device, dtype=weights.dtype)
+    return rows.sum(2) / seen.clamp_max(rows.shape[2])
 
 
 class _Batch:
@@ -106,11 +111,11 @@ class _Batch:
 class FeatureAttention:
     """Observer: every definition for every feature, its mean over inputs and its mean less the null."""
 
-    def __init__(self, layers: int, heads: int, features: Sequence[str], *, causal: bool, seed: int = 0):
+    def __init__(self, layers: int, heads: int, features: Sequence[str], *, causal: bool):
         self.features, self.causal = tuple(features), causal
         self.definitions = [name for name in DEFINITIONS if causal or name != "max-visible"]
         kinds = len(self.definitions) * len(self.features)
-        self.means = Means(layers, heads, 2 * kinds, seed=seed)
+        self.means = Means(layers, heads, 2 * kinds)
         self._marks: Sequence[Marks] = ()
         self._numbers: Sequence[int] = ()
         self._batch: _Batch | None = None
@@ -125,7 +130,7 @@ class FeatureAttention:
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
         batch, sums = self._batch, []
-        looked = {visible: columns(weights, visible=visible) for visible in {False, self.causal}}
+        looked = {visible: columns(weights, causal=self.causal, visible=visible) for visible in {False, self.causal}}
         for definition in self.definitions:
             if definition == "classifying":
                 values = weights[range(len(inputs)), :, batch.classifying]

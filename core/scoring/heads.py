@@ -33,11 +33,13 @@ HEAD_SCORES = {
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
     """Mean over queries i of A[i, i + offset], over the queries that have such a key.
 
-    Range 0 to 1; NaN when no query has one, and for offset > 0 in causal models, which cannot look ahead.
+    causal: without query 0, which can look at itself alone. Range 0 to 1; NaN when no query is left, and for
+    offset > 0 in causal models, which cannot look ahead.
     """
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
-    return weights.diagonal(offset, -2, -1).mean(-1)
+    weights = weights[..., 1:, 1:] if causal and offset == 0 else weights
+    return weights.diagonal(offset, -2, -1).mean(-1) if weights.shape[-1] else weights.sum(-1).sum(-1) * float("nan")
 
 
 def to_keys(
@@ -62,10 +64,10 @@ def entropy(
     """Mean over queries i of -sum_j A[i, j] ln A[i, j], in nats; normalised: each row over ln of the keys it sees.
 
     A causal query i sees i + 1 keys, any other sees all. Range 0 to 1 (normalised) or 0 to ln(length). Rows that see
-    one key have no spread to speak of and are left out of the normalised mean; NaN when no row is left.
+    one key have no spread to speak of and are left out; NaN when no row is left.
     """
     rows = row_entropies(weights)
-    return normalised_mean(rows, causal=causal) if normalised else rows.mean(-1)
+    return normalised_mean(rows, causal=causal) if normalised else mean_of_rows(rows, causal=causal)
 
 
 def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
@@ -73,6 +75,12 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
     return -(weights * weights.clamp_min(1e-30).log()).sum(-1)
+
+
+def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
+    """Mean over queries of a number of each row; of causal models without query 0, whose one weight is always 1."""
+    rows = rows[..., 1:] if causal else rows
+    return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 
 
 def normalised_mean(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:

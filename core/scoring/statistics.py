@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.scoring.definitions import STATISTICS
-from core.scoring.heads import normalised_mean, row_entropies, to_keys, to_offset
+from core.scoring.heads import mean_of_rows, normalised_mean, row_entropies, to_keys, to_offset
 from core.scoring.intervals import Means
 
 
@@ -26,19 +26,23 @@ class Places:
     classifying: int
 
 
-def mean_distance(weights: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads"]:
-    """Mean over queries i of sum_j A[i, j] |i - j|, in tokens; range 0 to length - 1."""
+def mean_distance(weights: Float[Tensor, "*heads query key"], *, causal: bool = False) -> Float[Tensor, "*heads"]:
+    """Mean over queries i of sum_j A[i, j] |i - j|, in tokens; range 0 to length - 1.
+
+    causal: without query 0, which can look at itself alone; NaN for one token.
+    """
     place = torch.arange(weights.shape[-1], device=weights.device, dtype=weights.dtype)
-    gaps = (place[:, None] - place).abs().flatten()
-    return weights.flatten(-2) @ gaps / len(place)
+    gaps = (place[:, None] - place).abs().flatten()  # query 0 of a causal map adds nothing
+    queries = len(place) - 1 if causal else len(place)
+    return weights.flatten(-2) @ gaps / (queries or float("nan"))
 
 
 class HeadStatistics:
     """Observer: the mean over inputs of every statistic of STATISTICS, [layer, head, statistic], with its draws."""
 
-    def __init__(self, layers: int, heads: int, *, causal: bool, seed: int = 0):
+    def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
-        self.means = Means(layers, heads, len(STATISTICS), seed=seed)
+        self.means = Means(layers, heads, len(STATISTICS))
         self._places: Sequence[Places] = ()
         self._numbers: Sequence[int] = ()
 
@@ -59,7 +63,7 @@ class HeadStatistics:
         batch = torch.arange(len(some), device=weights.device)
         rows = row_entropies(weights)
         return {
-            "entropy": rows.mean(-1),
+            "entropy": mean_of_rows(rows, causal=self.causal),
             "normalised entropy": normalised_mean(rows, causal=self.causal),
             "classifying entropy": rows[batch, :, [one.classifying for one in some]],
             "previous": to_offset(weights, -1, causal=self.causal),
@@ -67,7 +71,7 @@ class HeadStatistics:
             "next": to_offset(weights, 1, causal=self.causal),
             "first": _grouped(weights, [(one.first,) for one in some], self.causal),
             "separator": _grouped(weights, [one.separators for one in some], self.causal),
-            "distance": mean_distance(weights),
+            "distance": mean_distance(weights, causal=self.causal),
         }
 
     def merge(self, other: "HeadStatistics") -> None:

@@ -70,11 +70,9 @@ class RelationAttention:
     across: which relations link words of different sentences. Results are [layer, head, statistic].
     """
 
-    def __init__(
-        self, layers: int, heads: int, relations: Sequence[str], *, across: Sequence[bool], causal: bool, seed: int = 0
-    ):
+    def __init__(self, layers: int, heads: int, relations: Sequence[str], *, across: Sequence[bool], causal: bool):
         self.relations, self.across, self.causal = tuple(relations), tuple(across), causal
-        self.means = Means(layers, heads, len(relations) * len(DIRECTIONS) * len(QUANTITIES), seed=seed)
+        self.means = Means(layers, heads, len(relations) * len(DIRECTIONS) * len(QUANTITIES))
         self.distances: list[Counter[int]] = [Counter() for _ in relations]
         self._inputs: Sequence[LinkedWords] = ()
         self._numbers: Sequence[int] = ()

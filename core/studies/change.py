@@ -90,7 +90,6 @@ def run(options: Options, unit: Unit) -> list[Row]:
         names,
         first=unit.arguments["start"],
         max_length=options["max_length"],
-        seed=options["seed"],
     )
     provenance = {
         "checkpoint": f"{options['before']} and {unit.arguments['after']}",
@@ -112,7 +111,6 @@ def compared(
     *,
     first: int = 0,
     max_length: int = 128,
-    seed: int = 0,
 ) -> Any:
     """The accumulator over these inputs; `first` is the number of the first one in the study."""
     from core.capture.running import batches, run
@@ -127,7 +125,7 @@ def compared(
                 f"Maps can be compared only where both checkpoints split a text alike; row {name} becomes "
                 f"{len(one)} and {len(other)} pieces or others: choose a checkpoint tuned from {before.name}."
             )
-    found = Change(before.layers, before.heads, causal=before.causal, seed=seed)
+    found = Change(before.layers, before.heads, causal=before.causal)
     for chosen in batches(encodings, BATCH_TOKENS):
         some, kept = [encodings[k] for k in chosen], _Kept()
         run(before, some, [kept])

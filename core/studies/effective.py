@@ -82,10 +82,10 @@ def run(options: Options, unit: Unit) -> list[Row]:
 class EffectiveMeasure:
     """Means per head of attention to token types, raw and effective, and of r; and r by length."""
 
-    def __init__(self, layers: int, heads: int, *, seed: int):
+    def __init__(self, layers: int, heads: int):
         from core.scoring.intervals import Means
 
-        self.means = Means(layers, heads, len(KINDS) * len(TYPES) + 1, seed=seed)
+        self.means = Means(layers, heads, len(KINDS) * len(TYPES) + 1)
         self.by_length: dict[int, list[float]] = {}  # length: sum of r, inputs
 
     def add(self, number: int, raw: np.ndarray, effective: np.ndarray, encoding: "Encoding", *, causal: bool) -> None:
@@ -128,7 +128,7 @@ class EffectiveMeasure:
 
 def make(checkpoint: Any, options: Options) -> EffectiveMeasure:
     """The measure of one checkpoint."""
-    return EffectiveMeasure(checkpoint.layers, checkpoint.heads, seed=options["seed"])
+    return EffectiveMeasure(checkpoint.layers, checkpoint.heads)
 
 
 def unpack(packed: Row) -> EffectiveMeasure:
@@ -136,7 +136,7 @@ def unpack(packed: Row) -> EffectiveMeasure:
     from core.scoring.intervals import Means
 
     means = Means.unpacked(packed["means"])
-    found = EffectiveMeasure(*means.sums.shape[:2], seed=means.seed)
+    found = EffectiveMeasure(*means.sums.shape[:2])
     found.means = means
     found.by_length = {int(length): [total, inputs] for length, total, inputs in packed["by_length"]}
     return found

@@ -33,7 +33,7 @@ class FeatureMeasure:
         self.shape, self.causal, self.seed = (layers, heads), causal, seed
         self.features = [feature_of(name) for name in dict.fromkeys(features)]
         names = [feature.name for feature in self.features]
-        self.attention = FeatureAttention(layers, heads, names, causal=causal, seed=seed)
+        self.attention = FeatureAttention(layers, heads, names, causal=causal)
 
     def take(self, inputs: "Sequence[Prepared]") -> "list[Observer]":
         from core.scoring.features import mark

@@ -40,7 +40,6 @@ class RelationMeasure:
             [one.name for one in relations],
             across=[one.across for one in relations],
             causal=causal,
-            seed=seed,
         )
 
     def take(self, inputs: "Sequence[Prepared]") -> "list[Observer]":

@@ -33,7 +33,7 @@ class StatisticsMeasure:
         from core.scoring.statistics import HeadStatistics
 
         self.shape, self.causal, self.queries, self.seed = (layers, heads), causal, queries, seed
-        self.statistics = HeadStatistics(layers, heads, causal=causal, seed=seed)
+        self.statistics = HeadStatistics(layers, heads, causal=causal)
         self.distances = HeadDistances(layers, heads, queries=queries, seed=seed)
 
     def take(self, inputs: "Sequence[Prepared]") -> "list[Observer]":

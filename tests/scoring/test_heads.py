@@ -32,6 +32,16 @@ def test_mass_on_an_offset_is_the_mean_over_the_queries_that_have_it(offset):
     np.testing.assert_allclose(to_offset(maps, offset), expected, atol=1e-9)
 
 
+def test_a_decoders_first_query_is_no_choice_and_is_left_out():
+    maps = random_maps(5, causal=True)
+    expected = loop(maps, lambda a: mean([a[i][i] for i in range(1, 5)]))
+    np.testing.assert_allclose(to_offset(maps, 0, causal=True), expected, atol=1e-9)
+    np.testing.assert_allclose(to_offset(maps, -1, causal=True), to_offset(maps, -1), atol=1e-12)
+    alone = np.ones((1, 1, 1, 1))
+    assert np.isnan(to_offset(alone, 0, causal=True))
+    assert np.isnan(entropy(alone, causal=True, normalised=False))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("keys", [[0], [2, 4], [4]])
 def test_mass_on_keys_counts_only_queries_that_can_choose(causal, keys):
@@ -51,10 +61,8 @@ def test_entropy_follows_its_definition(causal, normalised):
         for i, row in enumerate(a):
             seen = i + 1 if causal else len(row)
             nats = -sum(p * math.log(p) for p in row if p > 0)
-            if not normalised:
-                rows.append(nats)
-            elif seen > 1:
-                rows.append(nats / math.log(seen))
+            if seen > 1:  # a decoder's first query has one weight, which is 1
+                rows.append(nats / math.log(seen) if normalised else nats)
         return mean(rows)
 
     np.testing.assert_allclose(entropy(maps, causal=causal, normalised=normalised), loop(maps, of_map), atol=1e-9)
