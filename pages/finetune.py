@@ -4,10 +4,11 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs import running
+from core.store.database import Database
 from core.store.jobs import jobs, one_job, unit_outcomes
 from core.store.runs import one_run, run_rows
 from core.studies import finetune
-from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS
+from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
 from pages.parts import charts, job_progress, pickers, table_one
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -74,6 +75,13 @@ def picture(job: str) -> None:
                 places[1].altair_chart(chart)
 
 
+def kept_best(db: Database, run: str) -> str:
+    """Says so where each run kept its best epoch."""
+    options = one_run(db, run)["options"]
+    kept = Recipe.of(options["preset"], options["settings"]).keep == "best"
+    return " · the best epoch by these dev rows was kept, so scores are too high" if kept else ""
+
+
 def results() -> None:
     """Table 1 of a stored job, and its checkpoints."""
     db = resources.database()
@@ -98,7 +106,8 @@ def results() -> None:
         plain(
             f"x 100; mean ± standard deviation over n seeds; rows: train / dev · {about['checkpoint']} · "
             f"{source} · {about['created']:%d %B %Y} · † predictions were constant in at least one run · "
-            "‡ the printed cell equals a constant predictor"
+            "‡ the printed cell equals a constant predictor; the BERT paper's pre-trained column is a head that was "
+            f"never trained, as untrained is here; squared errors (MSE) are of scores 0 to 5{kept_best(db, run)}"
         )
     )
     table_one.show_bars(rows)

@@ -142,6 +142,41 @@ def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed
     return _rows(names, total / total.sum(), drawn / drawn.sum(1, keepdims=True), total)
 
 
+@dataclass(frozen=True)
+class MovedShare:
+    """The change of a class's share, -1 to 1, with its 95 % interval, and with one that covers all classes at once."""
+
+    name: str
+    change: float
+    low: float
+    high: float
+    low_all: float
+    high_all: float
+
+
+def moved_shares(
+    before: Int[np.ndarray, "input class"],
+    after: Int[np.ndarray, "input class"],
+    names: Sequence[str],
+    *,
+    seed: int = 0,
+    samples: int = 10_000,
+) -> list[MovedShare]:
+    """Change of each class's share between two checkpoints on the same inputs, in the same order (Prasanna et al.).
+
+    Inputs are resampled with both of their counts, so what they share cancels. The second interval is Bonferroni's over
+    the classes: it may be read after looking for the class that moves most.
+    """
+    both = np.stack([before, after], axis=1)
+    total = both.sum(0)
+    change = total[1] / total[1].sum() - total[0] / total[0].sum()
+    drawn = resampled(both, seed=seed, samples=samples).astype(np.float64)
+    moved = drawn[:, 1] / drawn[:, 1].sum(1, keepdims=True) - drawn[:, 0] / drawn[:, 0].sum(1, keepdims=True)
+    tail = 0.025 / len(names)
+    ends = np.quantile(moved, [0.025, 0.975, tail, 1 - tail], axis=0)
+    return [MovedShare(name, float(change[k]), *map(float, ends[:, k])) for k, name in enumerate(names)]
+
+
 def corrected_shares(
     counts: Int[np.ndarray, "input class"],
     held_out: Int[np.ndarray, "group class class"],

@@ -88,10 +88,13 @@ EXHIBITS = (
         "4.3, Table 1",
         (Part.TUNING,),
         "dots",
-        "means over seeds on the dev rows; Wilson's interval of an accuracy, Fisher's of a correlation, over dev rows",
+        "means over seeds on the dev rows; over dev rows, Wilson's interval of an accuracy, F1's from its counts, "
+        "Fisher's of a correlation, none of a squared error; where the best epoch was kept, the rows that chose it are "
+        "the rows it is scored on",
         (
-            "Seven cells equal a constant predictor to the printed digit: the pre-trained column is an untrained head, "
-            "and random weights learned nothing on MRPC, QQP, RTE and QNLI.",
+            "Seven cells equal a constant predictor to the printed digit: the column that the paper calls pre-trained "
+            "is a head that was never trained (untrained here, where pretrained is its fine-tuned BERT), and random "
+            "weights learned nothing on MRPC, QQP, RTE and QNLI.",
             "The STS-B column is headed Acc; it can only be a correlation x 100.",
             ONE_BLOCK,
             "The replication's MRPC run trained on the validation split from random weights.",
@@ -148,7 +151,8 @@ EXHIBITS = (
         (Part.HEADS,),
         "heads",
         "every head in turn uniform over the keys it sees; paired bootstrap over dev rows; p corrected over all heads "
-        "(max-T); the best head's gain also on rows that did not choose it",
+        "(max-T: on classes, predictions before and after change places row by row; on STS-B the signs of what each "
+        "row adds to the change of r); the best head's gain also on rows that did not choose it",
         (
             "+1.2 points on MRPC are 5 of 408 rows, the best of 144 tries; no test was made.",
             ONE_BLOCK,

@@ -94,6 +94,10 @@ PADDED = (
     "their maps are padded to 200 x 200 and padding queries have rows of their own; cropped maps give other numbers"
 )
 OTHER_TEXTS = "they measured segments of 128 pieces of Wikipedia; mass and entropy move with the length"
+OTHER_ARROW = (
+    "Stanford's prep leads from a preposition to the word that it modifies, Universal Dependencies' case to its own "
+    "noun: the arrows part, so neither stands for the other"
+)
 OTHER_TREES = "they scored the Penn Treebank in Stanford dependencies, here labels are Universal Dependencies'"
 
 
@@ -157,7 +161,7 @@ _REMOVABLE = {"mnli": 0.40, "sst2": 0.60, "mrpc": 0.50}
 # Clark et al.: counts of heads, the last layer's [CLS] entropy, and Table 1 in UD's names: accuracy, offset baseline
 _CLARK = {Quantity.ON_PREVIOUS: 4.0, Quantity.ON_NEXT: 5.0, Quantity.CLS_ENTROPY: 3.89}
 _TREES = {
-    "all": (34.5, 26.3), "case": (66.7, 61.8), "det": (94.3, 51.7), "compound": (70.4, 70.2), "nsubj": (58.5, 45.5),
+    "all": (34.5, 26.3), "prep": (66.7, 61.8), "det": (94.3, 51.7), "compound": (70.4, 70.2), "nsubj": (58.5, 45.5),
     "amod": (75.6, 68.3), "obj": (86.8, 40.0), "advmod": (48.8, 40.2), "aux": (81.1, 71.5), "nmod:poss": (80.5, 47.7),
     "ccomp": (48.8, 12.4), "mark": (50.7, 14.5), "compound:prt": (99.1, 91.4),
 }  # fmt: skip
@@ -259,14 +263,13 @@ def _disabling() -> list[Figure]:
 
 def _clark() -> list[Figure]:
     before = Condition.BEFORE
-    found = [
+    figures = [
         Figure(CLARK, ExhibitId.STATISTICS, None, Item(quantity), before, value, flaw=OTHER_TEXTS)
         for quantity, value in _CLARK.items()
     ]
     for relation, values in _TREES.items():
+        flaw = OTHER_ARROW if relation == "prep" else OTHER_TREES
         for quantity, value in zip((Quantity.BEST_HEAD, Quantity.FIXED_DISTANCE), values, strict=True):
-            item = Item(quantity, relation)
-            found.append(
-                Figure(CLARK, ExhibitId.DEPENDENCIES, None, item, before, value / 100, 0.0005, flaw=OTHER_TREES)
-            )
-    return found
+            about = (ExhibitId.DEPENDENCIES, None, Item(quantity, relation), before, value / 100, 0.0005)
+            figures.append(Figure(CLARK, *about, flaw=flaw))
+    return figures

@@ -30,6 +30,7 @@ class Score:
     effect: float | None = None
     effect_low: float | None = None
     effect_high: float | None = None
+    q: float | None = None
     kind: str | None = None
     dev: float | None = None
     distance: int | None = None
@@ -44,6 +45,11 @@ class Score:
     def estimate(self) -> Estimate:
         """The value with its interval."""
         return Estimate(float(self.value or 0.0), self.low, self.high)
+
+    @property
+    def effect_estimate(self) -> Estimate:
+        """The value less its baseline, with its interval."""
+        return Estimate(float(self.effect or 0.0), self.effect_low, self.effect_high)
 
 
 def scores(rows: Iterable[Row]) -> list[Score]:
@@ -191,6 +197,31 @@ def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
         for row in rows
         if row.get("part") == "share"
     ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MovedShare:
+    """How much a class's share changed with fine-tuning, paired by input. change: with its interval alone; among:
+    with one that holds for all classes together."""
+
+    name: str
+    change: Estimate
+    among: Estimate
+    inputs: int
+
+
+def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
+    """The changes that `classify-maps` counted; none of a single checkpoint."""
+    return [
+        MovedShare(
+            row["class"],
+            Estimate(row["share"], row["low"], row["high"]),
+            Estimate(row["share"], row["low_all"], row["high_all"]),
+            row["inputs"],
+        )
+        for row in rows
+        if row.get("part") == "moved"
+    ]
 
 
 # ---------------------------------------------------------------- disabling

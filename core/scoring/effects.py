@@ -156,8 +156,11 @@ def max_t(
     seed: int = 0,
     permutations: int = PERMUTATIONS,
 ) -> Float[np.ndarray, " head"]:
-    """Family-wise p of every head by max-T permutation (Westfall & Young): before and after swap row by row.
+    """Family-wise p of every head by max-T permutation (Westfall & Young): signs of the rows' differences flip.
 
+    Of right and wrong rows a flip is a swap of the predictions before and after. Of shares of Pearson's r it is none:
+    r is no sum over rows, so the flip is of what each row adds to the change of r (its influence), and no set of
+    swapped predictions has these differences.
     Under the null a row's outcome is as good before as after, so the sign of each row's difference is a coin; one
     coin per row serves all heads, which keeps how they hang together. t_h = |sum d| / sqrt(sum d^2), the scale of the
     sign-flip null. p_h = (1 + #{max over heads of permuted t >= t_h}) / (1 + permutations); 1 for a head that changed

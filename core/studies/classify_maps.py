@@ -118,7 +118,8 @@ def run(options: Options, unit: Unit) -> list[Row]:
 
 
 def summarize(options: Options, rows: list[Row]) -> list[Row]:
-    """Rows by `part`: share and corrected (a class each), head (a class of each head), by checkpoint."""
+    """Rows by `part`: share and corrected (a class each), head (a class of each head), by checkpoint; moved (a class
+    each): the change from the first checkpoint to the second, paired by input."""
     found: list[Row] = []
     for checkpoint in dict.fromkeys(row["checkpoint"] for row in rows):
         mine = [row for row in rows if row["checkpoint"] == checkpoint]
@@ -141,7 +142,28 @@ def summarize(options: Options, rows: list[Row]) -> list[Row]:
                 "cut": sum(row["cut"] > 0 for row in mine),
             }
         )
-    return found
+    return found + _moved_rows(options, rows)
+
+
+def _moved_rows(options: Options, rows: list[Row]) -> list[Row]:
+    from core.patterns.evaluation import moved_shares
+
+    names = list(dict.fromkeys(row["checkpoint"] for row in rows))
+    by_input = [{row["row_id"]: row for row in rows if row["checkpoint"] == name} for name in names]
+    if len(names) != 2 or by_input[0].keys() != by_input[1].keys():
+        return []
+    classes = next(iter(by_input[0].values()))["classes"]
+    before, after = (
+        np.stack([np.bincount(np.ravel(mine[row_id]["found"]), minlength=len(classes)) for row_id in by_input[0]])
+        for mine in by_input
+    )
+    about = {"task": options["task"], "classifier": options["name"], "class_set": options["class_set"]}
+    about |= {"part": "moved", "checkpoint": names[1], "before": names[0], "inputs": len(before)}
+    return [
+        about | {"class": one.name, "share": one.change, "low": one.low, "high": one.high}
+        | {"low_all": one.low_all, "high_all": one.high_all}
+        for one in moved_shares(before, after, classes, seed=options["seed"])
+    ]  # fmt: skip
 
 
 def _share_rows(options: Options, numbers: np.ndarray, names: Sequence[str]) -> list[Row]:

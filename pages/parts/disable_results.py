@@ -43,10 +43,11 @@ def show_results() -> None:
     if baseline["what"] in ("heads", "layers", "all-but-one"):
         _beside_another(run)
     _table(variants, metric)
+    flipped = "what each row adds to the change of r" if first == "pearson" else "right and wrong rows"
     said_so = (
         f"{about['checkpoint']} · {TASKS[baseline['task']].name} {about['split']} · n = {int(baseline['n'])} rows",
         f"operator {baseline['operator']} · {about['dtype']} · {about['created']:%d %B %Y}",
-        f"intervals: paired bootstrap, 95%, one at a time; p: max-T permutation of {first}, corrected over all",
+        f"intervals: paired bootstrap, 95%, one at a time; p: max-T over random signs of {flipped}, corrected over all",
     )
     st.caption(plain(" · ".join(said_so)))
     if baseline["what"] in ("heads", "all-but-one"):

@@ -76,6 +76,16 @@ def test_table_1_stands_beside_the_papers(db, done):
     assert "bundled samples" in " ".join(one.value for one in page.caption)
 
 
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_a_kept_best_epoch_is_said_beside_table_1(db, done, keep):
+    (options, rows), _ = done
+    options = options | {"settings": SETTINGS | {"keep": keep}}
+    run = runs.record_run(db, "finetune", options, runs.Provenance(checkpoint=options["checkpoint"]), title="Tiny")
+    runs.store_rows(db, run, rows)
+    said = " ".join(one.value for one in opened("finetune").caption)
+    assert ("the best epoch by these dev rows was kept, so scores are too high" in said) == (keep == "best")
+
+
 def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
     asked = []
     monkeypatch.setattr("core.jobs.running.start", lambda *given: asked.append(given[1:]) or "job")

@@ -86,3 +86,25 @@ def test_a_class_nobody_labelled_has_no_score():
     truth = np.array([0, 0, 1, 1])
     (_, _, absent) = evaluation.scores(truth, truth, list("wxyz"), NAMES).per_class
     assert (absent["f1"], absent["support"]) == (None, 0)
+
+
+def test_moved_shares_are_paired_by_input():
+    """Inputs differ much, and each moves by the same: the interval of the change is that of the changes alone."""
+    rng = np.random.default_rng(5)
+    first = rng.integers(10, 100, 80)
+    moved = rng.integers(4, 9, 80)
+    before = np.stack([first, 144 - first, np.zeros(80, dtype=int)], 1)
+    after = np.stack([first + moved, 144 - first - moved, np.zeros(80, dtype=int)], 1)
+    found = evaluation.moved_shares(before, after, NAMES)
+    changes = moved / 144
+    half = 1.959964 * changes.std(ddof=1) / 80**0.5
+    assert found[0].change == pytest.approx(changes.mean())
+    assert (found[0].low, found[0].high) == pytest.approx((changes.mean() - half, changes.mean() + half), rel=0.02)
+    wide = 2.393980 * changes.std(ddof=1) / 80**0.5  # the normal quantile of 1 - .05 / 6
+    assert (found[0].low_all, found[0].high_all) == pytest.approx(
+        (changes.mean() - wide, changes.mean() + wide), rel=0.03
+    )
+    unpaired = [shares[0] for shares in (evaluation.shares(after, NAMES), evaluation.shares(before, NAMES))]
+    assert unpaired[0].low < unpaired[1].high  # apart only when paired
+    assert sum(one.change for one in found) == pytest.approx(0)
+    assert (found[2].change, found[2].low, found[2].high) == (0, 0, 0)

@@ -17,9 +17,23 @@ from core.report.report import records_of as report_of
 # Results of two tiny random checkpoints on bundled rows of RTE and STS-B, and the rows that the report of commit
 # dceaaa7 made of them (without options, and with five digits a number).
 EARLIER = Path(__file__).with_name("earlier_report.json.xz")
-MENDED = {"share of rows right, or squared error"}  # the held-out gain is in shares of r on STS-B
-NEW_CLAIMS = {"separator-gradients"}
 LATER = {"needed", "options"}  # columns that rows did not have, or that are left out here
+ADDED = {
+    "special-tokens", "few-meaningful", "more-vertical", "no-stripes", "rise-and-fall", "negation-qnli", "layer-costs",
+    "tuned-beats-untuned", "keeps-its-role", "separator-gradients",
+}  # fmt: skip
+
+
+def mended(row):
+    """Whether a row differs for a reason.
+
+    The held-out gain of a head is in shares of r on STS-B, not in squared errors; Clark et al.'s prep stood beside
+    case, whose arrow is another; whether shares stay is told by paired intervals, which these results do not have.
+    """
+    if row["kind"] == "value":
+        arrow = row["exhibit"] == "dependencies" and row["item"].partition(",")[0] in ("case", "prep")
+        return arrow or "best head, on rows that did not choose it" in row["item"]
+    return row["kind"] == "claim" and (row["claim"] in ADDED or row["claim"] == "shares-stay")
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +61,13 @@ def known(row):
 
 
 def test_the_same_results_give_the_same_rows(earlier, records):
-    rows = [known(row) for row in rows_of(records) if row.get("claim") not in NEW_CLAIMS]
-    assert [row["kind"] for row in rows] == [row["kind"] for row in earlier["rows"]]
-    for row, before in zip(rows, map(known, earlier["rows"]), strict=True):
-        if any(words in before.get("note", "") for words in MENDED):
-            assert row["note"].endswith(("share of rows right", "share of r"))
-            row = row | {"note": before["note"]}
-        assert row == before
+    rows, before = rows_of(records), earlier["rows"]
+    assert [known(row) for row in rows if not mended(row)] == [known(row) for row in before if not mended(row)]
+    assert len(before) - sum(map(mended, before)) > 850
+    held_out = [row for row in rows if mended(row) and row["kind"] == "value" and row["exhibit"] == "heads"]
+    assert {row["note"].rpartition("; ")[2] for row in held_out} == {"share of rows right", "share of r"}
+    numbers = [row["value"] for row in before if mended(row) and row["kind"] == "value" and row["exhibit"] == "heads"]
+    assert [row["value"] for row in held_out] == numbers
 
 
 def test_what_is_stored_is_read_back_whole(records):

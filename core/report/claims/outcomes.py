@@ -74,7 +74,7 @@ def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
         return Decision(HOLDS)
     if estimate.high is not None and estimate.high < zero:
         return Decision(FAILS)
-    return Decision(UNDECIDED, _times(estimate.value - zero, _half(estimate, above=estimate.value > zero)))
+    return Decision(UNDECIDED, times_until(estimate, zero))
 
 
 def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
@@ -133,13 +133,10 @@ def _within(change: Estimate, margin: float) -> Decision:
         return Decision(HOLDS)
     if change.low > margin or change.high < -margin:
         return Decision(FAILS)
-    inside = abs(change.value) < margin
-    ends = [(margin, change.value < margin), (-margin, change.value < -margin)]
-    ways = [_times(change.value - end, _half(change, above=not below)) for end, below in ends]
-    known = [way for way in ways if way is not None]
-    if len(known) < 2:
-        return Decision(UNDECIDED)
-    return Decision(UNDECIDED, max(known) if inside else min(known))
+    ends = [times_until(change, end) for end in (margin, -margin)]
+    if abs(change.value) > margin:
+        return Decision(UNDECIDED, ends[0] if change.value > 0 else ends[1])
+    return Decision(UNDECIDED, None if None in ends else max(ends))  # type: ignore[type-var]
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
@@ -155,6 +152,11 @@ def _all_or_one(decisions: Sequence[Decision]) -> Decision:
         return Decision(FAILS)
     times = [decision.times for decision in decisions if decision.word == UNDECIDED]
     return Decision(UNDECIDED, None if None in times else max(times, default=None))  # type: ignore[type-var]
+
+
+def times_until(estimate: Estimate, zero: float) -> float | None:
+    """How many times the rows until an interval leaves `zero` out, the estimate staying where it is."""
+    return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
 
 def _half(estimate: Estimate, *, above: bool) -> float | None:

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from core.report.claims import maps, scores, separators
+from core.report.claims import maps, missed, scores, separators
 from core.report.claims.outcomes import Test
 from core.report.exhibits import BOTH, BRUNNER, DECODERS, ENCODERS
 from core.report.ids import ExhibitId
 from core.report.published import CLARK, MICHEL, PAPER, PRASANNA, REPLICATION
+
+SUMMARIES = f"summaries of {PAPER}"
 
 
 @dataclass(frozen=True)
@@ -271,6 +273,88 @@ CLAIMS = (
         "3",
         ExhibitId.EFFECTIVE,
         scores.dominance_shrinks,
+    ),
+    Claim(
+        "special-tokens",
+        "A third or more of the heads attend simply to [SEP] and [CLS].",
+        SUMMARIES,
+        "",
+        ExhibitId.STATISTICS,
+        missed.special_tokens,
+        ENCODERS,
+    ),
+    Claim(
+        "few-meaningful",
+        "Less than half of the heads show patterns that could be meaningful.",
+        SUMMARIES,
+        "",
+        ExhibitId.SHARES,
+        missed.few_meaningful,
+        ENCODERS,
+        "By the paper's own figure Heterogeneous and Block maps are 59 to 61 % on STS-B, QQP and MNLI.",
+    ),
+    Claim(
+        "more-vertical",
+        "Fine-tuning relies more on vertical attention.",
+        SUMMARIES,
+        "",
+        ExhibitId.SHARES,
+        missed.more_vertical,
+        ENCODERS,
+    ),
+    Claim(
+        "no-stripes",
+        "GPT-2 has no vertical maps at sentence borders.",
+        REPLICATION,
+        "patterns",
+        ExhibitId.FEATURES,
+        missed.no_stripes_at_borders,
+        DECODERS,
+        "Only its last block reached the output of the pass that was looked at.",
+    ),
+    Claim(
+        "rise-and-fall",
+        "Weight on nouns and verbs rises with depth, and falls after fine-tuning.",
+        REPLICATION,
+        "linguistic features",
+        ExhibitId.FEATURES,
+        missed.rise_and_fall,
+        BOTH,
+        "It reads the row of the token instead of its column.",
+    ),
+    Claim(
+        "negation-qnli",
+        "Fine-tuning raises attention to negation on QNLI.",
+        PAPER,
+        "4.4",
+        ExhibitId.FEATURES,
+        missed.more_to_negation,
+    ),
+    Claim(
+        "layer-costs",
+        "Disabling a whole layer lowers the score on QNLI and MNLI (by up to 0.2 points).",
+        PAPER,
+        "4.6",
+        ExhibitId.LAYERS,
+        missed.some_layer_costs,
+    ),
+    Claim(
+        "tuned-beats-untuned",
+        "Fine-tuned BERT beats pre-trained BERT on every task.",
+        PAPER,
+        "4.3",
+        ExhibitId.TABLE_1,
+        missed.tuning_beats_untuned,
+        BOTH,
+        "The pre-trained column is a head that was never trained: three of its cells equal a constant predictor.",
+    ),
+    Claim(
+        "keeps-its-role",
+        "What a head does on one task is rarely what it does over the whole distribution.",
+        SUMMARIES,
+        "",
+        ExhibitId.STATISTICS,
+        missed.keeps_its_role,
     ),
 )
 

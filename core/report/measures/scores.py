@@ -3,8 +3,9 @@
 As `measures.maps`, which has what is read off the maps themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from core.report import readings
 from core.report.estimates import Estimate, correlation_interval, f1_interval, mean_over, share_interval
@@ -15,6 +16,9 @@ from core.report.readings import PruneStep, Score, TunedScore, Tuning, Variant, 
 from core.report.records import HeadRecord
 from core.report.verdicts import Measured
 from core.tasks.glue import TASKS
+from core.tuning.recipe import Recipe
+
+BEST_KEPT = "; the best epoch by these dev rows was kept, so the score is too high"
 
 # ---------------------------------------------------------------- fine-tuning
 
@@ -26,6 +30,7 @@ def table_one(evidence: Evidence) -> list[Measured]:
         tuning = readings.tuning(result.rows)
         for mean in tuning.means:
             note = f"{mean.n} seed{'s' * ((mean.n or 0) > 1)}" + ("; " + mean.note if mean.note else "")
+            note += BEST_KEPT if _keeps_best(result.step.options) else ""
             for metric in ("accuracy", "f1", "pearson", "mse"):
                 if mean.of(metric) is not None:
                     item, estimate = Item(Quantity.SCORE, metric), scored(mean, metric, tuning.rows)
@@ -33,6 +38,11 @@ def table_one(evidence: Evidence) -> list[Measured]:
                     condition = Condition(mean.initialisation or "")
                     values.append(Measured(ExhibitId.TABLE_1, result.task, item, condition, *about))
     return values
+
+
+def _keeps_best(options: Mapping[str, Any]) -> bool:
+    """Whether a fine-tuning kept its best epoch."""
+    return "preset" in options and Recipe.of(options["preset"], options["settings"]).keep == "best"
 
 
 def scored(score: TunedScore, metric: str, n: int) -> Estimate:

@@ -1,0 +1,243 @@
+"""More sentences of the sources, as tests: what heads attend to, what fine-tuning changes, what a layer is worth.
+
+Some are about GPT-2, some are from summaries of the paper. Counts of heads come with the heads that are not decided.
+"""
+
+from collections.abc import Sequence
+
+from core.patterns.classes import NEARLY_UNIFORM
+from core.report import readings
+from core.report.claims.maps import NO_SPECIAL_TOKENS, gain, gained, layer_means, over
+from core.report.claims.outcomes import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    UNTESTED,
+    Decision,
+    Outcome,
+    all_of,
+    apart,
+    decided,
+    found_by,
+    of_each,
+    of_each_loss,
+    points,
+    said,
+    times_until,
+    untested,
+)
+from core.report.claims.scores import OLD_SHARES, beats
+from core.report.estimates import Estimate, share_interval
+from core.report.evidence import Evidence, StepResult
+from core.report.ids import Part
+from core.report.readings import Score, picked
+from core.scoring.definitions import STATISTICS, kind_of
+
+A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI
+BUNDLED = "; the rows are the project's own, like this task's in form alone"
+ROLES = ("previous", "next", "separator", "first")
+
+# ---------------------------------------------------------------- what heads attend to
+
+
+def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Decision:
+    """HOLDS where at least a share of the heads lies above a bound, each with its interval; FAILS where that can no
+    longer be reached; else UNDECIDED until enough of the open heads are decided."""
+    decisions = [decided(weight, bound) for weight in weights]
+    words = [decision.word for decision in decisions]
+    wanted = share * len(words) - 1e-9
+    above, below = words.count(HOLDS), words.count(FAILS)
+    if above >= wanted:
+        return Decision(HOLDS)
+    if len(words) - below < wanted:
+        return Decision(FAILS)
+    pairs = [(weight.value > bound, decision.times) for weight, decision in zip(weights, decisions, strict=True)]
+    opened = [(up, times) for (up, times), word in zip(pairs, words, strict=True) if word == UNDECIDED]
+    rising = above + sum(up for up, _ in opened) >= wanted
+    missing = wanted - above if rising else len(words) - below - wanted
+    known = sorted(times for up, times in opened if up == rising and times is not None)
+    needed = max(1, int(missing) + (missing % 1 > 0 if rising else 1))
+    return Decision(UNDECIDED, known[needed - 1] if len(known) >= needed else None)
+
+
+def special_tokens(evidence: Evidence) -> list[Outcome]:
+    """At least a third of the heads put more than half of their weight on [CLS] and [SEP] together."""
+    result = evidence.one(Part.STATISTICS)
+    if evidence.causal or result is None:
+        why = NO_SPECIAL_TOKENS if evidence.causal else evidence.missing(Part.STATISTICS)
+        return [Outcome(UNTESTED, why)]
+    outcomes = []
+    scores = [one for one in result.scores if one.value is not None]
+    for task in result.tasks():
+        first, separator = (
+            {one.name: one.estimate for one in picked(scores, task=task, statistic=name)}
+            for name in ("first", "separator")
+        )
+        weights = [weight + separator[name] for name, weight in first.items() if name in separator]
+        if weights:
+            words = [decided(weight, 0.5).word for weight in weights]
+            sentence = f"{words.count(HOLDS)} of {len(words)} heads put more than half of their weight on them, "
+            sentence += f"{words.count(UNDECIDED)} may"
+            outcomes.append(found_by(result, enough_heads(weights, 0.5, 1 / 3), sentence, result.n, task))
+    return outcomes or [Outcome(UNTESTED, "no task has a separator")]
+
+
+def few_meaningful(evidence: Evidence) -> list[Outcome]:
+    """Maps that could carry meaning, Heterogeneous and Block ones, are less than half of all."""
+
+    def test(result: StepResult) -> Outcome | None:
+        shares = {one.name: one for one in readings.class_shares(result.rows) if one.checkpoint == evidence.checkpoint}
+        if "heterogeneous" not in shares:
+            return None
+        some = [shares[name].share for name in ("heterogeneous", "block") if name in shares]
+        total = some[0] if len(some) == 1 else some[0] + some[1]
+        sentence = f"Heterogeneous and Block maps together {percent(total)}, the most that could be meaningful"
+        return found_by(result, decided(total.turned, -0.5), sentence, shares["heterogeneous"].inputs)
+
+    return of_each(evidence, Part.SHARES, test)
+
+
+def percent(share: Estimate) -> str:
+    """ "52.3 % (50.1 to 54.4)"."""
+    ends = "" if share.low is None or share.high is None else f" ({100 * share.low:.1f} to {100 * share.high:.1f})"
+    return f"{100 * share.value:.1f} %{ends}"
+
+
+def no_stripes_at_borders(evidence: Evidence) -> list[Outcome]:
+    """No head of a decoder has a stripe at punctuation: a tenth of the weight more than on other tokens nearby, of the
+    queries that see it. A map whose largest weight stays below a tenth is blank to the eye."""
+
+    def test(result: StepResult) -> Outcome | None:
+        scores = picked(result.scores, statistic="max-visible", feature="punctuation", checkpoint=evidence.checkpoint)
+        effects = [(one, one.effect_estimate) for one in scores if one.effect is not None]
+        if not effects:
+            return None
+        level = NEARLY_UNIFORM
+        most, effect = max(effects, key=lambda pair: pair[1].value)
+        striped = [one for one, change in effects if decided(change, level).word == HOLDS and (one.q or 0.0) <= 0.05]
+        blank = all_of([decided(change.turned, -level) for _, change in effects])
+        sentence = (
+            f"{len(striped)} of {len(effects)} heads; the most, {most.name}, {said(effect, 2)} more on full stops "
+        )
+        sentence += f"and commas than on other tokens nearby, where {level} can just be seen"
+        decision = Decision(FAILS) if striped else blank if blank.word != FAILS else Decision(UNDECIDED)
+        return found_by(result, decision, sentence, most.n)
+
+    return of_each(evidence, Part.FEATURES, test)
+
+
+def keeps_its_role(evidence: Evidence) -> list[Outcome]:
+    """Fewer than half of the heads that have a role on one task have it over the rows of all tasks together.
+
+    Roles by Clark et al.'s rules: more than half of the weight on the previous or next token, more than 0.6 on
+    separators or the first position. The interval is Wilson's over heads and tasks.
+    """
+    result = evidence.one(Part.STATISTICS)
+    if result is None:
+        return untested(evidence, Part.STATISTICS)
+    tasks = result.tasks()
+    if len(tasks) < 2:
+        return [Outcome(UNTESTED, "one task is not enough")]
+    scores = [one for one in result.scores if one.layer is not None and one.value is not None]
+    whole = {name: kind_of(_pooled(picked(scores, name=name))) for name in dict.fromkeys(one.name for one in scores)}
+    pairs = [(whole[one.name], one.kind) for one in picked(scores, statistic="place") if one.kind in ROLES]
+    if not pairs:
+        return [Outcome(UNTESTED, "no head has a role on any task")]
+    kept = share_interval(sum(role == of_task for role, of_task in pairs) / len(pairs), len(pairs))
+    sentence = (
+        f"of {len(pairs)} roles of heads on single tasks {percent(kept)} are their role over all {len(tasks)} tasks"
+    )
+    word = decided(kept.turned, -0.5).word  # more heads there are not, and more rows narrow it otherwise
+    return [Outcome(word, sentence, None, len(pairs), result.run)]
+
+
+def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
+    """Mean of each statistic of one head over the rows of all tasks."""
+    pooled: dict[str, float | None] = {}
+    for statistic in STATISTICS:
+        mine = picked(scores, statistic=statistic)
+        n = sum(one.n or 0 for one in mine)
+        pooled[statistic] = sum((one.value or 0.0) * (one.n or 0) for one in mine) / n if n else None
+    return pooled
+
+
+# ---------------------------------------------------------------- what fine-tuning changes
+
+
+def more_vertical(evidence: Evidence) -> list[Outcome]:
+    """Fine-tuning raises the share of vertical maps, paired by input."""
+
+    def test(result: StepResult) -> Outcome | None:
+        moved = {one.name: one for one in readings.moved_shares(result.rows)}
+        if not moved:
+            tuned = any(one.checkpoint != evidence.checkpoint for one in readings.class_shares(result.rows))
+            return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
+        if "vertical" not in moved:
+            return Outcome(UNTESTED, "its classes have no vertical one", result.task)
+        change = moved["vertical"]
+        return found_by(result, decided(change.change), f"vertical maps {points(change.change)}", change.inputs)
+
+    return of_each(evidence, Part.SHARES, test)
+
+
+def rise_and_fall(evidence: Evidence) -> list[Outcome]:
+    """Weight on nouns and on verbs is higher in the second half of the layers, and lower after fine-tuning."""
+
+    def test(result: StepResult) -> Outcome | None:
+        decisions, sentences = [], []
+        for feature in ("noun", "verb"):
+            layers, change = layer_means(result, feature, evidence.checkpoint), gain(result, feature)
+            if len(layers) < 2 or change is None:
+                return None
+            half = len(layers) // 2
+            early, late = over(layers[:half]), over(layers[-half:])
+            decisions += [apart([late], [early]), decided(change.turned)]
+            sentences.append(
+                f"{feature} {said(early, 2)} early, {said(late, 2)} late, {said(change, 2)} after fine-tuning"
+            )
+        return found_by(result, all_of(decisions), "; ".join(sentences), result.n)
+
+    return of_each(evidence, Part.FEATURES, test)
+
+
+def more_to_negation(evidence: Evidence) -> list[Outcome]:
+    """Fine-tuning on QNLI raises attention to negation."""
+
+    def test(result: StepResult) -> Outcome | None:
+        return _of_own_rows(evidence, gained(result, ("negation",)))
+
+    return of_each(evidence, Part.FEATURES, test, ("qnli",))
+
+
+def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
+    """An outcome that says so where the rows are the samples that the project ships."""
+    if outcome is None or not evidence.bundled:
+        return outcome
+    return Outcome(outcome.outcome, outcome.said + BUNDLED, outcome.task, outcome.n, outcome.run, outcome.times)
+
+
+def tuning_beats_untuned(evidence: Evidence) -> list[Outcome]:
+    """A fine-tuned checkpoint scores higher than the pre-trained one with an untrained head."""
+    return of_each(evidence, Part.TUNING, lambda result: beats(result, "untrained", "of an untrained head"))
+
+
+# ---------------------------------------------------------------- what a layer is worth
+
+
+def some_layer_costs(evidence: Evidence) -> list[Outcome]:
+    """On QNLI and MNLI disabling a whole layer lowers the score: of some layer, corrected over layers."""
+
+    def test(result: StepResult) -> Outcome | None:
+        sweep = readings.sweep(result.rows)
+        if not sweep.known:
+            return None
+        worst, change = min(sweep.known, key=lambda pair: pair[1].value)
+        lost = [one for one, drop in sweep.known if drop.high is not None and drop.high < 0 and one.p <= 0.05]
+        harmless = all(drop.low is not None and drop.low >= -A_LITTLE for _, drop in sweep.known)
+        sentence = f"{sweep.metric}: {len(lost)} of {len(sweep.known)} layers lose; the most, {worst.name}, "
+        sentence += f"{points(change)}, p {worst.p:.2g} corrected"
+        open_decision = Decision(UNDECIDED, times_until(change, 0.0))
+        decision = Decision(HOLDS) if lost else Decision(FAILS) if harmless else open_decision
+        return _of_own_rows(evidence, found_by(result, decision, sentence, worst.n))
+
+    return of_each_loss(evidence, Part.LAYERS, test, ("qnli", "mnli"))
