@@ -132,14 +132,14 @@ def opened(name: str, dtype: str) -> "Checkpoint":
 @lru_cache(maxsize=1)
 def language(name: str | None) -> Any:
     """A language pipeline that this worker keeps for its next unit."""
-    from core.tasks.language import open_pipeline
+    from core.measuring.tagging import open_pipeline
 
     return open_pipeline(name)
 
 
 def prepare(checkpoint: "Checkpoint", pipeline: Any, inputs: Sequence[Source]) -> list[Prepared]:
     """Encode and tag inputs; each text is tagged once, in batches. pipeline None: no tags."""
-    from core.tasks.language import tag
+    from core.measuring.tagging import tag
 
     encodings = [checkpoint.encode(one.text, one.pair) for one in inputs]
     if pipeline is None:

@@ -111,7 +111,7 @@ def words_and_proposals(text: str) -> tuple[list[Span], Any, list[Any], Lexicon]
     from core.studies.frame_lookup import propose_targets, spaced
 
     try:
-        from core.tasks.language import tag
+        from core.measuring.tagging import tag
 
         tagged = tag([text], resources.pipeline())[0]
     except AtlasError:

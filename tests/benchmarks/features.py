@@ -16,10 +16,10 @@ from statistics import median
 import torch
 
 from core.capture.running import run
+from core.measuring.tagging import open_pipeline, tag
 from core.models.opening import open_checkpoint
 from core.studies import features, passes, relations, statistics
 from core.tasks.glue import read_rows
-from core.tasks.language import open_pipeline, tag
 
 ROWS, ROUNDS = 872, 3
 GLUE = Path(__file__).resolve().parents[3] / "shared" / "data" / "glue"

@@ -7,11 +7,11 @@ import pytest
 from core import config
 from core.errors import AtlasError, CheckpointError
 from core.frames.release import open_release
+from core.measuring.tagging import open_pipeline
 from core.models.opening import locate
 from core.studies import dependencies, frame_heads
 from core.studies.change import task_tuned_on
 from core.tasks.glue import read_rows
-from core.tasks.language import open_pipeline
 from tests.robustness.doors import refused
 
 DOORS = {

@@ -7,9 +7,10 @@ import pytest
 
 from core.capture.running import capture
 from core.errors import InputError
+from core.measuring.tagging import open_pipeline
 from core.studies import dependencies, effective, features, passes, relations, statistics
 from core.studies.study import Unit
-from core.tasks.language import TaggedSentence, TaggedWord, open_pipeline
+from core.tasks.language import TaggedSentence, TaggedWord
 from tests.capture.conftest import tiny
 
 PAIRS = [

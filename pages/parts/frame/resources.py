@@ -65,7 +65,7 @@ def database() -> "Database":
 @st.cache_resource(show_spinner="Opening the language pipeline ...", max_entries=2)
 def pipeline(name: str | None = None) -> Any:
     """A spaCy pipeline; None is the bundled one."""
-    from core.tasks.language import open_pipeline
+    from core.measuring.tagging import open_pipeline
 
     opened = open_pipeline(name)
     _settle()

@@ -1,0 +1,101 @@
+"""Tags and dependencies of English texts by a spaCy pipeline: the bundled one, or any that is installed.
+
+A text is tagged once and remembered. spaCy is imported when a pipeline is opened: it takes seconds, and pages that show
+stored rows need none of it.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from core import config
+from core.errors import InputError
+from core.tasks.language import TaggedSentence, TaggedWord
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+REMEMBERED = 4096  # texts per pipeline; about 10 kB each
+BATCH_TEXTS = 64
+
+
+def pipeline_names() -> list[str]:
+    """The bundled pipeline, then those installed as packages."""
+    from spacy.util import get_installed_models
+
+    return [config.ENGLISH, *sorted(get_installed_models())]
+
+
+def open_pipeline(name: str | None = None) -> "Language":
+    """Open the bundled pipeline (None) or another by package name or folder.
+
+    Raises InputError when there is none of that name, it is damaged, or it has no tagger or no parser.
+    """
+    import spacy
+
+    wanted = name or config.ENGLISH
+    if wanted not in pipeline_names():
+        config.inside(wanted)
+    folder = config.BUNDLED_MODELS / config.ENGLISH if wanted == config.ENGLISH else Path(wanted).expanduser()
+    if "\x00" in wanted or not (folder.is_dir() or wanted in spacy.util.get_installed_models()):
+        raise InputError(
+            f'A language pipeline is one of {", ".join(pipeline_names())} or a folder; "{wanted[:80]}" is neither: '
+            "choose one or install it."
+        )
+    try:
+        opened = spacy.load(folder if folder.is_dir() else wanted)
+        probe = opened("The dog barks.")
+    except Exception as error:  # spaCy raises what its parts raise; all mean "not a pipeline that works"
+        raise InputError(
+            f'The pipeline "{wanted[:80]}" does not open ({type(error).__name__}): it must be saved by spaCy 3 with '
+            "to_disk; choose another."
+        ) from error
+    for kind, part in (("DEP", "dependency parser"), ("TAG", "tagger")):
+        if not probe.has_annotation(kind):
+            raise InputError(
+                f'A language pipeline must have a tagger and a dependency parser; "{wanted[:80]}" has no {part} '
+                f"(it has {', '.join(opened.pipe_names) or 'nothing'}): choose another, such as {config.ENGLISH}."
+            )
+    return opened
+
+
+def tag(texts: Sequence[str], pipeline: Any) -> list[TaggedSentence]:
+    """The words of each text, in the order of `texts`; known texts are not tagged again."""
+    with _LOCK:
+        known = _KNOWN.setdefault(pipeline, OrderedDict())
+        found = {text: known[text] for text in dict.fromkeys(texts) if text in known}
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        for text, doc in zip(missing, pipeline.pipe(missing, batch_size=BATCH_TEXTS), strict=True):
+            found[text] = known[text] = _sentence(doc)
+        for text in found:
+            known.move_to_end(text)
+        while len(known) > REMEMBERED:
+            known.popitem(last=False)
+    return [found[text] for text in texts]
+
+
+# ---------------------------------------------------------------- behind them
+
+_LOCK = threading.Lock()  # a spaCy pipeline is not made for several threads
+_KNOWN: "WeakKeyDictionary[Any, OrderedDict[str, TaggedSentence]]" = WeakKeyDictionary()
+
+
+def _sentence(doc: Any) -> TaggedSentence:
+    kept = [token for token in doc if not token.is_space]
+    place = {token.i: number for number, token in enumerate(kept)}
+    words = tuple(
+        TaggedWord(
+            token.text,
+            token.idx,
+            token.idx + len(token.text),
+            token.tag_,
+            token.pos_,
+            token.dep_.lower(),
+            place.get(token.head.i, number),
+        )
+        for number, token in enumerate(kept)
+    )
+    return TaggedSentence(doc.text, words)
