@@ -14,6 +14,7 @@ import pages.parts.charts
 import pages.parts.closed
 import pages.parts.frame.resources
 import pages.parts.frame.shell
+import pages.parts.frame.warming
 import pages.parts.people
 from core.config import keep_to_folders, take_arguments
 from core.errors import AtlasError
@@ -26,4 +27,5 @@ except AtlasError as error:
 if pages.parts.people.shared():
     keep_to_folders()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
+pages.parts.frame.warming.allow()
 app = st.App(pages.parts.frame.shell.__file__, middleware=[Middleware(pages.parts.closed.Closed)])

@@ -1,4 +1,4 @@
-"""Attention maps: every head of one or two checkpoints on one sentence or pair."""
+"""Attention maps: every head of a checkpoint on one sentence or pair, alone or compared."""
 
 import io
 from datetime import date
@@ -10,18 +10,8 @@ from pages.parts import pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
-from pages.parts.maps import maps_grid
-
-EXAMPLES = {
-    "A sentence": ("The keys to the old cabinet were on the table.", ""),
-    "A pair": ("The company said profits rose sharply.", "Profits went up, the company reported."),
-    "A pronoun": ("When Mary met her sister, she smiled at her.", ""),
-}
-
-
-def try_example(text: str, pair: str) -> None:
-    """Fill the fields, before the page runs again."""
-    st.session_state["text"], st.session_state["pair"] = text, pair
+from pages.parts.maps import inputs, maps_grid, panes
+from pages.parts.maps.inputs import Input
 
 
 def weights_file(shown: resources.Shown) -> bytes:
@@ -36,89 +26,74 @@ def weights_file(shown: resources.Shown) -> bytes:
     return file.getvalue()
 
 
-def show_checkpoint(name: str, text: str, pair: str | None, words: bool, key: str) -> None:
-    """The grid of one checkpoint, what was cut, the caption, and the weights as a file."""
-    shown = resources.shown(name, text, pair, words=words)
-    maps, encoding = shown.maps, shown.encoding
-    if encoding.cut:
+def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words: bool) -> panes.Compared:
+    """What the workbench shows: the maps alone, or beside others. Errors: CheckpointError, InputError."""
+    if kind == inputs.CHECKPOINT:
+        other = pickers.pick_checkpoint(
+            "Checkpoint to compare with", key="beside", none="no second checkpoint", bare=True
+        )
+        if other:
+            second = resources.shown(other, chosen.text, chosen.pair, words=words)
+            return panes.beside(shown, second, (name, other))
+    if kind == inputs.SENTENCE:
+        other_input = inputs.pick_other()
+        if other_input.text.strip():
+            second = resources.shown(name, other_input.text, other_input.pair, words=words)
+            return panes.beside(shown, second, panes.titles_of(chosen, other_input))
+    if kind == inputs.EFFECTIVE:
+        if words:
+            return panes.Compared(
+                [maps_grid.pane_of(shown, name)], "Effective attention is between pieces: choose them."
+            )
+        return panes.with_effective(name, shown)
+    return panes.Compared([maps_grid.pane_of(shown, name)])
+
+
+def show_maps(name: str, chosen: Input, kind: str, words: bool) -> None:
+    """The workbench, and under it what was shown, links to other pages, and the weights as a file."""
+    shown = resources.shown(name, chosen.text, chosen.pair, words=words)
+    result = compared(name, chosen, shown, kind, words)
+    if shown.encoding.cut:
         st.warning(
-            f"The input is longer than {len(encoding)} pieces, the most that is shown for this checkpoint: the "
-            f"last {encoding.cut} were cut. Shorten the text to see all of it.",
+            f"The input is longer than {len(shown.encoding)} pieces, the most that is shown for this checkpoint: the "
+            f"last {shown.encoding.cut} were cut. Shorten the text to see all of it.",
             icon=":material/content_cut:",
         )
-    st.markdown(f"**{plain(name)}**")
-    said = text if pair is None else f"{text} | {pair}"
-    view = maps_grid.show_grid(shown, name=name, caption=said[:200], opened=maps_grid.opened_view(), key=f"grid_{key}")
+    telling, opened = panes.telling_head(shown), maps_grid.opened_view()
+    view = maps_grid.show_grid(
+        result.panes, caption=str(chosen)[:200], opened=opened, head=telling, key="grid", note=result.note
+    )
     if view:
-        maps_grid.keep_view(view)
-    if head := (view or maps_grid.opened_view()).get("head"):
-        show_links(name, head, here="maps", text=text, pair=pair or "")
-    kind = "decoder, a query sees only keys up to itself" if maps.causal else "encoder, a query sees every key"
-    st.caption(
-        f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(maps)} {'words' if words else 'pieces'}"
-        f" · {kind} · n = 1 input · {date.today():%d %B %Y} · L1H1 is the first head of the first layer"
+        maps_grid.keep_view(view, telling)
+    head = (view or opened).get("head", telling)
+    caption, file = st.columns([5, 1], vertical_alignment="center")
+    sees = "decoder, a query sees only keys up to itself" if shown.maps.causal else "encoder, a query sees every key"
+    caption.caption(
+        f"{plain(name)} · {shown.maps.layers} layers of {shown.maps.heads} heads · {len(shown.maps)} "
+        f"{'words' if words else 'pieces'} · {sees} · n = 1 input · {date.today():%d %B %Y} · "
+        "L1H1 is the first head of the first layer"
     )
-    st.download_button(
-        "Weights (NPZ)",
-        lambda: weights_file(shown),
-        file_name="maps.npz",
-        on_click="ignore",
-        icon=":material/download:",
-        key=f"npz_{key}",
-        help="weights [layer, head, query, key] and tokens",
-    )
+    file.download_button(
+        "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
+        icon=":material/download:", key="npz", help="weights [layer, head, query, key] and tokens",
+    )  # fmt: skip
+    if head != "none":
+        show_links(name, head, here="maps", text=chosen.text, pair=chosen.pair or "")
 
 
-st.title("Attention maps")
-left, right = st.columns(2)
-with left:
-    first = pickers.pick_checkpoint()
-    text = pickers.pick_text(placeholder="Type a sentence and press Enter")
-with right:
-    second = pickers.pick_checkpoint("Beside it", key="beside", none="no second checkpoint")
-    pair = pickers.pick_text("Second sentence", key="pair", placeholder="optional")
-with st.container(horizontal=True):
-    unit = st.segmented_control(
-        "Tokens",
-        ["pieces", "words"],
-        default="pieces",
-        required=True,
-        key="unit",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    kind = st.segmented_control(
-        "Weights",
-        ["raw", "raw and effective"],
-        default="raw",
-        required=True,
-        key="weights",
-        bind="query-params",
-        label_visibility="collapsed",
-        help="Effective attention: what is left of a map when the part that cannot reach the output is taken away",
-    )
-    pickers.pick_task_row()
-
-if not text.strip():
-    st.info(
-        "Type a sentence above and press Enter, take a row of a sample, or start with one of these.",
-        icon=":material/edit:",
-    )
-    for place, (label, example) in zip(st.columns(len(EXAMPLES)), EXAMPLES.items(), strict=True):
-        place.button(label, on_click=try_example, args=example, help=example[0], width="stretch")
-    st.stop()
-
-chosen = [name for name in (first, second) if name]
-if not chosen:
+with st.container(horizontal=True, vertical_alignment="center", key="bar"):
+    st.title("Attention maps", width="content", anchor=False)
+    checkpoint = pickers.pick_checkpoint(width=140, bare=True)
+    chosen = inputs.pick_input()
+    beside = inputs.pick_beside()
+    unit = st.segmented_control("Tokens", ["pieces", "words"], default="pieces", required=True, key="unit",
+                                bind="query-params", label_visibility="collapsed",
+                                help="Pieces are the parts of words that the model reads")  # fmt: skip
+    inputs.pick_row()
+if not chosen.text.strip():
+    inputs.offer_examples()
+elif checkpoint is None:
     st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
-second_text = pair if pair.strip() else None
-if kind == "raw and effective":
-    from pages.parts.maps import effective  # it needs more than this page does as it opens
-
-    for name in chosen:
-        with clear_errors():
-            effective.show_effective(name, text, second_text)
-    st.stop()
-for number, (place, name) in enumerate(zip(st.columns(max(1, len(chosen))), chosen, strict=False)):
-    with place, clear_errors():
-        show_checkpoint(name, text, second_text, unit == "words", key=str(number))
+else:
+    with clear_errors():
+        show_maps(checkpoint, chosen, beside, unit == "words")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import streamlit as st
 
@@ -11,7 +12,7 @@ from core import config
 from core.studies.finetune import shown_folder
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, task_of
-from pages.parts.frame import resources
+from pages.parts.frame import history, resources
 
 LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it
 
@@ -39,8 +40,13 @@ def pick_checkpoint(
     default: str = config.ENCODER,
     none: str | None = None,
     help: str = CHECKPOINT_HELP,
+    width: int | Literal["stretch"] = "stretch",
+    bare: bool = False,
 ) -> str | None:
-    """A select box over the known checkpoints that takes any other. none: name of an option that picks nothing."""
+    """A select box over the known checkpoints that takes any other. none: name of an option that picks nothing.
+
+    bare: its label is only for screen readers, as in a bar.
+    """
     names = ([none] if none else []) + checkpoint_names()
     wanted = st.query_params.get(key) or st.session_state.get(key)
     if wanted and wanted not in names:
@@ -57,6 +63,8 @@ def pick_checkpoint(
         help=help,
         bind="query-params",
         placeholder="a folder or a hub id",
+        width=width,
+        label_visibility="collapsed" if bare else "visible",
     )
     return None if chosen in (None, none) else chosen
 
@@ -70,13 +78,10 @@ def pick_text(
     help: str | None = None,
 ) -> str:
     """One line of text; Enter applies it. It is kept in the URL as long as it fits into a link."""
-    if key not in st.session_state:
+    if key not in st.session_state or history.went_back():
         st.session_state[key] = st.query_params.get(key, default)
     text = st.text_input(label, key=key, placeholder=placeholder, help=help) or ""
-    if text and len(text) <= LINK_CHARACTERS:
-        st.query_params[key] = text
-    elif key in st.query_params:
-        del st.query_params[key]
+    history.keep({key: text if len(text) <= LINK_CHARACTERS else None})
     return text
 
 
@@ -121,22 +126,6 @@ def named(tasks: Sequence[str]) -> str:
     if any(own.is_own(one) for one in tasks):
         resources.database().person.must("annotator", "name a file of your own")
     return ", ".join(task_of(one).name for one in tasks)
-
-
-def pick_task_row(*, key: str = "row", text_key: str = "text", pair_key: str = "pair") -> None:
-    """A popover with rows of the bundled samples; choosing one fills the fields `text_key` and `pair_key`."""
-    with st.popover("Sample rows", icon=":material/list:", help="Fill in a row of a bundled sample"):
-        task = st.selectbox("Task", list(TASKS), format_func=lambda name: TASKS[name].name, key=f"{key}_task")
-        split = st.segmented_control("Split", ["dev", "train"], default="dev", required=True, key=f"{key}_split")
-        rows = task_rows(task, split or "dev")
-        number = st.number_input(f"Row, 1 to {len(rows)}", 1, len(rows), key=f"{key}_number_{task}_{split}")
-        row = rows[number - 1]
-        st.text(row.text if row.pair is None else f"{row.text}\n{row.pair}")
-
-        def fill() -> None:
-            st.session_state[text_key], st.session_state[pair_key] = row.text, row.pair or ""
-
-        st.button("Use this row", on_click=fill, type="primary", key=f"{key}_use")
 
 
 @lru_cache(maxsize=32)

@@ -1,7 +1,7 @@
 """144 maps of 64 and 128 tokens: from the payload in the browser to the painted canvas, beside its peers.
 
-The component's own script runs in chromium on a blank page, the payload of a BERT-base-sized model is handed to it
-as Streamlit hands it over, and the time is taken when the frame after painting begins. Forward pass and transfer are
+The workbench's own scripts run in chromium on a blank page without Streamlit, the payload of a BERT-base-sized model is
+handed to them, and the time is taken when the frame after painting begins. Forward pass and transfer are
 left out, as they are in the peers' figures.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from core.attention import AttentionMaps
 from core.scoring.heads import head_scores
-from pages.parts.maps.map_payload import MAPS, as_bytes, packed
+from pages.parts.maps.map_payload import MAPS, as_bytes, packed, workbench_script
 from tests.pages.browsing import browsing
 
 LAYERS, HEADS, ROUNDS = 12, 12, 15
@@ -28,7 +28,8 @@ RUN = """async ({payload, again}) => {
   const here = document.getElementById("here");
   if (again) here.querySelector(".root").replaceWith(Object.assign(document.createElement("div"), {className: "root"}));
   const start = performance.now();
-  window.component({ data: bytes, parentElement: here, setStateValue: () => {} });
+  const root = here.querySelector(".root"), workbench = startWorkbench(root, { tell: () => {}, room: () => 1200 });
+  openPayload(workbench, bytes, themeOf(root));
   const drawn = performance.now();
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   return { drawn: drawn - start, painted: performance.now() - start };
@@ -42,10 +43,13 @@ def payload(length: int) -> bytes:
     weights /= weights.sum(-1, keepdims=True)
     maps = AttentionMaps(weights, tuple(f"token{k}" for k in range(length)), (0,) * length)
     scores = head_scores(maps.weights, first=0, separators=[length - 1], causal=False)
-    header = {"id": str(length), "layers": LAYERS, "heads": HEADS, "length": length, "tokens": list(maps.tokens),
-              "name": "random", "caption": "", "causal": False, "opened": {}, "file": "maps",
-              "scores": {name: {"label": name, "meaning": "", "values": values.ravel().round(5).tolist()}
-                         for name, values in scores.items()}}  # fmt: skip
+    pane = {"title": "random", "layers": LAYERS, "heads": HEADS, "length": length, "tokens": list(maps.tokens),
+            "causal": False, "signed": False, "offset": 0,
+            "scores": {name: {"label": name, "meaning": "", "seen": "", "even": 0,
+                              "values": values.ravel().round(5).tolist()}
+                       for name, values in scores.items()}}  # fmt: skip
+    header = {"id": str(length), "panes": [pane], "caption": "", "note": "", "usual": {"head": "L1H1"}, "opened": {},
+              "file": "maps"}  # fmt: skip
     return packed(header, [as_bytes(weights)])
 
 
@@ -67,8 +71,7 @@ def measure(browser, data: bytes) -> dict[str, float]:
     window = browser.new_page(viewport={"width": 1280, "height": 1300})
     window.set_content(PAGE)
     window.add_style_tag(content=Path(MAPS / "maps_grid.css").read_text())
-    script = (MAPS / "map_drawing.js").read_text() + (MAPS / "maps_grid.js").read_text()
-    window.add_script_tag(content=script.replace("export default function", "window.component = function"))
+    window.add_script_tag(content=workbench_script())
     text = base64.b64encode(data).decode()
     first = window.evaluate(RUN, {"payload": text, "again": False})
     rounds = [window.evaluate(RUN, {"payload": text, "again": True}) for _ in range(ROUNDS)]

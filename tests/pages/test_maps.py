@@ -7,9 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import config
-from pages.parts.frame import resources, shell
-from pages.parts.maps import maps_grid
-from pages.parts.maps.map_payload import FULL, as_bytes, packed
+from pages.parts.frame import history, resources, shell
+from pages.parts.maps import example, maps_grid
+from pages.parts.maps.map_payload import FULL, as_bytes, difference_as_bytes, packed
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
@@ -56,6 +56,7 @@ def test_odd_text_is_shown_or_refused_in_a_sentence_and_never_lost(app, text):
 
 
 def test_what_was_cut_is_said_with_numbers(app):
+    app.text_input(key="pair").set_value("")
     app.text_input(key="text").set_value("word " * 500).run()
     assert "longer than 128 pieces" in app.warning[0].value
     assert "the last 374 were cut" in app.warning[0].value
@@ -80,6 +81,7 @@ def test_a_checkpoint_that_does_not_open_is_one_sentence(app, name, expected):
 
 
 def test_an_example_fills_the_fields(app):
+    app.text_input(key="text").set_value("").run()
     next(button for button in app.button if button.label == "A pair").click().run()
     assert app.text_input(key="text").value.startswith("The company")
     assert app.text_input(key="pair").value.startswith("Profits")
@@ -94,6 +96,7 @@ def test_a_sample_row_fills_the_fields(app):
 
 
 def test_words_join_pieces(app):
+    app.text_input(key="pair").set_value("")
     app.text_input(key="text").set_value("Incomprehensibilities delight.").run()
     pieces = said(app)
     app.segmented_control(key="unit").set_value("words").run()
@@ -129,6 +132,51 @@ def test_a_link_from_another_page_wins_over_what_the_session_had(app):
 
 def test_the_view_that_is_as_usual_stays_out_of_the_link(monkeypatch):
     kept = {"head": "L1H1", "text": "x"}
-    monkeypatch.setattr(maps_grid.st, "query_params", kept)
-    maps_grid.keep_view({"head": "", "score": "entropy", "show": "layers", "least": 0, "scale": "own"})
-    assert kept == {"text": "x", "score": "entropy", "scale": "own"}
+    monkeypatch.setattr(history.st, "query_params", kept)
+    maps_grid.keep_view({"head": "L2H2", "score": "entropy", "show": "layers", "least": 0, "scale": "own"}, "L2H2")
+    assert kept == {"text": "x", "score": "entropy", "scale": "own", "head": ""}  # one entry of the history, not two
+
+
+def test_the_stored_example_is_what_the_bundled_encoder_computes():
+    from core.capture.running import capture
+    from core.models.opening import open_checkpoint
+
+    kept = example.stored(config.ENCODER, example.TEXT, example.PAIR)
+    assert kept, "the bundled encoder changed: python -m data.recipes.example_maps captures the example anew"
+    encoder = open_checkpoint(config.ENCODER)
+    encoding = encoder.encode(example.TEXT, example.PAIR)
+    assert kept.encoding == encoding
+    np.testing.assert_allclose(kept.maps.weights, capture(encoder, encoding).weights, atol=1e-5)
+
+
+def test_an_example_of_other_weights_is_not_shown(tmp_path, monkeypatch):
+    kept = example.stored(config.ENCODER, example.TEXT, example.PAIR)
+    monkeypatch.setattr(example, "FILE", tmp_path / "maps.npz")
+    example.write(kept.encoding, kept.maps, "another hash", example.FILE)
+    assert example.stored(config.ENCODER, example.TEXT, example.PAIR) is None
+    assert example.stored(config.ENCODER, "Another text.", None) is None
+
+
+def test_a_difference_is_sent_to_sixteen_bits_and_says_why_there_is_none():
+    rng = np.random.default_rng(1)
+    first, second = rng.random((2, 2, 3, 4, 4)).astype(np.float32)
+    sent = np.frombuffer(difference_as_bytes(first, second), "<u2").reshape(first.shape)
+    np.testing.assert_allclose(sent / 32767.0 - 1, first - second, atol=1e-4)
+    assert (np.frombuffer(difference_as_bytes(first, first), "<u2") == 32767).all()
+    one = maps_grid.Pane("one", 2, 3, tuple("abcd"), b"")
+    assert maps_grid.difference(one, one, (first, second)).tokens == tuple("abcd")
+    other = maps_grid.Pane("other", 2, 3, tuple("abx"), b"")
+    assert "one has 4 tokens, other 3" in maps_grid.difference(one, other, (first, second))
+    wider = maps_grid.Pane("other", 2, 4, tuple("abcd"), b"")
+    assert "other 2 of 4" in maps_grid.difference(one, wider, (first, second))
+
+
+def test_even_attention_is_the_baseline_of_each_score():
+    from pages.parts.maps.panes import telling_head
+
+    shown = resources.shown(config.ENCODER, example.TEXT, example.PAIR)
+    pane, length = maps_grid.pane_of(shown, "encoder"), len(shown.maps)
+    assert pane.even["first"] == pytest.approx(1 / length)
+    assert pane.even["separator"] == pytest.approx(2 / length)
+    assert pane.even["entropy"] == pytest.approx(1)
+    assert telling_head(shown) == "L1H6"

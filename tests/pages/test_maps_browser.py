@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from tests.pages.browsing import PATIENCE, painted, settled, visit
+from tests.pages.browsing import PATIENCE, PROJECT, painted, settled, visit
 
 pytestmark = pytest.mark.browser
+AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
 SENTENCE = "The keys to the old cabinet were on the table."
 
 
@@ -27,9 +28,20 @@ def encoder_maps():
 
 
 def type_sentence(page, text: str) -> None:
-    box = page.get_by_label("Sentence", exact=True)
+    """Instead of the pair that the page opens with."""
+    second, box = page.get_by_label("Second sentence"), page.get_by_label("Sentence", exact=True)
+    expect(second).not_to_have_value("")
+    second.fill("")
+    second.press("Enter")
+    expect(page).to_have_url(re.compile("text="))
     box.fill(text)
     box.press("Enter")
+
+
+def changed(page, grid, seen: str | None) -> str:
+    """Wait until the grid has painted something else; returns what."""
+    expect(grid).not_to_have_attribute("data-painted", seen or "")
+    return grid.get_attribute("data-painted")
 
 
 def point_at(page, query: int, key: int, length: int) -> str:
@@ -47,8 +59,12 @@ def point_at(page, query: int, key: int, length: int) -> str:
 
 def test_a_typed_sentence_shows_every_head_and_hover_reads_the_weight_that_core_computed(page, address, encoder_maps):
     visit(page, f"{address}/maps")
+    opened = painted(page).get_attribute("data-painted")
     type_sentence(page, SENTENCE)
     grid = painted(page)
+    expect(grid.get_by_role("gridcell")).to_have_count(36)
+    page.wait_for_function("text => location.search.includes(text)", arg="keys+to+the+old")
+    changed(page, grid, opened)
     grid.locator(".allBox").focus()
     page.keyboard.type("l3h2")
     page.keyboard.press("Enter")
@@ -67,6 +83,7 @@ def test_a_click_enlarges_the_head_under_the_pointer_and_arrows_walk_on(page, ad
     box = grid.locator("canvas.all").bounding_box()
     page.mouse.click(box["x"] + 40, box["y"] + 30)
     expect(grid).to_have_attribute("data-head", "L1H1")
+    assert grid.locator("canvas.all").bounding_box() == box  # the map that was clicked stays under the pointer
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     expect(grid).to_have_attribute("data-head", "L2H2")
@@ -77,7 +94,7 @@ def test_a_click_enlarges_the_head_under_the_pointer_and_arrows_walk_on(page, ad
 def test_a_link_reopens_what_was_seen(page, address, browser):
     visit(page, f"{address}/maps?text={SENTENCE}&unit=words")
     grid = painted(page)
-    grid.get_by_label("Score").select_option("previous")
+    grid.get_by_label("Order by").select_option("previous")
     grid.get_by_label("Show").select_option("highest")
     grid.get_by_label("At least").fill("0.05")
     grid.get_by_label("Colour").select_option("own")
@@ -89,7 +106,7 @@ def test_a_link_reopens_what_was_seen(page, address, browser):
     visit(other, link)
     again = painted(other)
     expect(again).to_have_attribute("data-head", "L2H3")
-    expect(again.get_by_label("Score")).to_have_value("previous")
+    expect(again.get_by_label("Order by")).to_have_value("previous")
     expect(again.get_by_label("Show")).to_have_value("highest")
     expect(again.get_by_label("At least")).to_have_value("0.05")
     expect(again.get_by_label("Colour")).to_have_value("own")
@@ -97,14 +114,39 @@ def test_a_link_reopens_what_was_seen(page, address, browser):
     other.close()
 
 
-def test_two_checkpoints_side_by_side_follow_each_other(page, address):
+def test_two_checkpoints_follow_each_other_under_one_set_of_controls(page, address):
     visit(page, f"{address}/maps?text={SENTENCE}&beside=atlas-decoder")
-    first, second = painted(page, 0), painted(page, 1)
-    first.locator(".allBox").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    expect(first).to_have_attribute("data-head", "L1H2")
-    expect(second).to_have_attribute("data-head", "L1H2")
+    grid = painted(page)
+    expect(grid.locator(".column")).to_have_count(2)
+    expect(grid.locator(".note").first).to_contain_text("No difference: maps of equal length")
+    grid.locator(".allBox").first.focus()
+    page.keyboard.press("L")
+    page.keyboard.type("1H2")
+    page.keyboard.press("Enter")
+    expect(grid.locator("h2")).to_have_text(["L1H2", "L1H2"])
+    expect(grid.get_by_role("button", name="Lines")).to_have_count(1)
+
+
+def test_the_difference_of_two_sentences_is_a_third_picture_with_its_scale(page, address):
+    from core.capture.running import capture
+    from core.models.opening import open_checkpoint
+
+    encoder = open_checkpoint("atlas-encoder")
+    first, second = (capture(encoder, encoder.encode(f"The {animal} sat on the mat.")) for animal in ("cat", "dog"))
+    link = "text=The cat sat on the mat.&compare=two sentences&text2=The dog sat on the mat.&head=L3H5"
+    visit(page, f"{address}/maps?{link}")
+    grid = painted(page)
+    expect(grid.locator(".column")).to_have_count(3)
+    third = grid.locator(".column").nth(2)
+    expect(third.locator("h3")).to_have_text("The cat sat on the mat. − The dog sat on the mat.")
+    over = third.locator("canvas.over")
+    box, frame = over.bounding_box(), third.locator(".oneBox").get_attribute("data-frame")
+    margin, cell = map(float, frame.split(","))
+    page.mouse.move(box["x"] + margin + 3.5 * cell, box["y"] + margin + 1.5 * cell)  # from "the" to "sat"
+    expected = float(first.weights[2, 4, 1, 3] - second.weights[2, 4, 1, 3])
+    expect(third.locator(".reading")).to_have_attribute("data-weight", re.compile(r"-?0\.\d+"))
+    assert float(third.locator(".reading").get_attribute("data-weight")) == pytest.approx(expected, abs=1e-4)
+    expect(third.locator(".reading")).to_contain_text("cat" if abs(expected) > 1 else "the")
 
 
 def test_pictures_and_weights_are_saved_as_files(page, address, encoder_maps):
@@ -129,14 +171,17 @@ def test_script_in_a_sentence_is_text_everywhere(page, address):
     page.add_init_script("window.ran = 0; window.alert = () => { window.ran += 1; };")
     hostile = "<img src=x onerror=alert(1)> </script><script>alert(2)</script> **bold** [l](javascript:alert(3)) ok"
     visit(page, f"{address}/maps")
+    opened = painted(page).get_attribute("data-painted")
     type_sentence(page, hostile)
     grid = painted(page)
+    page.wait_for_function("location.search.includes('onerror')")
+    changed(page, grid, opened)
     grid.locator(".allBox").focus()
     page.keyboard.type("L1H1")
     page.keyboard.press("Enter")
     point_at(page, 1, 1, 1)
     assert grid.locator(".row span").count() > 10
-    expect(grid.locator(".row img, .row script, .row a")).to_have_count(0)
+    expect(grid.locator(".row img, .row script, .row a, .seen img")).to_have_count(0)
     with page.expect_download() as saved:
         grid.get_by_title("Download the picture of all heads as SVG").click()
     assert "<script" not in saved.value.path().read_text()
@@ -159,3 +204,127 @@ def test_a_hundred_and_twenty_eight_tokens_are_read_by_pointing(page, address):
     assert re.search(r"longer than 128 pieces.*\d+ were cut", page.get_by_test_id("stAlert").inner_text(), re.DOTALL)
     point_at(page, 100, 3, 128)
     assert json.loads(page.locator(".row").evaluate("row => JSON.stringify(row.children.length)")) == 128
+
+
+def test_the_page_opens_full_and_on_one_screen(page, fresh_address):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    visit(page, f"{fresh_address}/maps")
+    grid = painted(page)
+    expect(grid).to_have_attribute("data-head", "L1H6")
+    expect(grid.locator(".seen")).to_contain_text("L1H6 looks at the token before")
+    expect(page.get_by_label("Tokens").or_(page.get_by_test_id("stButtonGroup")).first).to_be_visible()
+    for part in ("canvas.all", "canvas.oneMap"):
+        box = grid.locator(part).bounding_box()
+        assert box["y"] > 0
+        assert box["y"] + box["height"] <= 800
+    assert page.evaluate("document.querySelector('[data-testid=stMain] h1').getBoundingClientRect().top") <= 24
+
+
+@pytest.mark.parametrize(("width", "height"), [(800, 800), (853, 533)], ids=["800 px", "150 % of 1280 x 800"])
+def test_in_a_narrow_window_the_sidebar_gives_way_and_maps_are_seen_first(page, address, width, height):
+    page.set_viewport_size({"width": width, "height": height})
+    visit(page, f"{address}/maps")
+    grid = painted(page)
+    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
+    box = grid.locator("canvas.all").bounding_box()
+    assert box["y"] + box["height"] / 2 < height
+    page.get_by_test_id("stExpandSidebarButton").click()
+    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
+
+
+def test_back_and_forward_restore_sentence_head_and_view(page, address):
+    visit(page, f"{address}/maps?text={SENTENCE}")
+    grid = painted(page)
+    grid.locator(".allBox").focus()
+    expect(grid).to_have_attribute("data-head", "L1H6")
+    page.keyboard.press("ArrowDown")
+    expect(page).to_have_url(re.compile("head=L2H6"))
+    grid.get_by_role("button", name="Lines").click()
+    expect(page).to_have_url(re.compile("look=lines"))
+    box = page.get_by_label("Sentence", exact=True)
+    box.fill("The cat sat.")
+    box.press("Enter")
+    expect(page).to_have_url(re.compile("cat"))
+    page.go_back()
+    expect(box).to_have_value(SENTENCE)
+    expect(grid.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
+    page.go_back()
+    expect(grid.get_by_role("button", name="Matrix")).to_have_attribute("aria-pressed", "true")
+    expect(grid).to_have_attribute("data-head", "L2H6")
+    page.go_back()
+    expect(grid).to_have_attribute("data-head", "L1H6")
+    page.go_forward()
+    expect(grid).to_have_attribute("data-head", "L2H6")
+    expect(page).to_have_url(re.compile("head=L2H6"))
+
+
+def test_lines_show_several_heads_and_what_each_word_receives(page, address, encoder_maps):
+    visit(page, f"{address}/maps?text={SENTENCE}&head=L1H6")
+    grid = painted(page)
+    box = grid.locator("canvas.all").bounding_box()
+    grid.get_by_role("button", name="Lines").click()
+    before = grid.locator("canvas.oneMap").evaluate("canvas => canvas.toDataURL()")
+    page.keyboard.down("Control")
+    page.mouse.click(box["x"] + 40, box["y"] + 30)
+    page.keyboard.up("Control")
+    expect(grid.locator(".chosen button")).to_have_text(["L1H6", "L1H1"])
+    assert grid.locator("canvas.oneMap").evaluate("canvas => canvas.toDataURL()") != before
+    mean = encoder_maps.weights[0, [5, 0]].mean((0, 1))  # over heads and queries
+    most = int(mean.argmax())
+    expect(grid.locator(".reading")).to_contain_text(
+        f"mean of 2 heads: most “{encoder_maps.tokens[most]}” {mean[most]:.2f}"
+    )
+    expect(page).to_have_url(re.compile("also=L1H1"))
+    grid.locator(".lineBox input").fill("0.95")
+    expect(page).to_have_url(re.compile("line=0.95"))
+
+
+def test_a_list_of_ones_own_is_stepped_through(page, address):
+    visit(page, f"{address}/maps")
+    grid = painted(page)
+    page.get_by_role("button", name="Rows").click()
+    page.get_by_role("tab", name="Your own").click()
+    page.get_by_label("Sentences", exact=True).fill("One cat.\nTwo dogs.\tThree birds.")
+    page.get_by_label("Sentences", exact=True).press("Control+Enter")
+    settled(page)
+    page.get_by_role("button", name="Step through them").click()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value("One cat.")
+    expect(page.get_by_text("1 of 2")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value("Two dogs.")
+    expect(page.get_by_label("Second sentence")).to_have_value("Three birds.")
+    expect(grid.locator(".seen")).not_to_be_empty()
+
+
+def test_a_screen_reader_hears_the_chosen_head(page, address):
+    visit(page, f"{address}/maps?text={SENTENCE}&score=previous")
+    grid = painted(page)
+    box = grid.get_by_role("grid")
+    box.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    expect(grid.get_by_role("gridcell", selected=True)).to_have_count(1)
+    chosen = grid.get_by_role("gridcell", selected=True)
+    expect(chosen).to_have_attribute("aria-label", re.compile(r"Layer 1, head \d, to previous [01]\.\d\d"))
+    expect(box).to_have_attribute("aria-activedescendant", chosen.get_attribute("id"))
+    assert box.evaluate("element => getComputedStyle(element).outlineWidth") == "2px"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser, address, theme):
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: npm install --prefix tests")
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=theme, reduced_motion="reduce")
+    page = context.new_page()
+    visit(page, f"{address}/maps?look=lines&also=L1H2")
+    painted(page)
+    page.add_script_tag(path=AXE)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        (one["id"], [node["html"][:200] for node in one["nodes"]][:6])
+        for one in found["violations"]
+        if one["impact"] in {"serious", "critical"}
+    ]
+    context.close()
+    assert not serious

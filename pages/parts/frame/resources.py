@@ -11,6 +11,7 @@ import streamlit as st
 from core import config
 from core.attention import AttentionMaps
 from pages.parts import people
+from pages.parts.frame import loading
 from pages.parts.frame.messages import plain
 
 if TYPE_CHECKING:
@@ -34,24 +35,35 @@ def checkpoint(name: str, head: str = "none") -> "Checkpoint":
     """
     plain_name, revision = split_revision(name)
     _download_first(plain_name, revision)
-    opened = _opened(plain_name, revision, head, _stamp(plain_name))
+    with st.spinner("Opening the checkpoint ..."):
+        loading.wait()
+        opened = open_checkpoint(plain_name, revision, head, stamp(plain_name))
     _share_cores(opened)
     return opened
 
 
 class Shown(NamedTuple):
-    """One input as the maps page shows it. scores: by name, each [layer, head]. weights: as the grid reads them."""
+    """One input as the maps page shows it. scores: by name, each [layer, head]. weights: as the grid reads them.
+
+    first, separators: positions of [CLS] or BOS, and of the separators, among the maps' tokens.
+    """
 
     encoding: "Encoding"
     maps: AttentionMaps
     scores: dict[str, Any]
     weights: bytes
+    first: int | None
+    separators: tuple[int, ...]
 
 
 def shown(name: str, text: str, pair: str | None = None, *, words: bool = False, most: int = PIECES_SHOWN) -> Shown:
     """All maps of one input, between pieces or words, with each head's scores. Raises CheckpointError, InputError."""
-    checkpoint(name)  # its progress bar is drawn here and not in the cached part
-    return _captured(name, text, pair, words, most, _stamp(split_revision(name)[0]))
+    from pages.parts.maps import example
+
+    if example.stored(name, text, pair) is None:
+        checkpoint(name)  # its progress bar is drawn here and not in the cached part
+    with st.spinner("Computing attention ..."):
+        return _captured(name, text, pair, words, most, stamp(split_revision(name)[0]))
 
 
 def database() -> "Database":
@@ -62,12 +74,19 @@ def database() -> "Database":
     return _database().acting_as(people.person())
 
 
-@st.cache_resource(show_spinner="Opening the language pipeline ...", max_entries=2)
 def pipeline(name: str | None = None) -> Any:
     """A spaCy pipeline; None is the bundled one."""
-    from core.measuring.tagging import open_pipeline
+    with st.spinner("Opening the language pipeline ..."):
+        loading.wait()
+        return open_pipeline(name)
 
-    opened = open_pipeline(name)
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def open_pipeline(name: str | None = None) -> Any:
+    """The same; shows nothing, so that it can be opened before anybody asks."""
+    from core.measuring import tagging
+
+    opened = tagging.open_pipeline(name)
     _settle()
     return opened
 
@@ -107,7 +126,7 @@ def _exists(name: str) -> bool:
         return False
 
 
-def _stamp(name: str) -> int:
+def stamp(name: str) -> int:
     """When the weights of a local checkpoint last changed, so that a retrained folder is opened again."""
     try:
         folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
@@ -122,6 +141,7 @@ def _downloaded() -> set[tuple[str, str | None]]:
 
 
 def _download_first(name: str, revision: str | None) -> None:
+    loading.wait()
     if (name, revision) in _downloaded() or _exists(str(config.BUNDLED_MODELS / name)):
         return
     with st.spinner(f"Looking for {plain(name[:80])} ..."):
@@ -147,39 +167,51 @@ def _database() -> "Database":
 database.clear = _database.clear  # type: ignore[attr-defined]
 
 
-@st.cache_resource(show_spinner="Opening the checkpoint ...", max_entries=CHECKPOINTS_KEPT)
-def _opened(name: str, revision: str | None, head: str, stamp: int) -> "Checkpoint":
-    from core.models.opening import open_checkpoint
+@st.cache_resource(show_spinner=False, max_entries=CHECKPOINTS_KEPT)
+def open_checkpoint(name: str, revision: str | None, head: str, stamp: int) -> "Checkpoint":
+    """The checkpoint as it stands on disk now; shows nothing, so that it can be opened before anybody asks."""
+    from core.models import opening
 
-    opened = open_checkpoint(name, revision=revision, head=head, device=config.settings().device)  # type: ignore[arg-type]
+    opened = opening.open_checkpoint(name, revision=revision, head=head, device=config.settings().device)  # type: ignore[arg-type]
     _settle()
     return opened
 
 
-@st.cache_resource(show_spinner="Computing attention ...", max_entries=MAPS_KEPT)
+@st.cache_resource(show_spinner=False, max_entries=MAPS_KEPT)
 def _captured(name: str, text: str, pair: str | None, words: bool, most: int, stamp: int) -> Shown:
-    from core.capture.running import capture
-    from core.capture.words import word_weights, words_of
     from core.scoring.heads import head_scores
     from pages.parts.maps.map_payload import as_bytes
 
-    model = checkpoint(name)
-    encoding = model.encode(text, pair, max_length=most)
-    found = capture(model, encoding)
+    encoding, maps = _observed(name, text, pair, most)
     places: list[tuple[int, ...]] = [(k,) for k in range(len(encoding))]
     if words:
+        from core.capture.words import word_weights, words_of
+
         grouped = words_of(encoding)
         places = [word.positions for word in grouped]
-        found = AttentionMaps(
-            word_weights(found.weights, grouped).astype("float32"),
+        maps = AttentionMaps(
+            word_weights(maps.weights, grouped).astype("float32"),
             tuple(word.text for word in grouped),
-            tuple(found.segments[word.positions[0]] for word in grouped),
-            found.causal,
+            tuple(maps.segments[word.positions[0]] for word in grouped),
+            maps.causal,
         )
     first = None if encoding.first is None else next(k for k, own in enumerate(places) if encoding.first in own)
-    separators = [k for k, own in enumerate(places) if set(own) & set(encoding.separators)]
-    scores = head_scores(found.weights, first=first, separators=separators, causal=found.causal)
-    return Shown(encoding, found, scores, as_bytes(found.weights))
+    separators = tuple(k for k, own in enumerate(places) if set(own) & set(encoding.separators))
+    scores = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
+    return Shown(encoding, maps, scores, as_bytes(maps.weights), first, separators)
+
+
+def _observed(name: str, text: str, pair: str | None, most: int) -> tuple["Encoding", AttentionMaps]:
+    from pages.parts.maps import example
+
+    if kept := example.stored(name, text, pair):
+        return kept.encoding, kept.maps
+    from core.capture.running import capture
+
+    plain_name, revision = split_revision(name)
+    model = open_checkpoint(plain_name, revision, "none", stamp(plain_name))
+    encoding = model.encode(text, pair, max_length=most)
+    return encoding, capture(model, encoding)
 
 
 def _share_cores(opened: "Checkpoint") -> None:

@@ -1,17 +1,16 @@
 """The frame around every page: page config, navigation, who may come in. `app.py` serves this file."""
 
 import re
-from pathlib import Path
 
 import streamlit as st
 
 from pages.parts import people
+from pages.parts.frame import history, loading, style, warming
 from pages.parts.frame.messages import clear_errors
 from pages.parts.frame.page_table import PAGES, PAGES_FOLDER
 from pages.parts.frame.resources import settle
 from pages.parts.job_progress import running_indicator
 
-ICON = str(Path(__file__).resolve().parent / "icon.png")  # a file: named icons are fetched from the network
 _NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")  # a parameter that some page may read; Streamlit keeps embed for itself
 
 
@@ -35,8 +34,11 @@ def navigation() -> dict[str, list]:
 
 
 def arrive(name: str) -> None:
-    """On the first run of a page, what its link says wins over what another page left under the same names."""
-    if st.session_state.get("page_shown") == name:
+    """On the first run of a page, what its link says wins over what another page left under the same names.
+
+    So it is when the user goes back or forward in the browser.
+    """
+    if st.session_state.get("page_shown") == name and not history.went_back():
         return
     st.session_state["page_shown"] = name
     for key in [*filter(_NAME.fullmatch, st.query_params), "grid_opened"]:
@@ -45,7 +47,8 @@ def arrive(name: str) -> None:
 
 def show() -> None:
     """Run the page that the URL names."""
-    st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide", initial_sidebar_state=230)
+    st.set_page_config(page_title="Attention Atlas", page_icon=style.ICON, layout="wide", initial_sidebar_state=230)
+    style.dress()
     admitted = False
     with clear_errors():
         admitted = people.admitted()
@@ -55,12 +58,17 @@ def show() -> None:
     with st.sidebar:
         people.who_is_here()
         running_indicator()
+        style.fold_when_narrow()
     arrive(chosen.url_path)
+    if loading.busy() and chosen.url_path != PAGES[0].name:  # that page asks for nothing before it is there
+        with st.spinner("Loading the models ..."):
+            loading.wait()
     try:
         with clear_errors():
             chosen.run()
     finally:  # also when the page stopped early
         settle(chosen.url_path)
+        warming.start()
 
 
 if __name__ == "__main__":

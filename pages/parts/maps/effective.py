@@ -11,26 +11,19 @@ from pages.parts import attending, charts, job_progress, pickers
 from pages.parts.files import show_files
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.maps import maps_grid
-from pages.parts.maps.map_payload import as_bytes
+from pages.parts.maps import maps_grid, panes
 
 
 def show_effective(name: str, text: str, pair: str | None = None) -> None:
-    """Two grids of every head, raw and effective, and each head's correlation. Raises InputError, CheckpointError."""
+    """Every head raw, effective and the difference; each head's correlation. Errors: InputError, CheckpointError."""
     from core.scoring.effective import correlation
     from core.studies.effective import both_maps
 
     raw = resources.shown(name, text, pair)
-    checkpoint = resources.checkpoint(name)
-    weights, left = both_maps(checkpoint, raw.encoding)
-    effective = resources.Shown(raw.encoding, raw.maps, {}, as_bytes(left))
+    weights, left = both_maps(resources.checkpoint(name), raw.encoding)
+    compared = panes.with_effective(name, raw)
     said = (text if pair is None else f"{text} | {pair}")[:200]
-    for place, title, shown in zip(st.columns(2), ("Raw", "Effective"), (raw, effective), strict=True):
-        with place:
-            st.markdown(f"**{title} attention**")
-            maps_grid.show_grid(
-                shown, name=f"{name} {title.lower()}", caption=said, opened={}, key=f"effective_{title}"
-            )
+    maps_grid.show_grid(compared.panes, caption=said, key="effective", note=compared.note)
     rows = pd.DataFrame(
         {
             "layer": layer,
@@ -41,10 +34,8 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
     )
     picture = charts.head_picture(rows, value="r", title="Pearson r of raw and effective", domain=(0, 1))
     st.altair_chart(picture, width="content")
-    lost = np.abs(left @ np.ones(left.shape[-1]) - 1).mean()
     st.caption(
-        f"{plain(name)} · {len(raw.maps)} pieces · rows of effective attention need not sum to 1 (here they are "
-        f"{lost:.3f} off on average) and may be below 0, which is drawn as 0 · "
+        f"{plain(name)} · {len(raw.maps)} pieces · "
         + ("each query is projected with the keys it sees" if raw.maps.causal else "every query sees every key")
     )
 

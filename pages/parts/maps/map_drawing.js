@@ -1,5 +1,5 @@
 // How attention maps are painted: the one drawing path of the map grid and the labelling sheet.
-// Plain functions without exports; map_payload.py puts this text before a component's own script.
+// Plain functions without exports; map_payload.py puts this text before a component's own script. No host is known here.
 
 // ------------------------------------------------------------ the payload
 // 4 bytes: length of the header; the header (JSON, padded to even length); then uint16 weights, 65535 is 1,
@@ -37,6 +37,8 @@ function themeOf(element) {
     font: read("font", "sans-serif"),
     sequential,
     ink: rampOf(sequential),
+    differences: rampOf(colours("chart-diverging-colors", ["#0B4F94", "#EEF0F1", "#8F4A08"])),
+    hues: colours("chart-categorical-colors", ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C8C8C", "#B8A400"]),
   };
 }
 
@@ -66,8 +68,8 @@ function cssOf(ramp, level) {
 
 function readableOn(ramp, level) {
   const word = ramp[Math.max(0, Math.min(255, Math.round(level)))];
-  const light = 0.2126 * (word & 255) + 0.7152 * ((word >> 8) & 255) + 0.0722 * ((word >> 16) & 255);
-  return light > 140 ? "#14171C" : "#FFFFFF";
+  const [r, g, b] = [word & 255, (word >> 8) & 255, (word >> 16) & 255].map((c) => (c <= 10 ? c / 3295 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#FFFFFF"; // where both contrast equally, 4.6 to 1
 }
 
 // ------------------------------------------------------------ tiles
@@ -78,11 +80,22 @@ function greatestOf(weights, offset, count) {
   return most;
 }
 
+// A difference of weights, -1 to 1, is sent as 0 to 65534 with no difference in the middle.
+const MIDDLE = 32767;
+const signedOf = (number) => (number - MIDDLE) / MIDDLE;
+
+function greatestDifference(numbers, offset, count) {
+  let most = 0;
+  for (let k = offset; k < offset + count; k++) most = Math.max(most, Math.abs(numbers[k] - MIDDLE));
+  return most;
+}
+
 // One map as an ImageData of width x height pixels. Where a pixel covers several weights it shows the greatest,
 // so that a one-token line stays visible at any size; where a weight covers several pixels its edges are sharp.
-function tileOf(weights, offset, length, width, height, ramp, full) {
+// signed: the numbers are differences, and full is the greatest of them in either direction.
+function tileOf(weights, offset, length, width, height, ramp, full, signed = false) {
   const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer);
-  const factor = full > 0 ? 255 / full : 0;
+  const middle = signed ? MIDDLE : 0, start = signed ? 127.5 : 0, factor = full > 0 ? (255 - start) / full : 0;
   const from = new Uint16Array(width), to = new Uint16Array(width);
   for (let x = 0; x < width; x++) {
     from[x] = Math.floor((x * length) / width);
@@ -92,20 +105,23 @@ function tileOf(weights, offset, length, width, height, ramp, full) {
     const top = Math.floor((y * length) / height);
     const bottom = Math.max(top + 1, Math.floor(((y + 1) * length) / height));
     for (let x = 0; x < width; x++) {
-      let most = 0;
+      let most = 0, shown = 0;
       for (let q = top; q < bottom; q++) {
         const row = offset + q * length;
-        for (let k = from[x]; k < to[x]; k++) if (weights[row + k] > most) most = weights[row + k];
+        for (let k = from[x]; k < to[x]; k++) {
+          const value = weights[row + k] - middle, size = value < 0 ? -value : value;
+          if (size > most) { most = size; shown = value; }
+        }
       }
-      const level = Math.round(most * factor);
-      pixels[y * width + x] = ramp[level > 255 ? 255 : level];
+      const level = Math.round(start + shown * factor);
+      pixels[y * width + x] = ramp[level > 255 ? 255 : level < 0 ? 0 : level];
     }
   }
   return image;
 }
 
 // ------------------------------------------------------------ pens: a canvas on screen, or a picture file
-// A picture is drawn by calling a pen; both pens have the same four methods. Text is always text, never markup.
+// A picture is drawn by calling a pen; both pens have the same five methods. Text is always text, never markup.
 
 function canvasPen(canvas, width, height, scale, theme) {
   canvas.width = Math.round(width * scale);
@@ -130,10 +146,15 @@ function canvasPen(canvas, width, height, scale, theme) {
       ink.fillText(string, 0, 0);
       ink.restore();
     },
-    tile(x, y, w, h, weights, offset, length, ramp, full, alpha = 1) {
+    line(x, y, toX, toY, { colour, width = 1, alpha = 1 }) {
+      ink.globalAlpha = alpha; ink.strokeStyle = colour; ink.lineWidth = width * scale;
+      ink.beginPath(); ink.moveTo(x * scale, y * scale); ink.lineTo(toX * scale, toY * scale); ink.stroke();
+      ink.globalAlpha = 1;
+    },
+    tile(x, y, w, h, weights, offset, length, ramp, full, alpha = 1, signed = false) {
       const left = Math.round(x * scale), top = Math.round(y * scale);
       const wide = Math.max(1, Math.round((x + w) * scale) - left), high = Math.max(1, Math.round((y + h) * scale) - top);
-      ink.putImageData(tileOf(weights, offset, length, wide, high, ramp, full), left, top);
+      ink.putImageData(tileOf(weights, offset, length, wide, high, ramp, full, signed), left, top);
       if (alpha < 1) {
         ink.globalAlpha = 1 - alpha; ink.fillStyle = theme.paper; ink.fillRect(left, top, wide, high); ink.globalAlpha = 1;
       }
@@ -173,8 +194,10 @@ function svgPen(width, height, theme) {
       add("text", { "font-size": size, "font-family": "sans-serif", fill: colour, "dominant-baseline": "central",
         "font-weight": bold ? 600 : 400, "text-anchor": { left: "start", center: "middle", right: "end" }[align],
         transform: `translate(${x},${y}) rotate(${turn})` }, string),
-    tile: (x, y, w, h, weights, offset, length, ramp, full, alpha = 1) =>
-      picture(x, y, w, h, tileOf(weights, offset, length, length, length, ramp, full), alpha),
+    line: (x, y, toX, toY, { colour, width = 1, alpha = 1 }) =>
+      add("line", { x1: x, y1: y, x2: toX, y2: toY, stroke: colour, "stroke-width": width, "stroke-opacity": alpha.toFixed(3) }),
+    tile: (x, y, w, h, weights, offset, length, ramp, full, alpha = 1, signed = false) =>
+      picture(x, y, w, h, tileOf(weights, offset, length, length, length, ramp, full, signed), alpha),
     gradient(x, y, w, h, ramp) {
       const image = new ImageData(256, 1);
       new Uint32Array(image.data.buffer).set(ramp);
@@ -184,15 +207,22 @@ function svgPen(width, height, theme) {
 }
 
 // The scale, drawn beside every picture: what the two ends mean.
-function drawLegend(pen, theme, x, y, { perMap = false, width = 160, full = 1 } = {}) {
-  pen.text("weight", x, y + 6, { size: 11 });
-  const left = x + 44;
-  pen.gradient(left, y, width, 11, theme.ink);
+function drawLegend(pen, theme, x, y, { perMap = false, width = 160, full = 1, signed = false } = {}) {
+  pen.text(signed ? "difference" : "weight", x, y + 6, { size: 11 });
+  const left = x + (signed ? 62 : 44);
+  pen.gradient(left, y, width, 11, signed ? theme.differences : theme.ink);
   pen.rect(left, y, width, 11, { stroke: theme.border });
+  if (signed) {
+    if (!full) return pen.text("no difference", left + width / 2, y + 21, { size: 10, align: "center" });
+    const most = perMap ? "each map\u2019s greatest" : full === 1 ? "1" : full.toPrecision(2);
+    pen.text(perMap ? most : `+${most}`, left + width, y + 21, { size: 10, align: "right" });
+    pen.text(perMap ? "" : `\u2212${most}`, left, y + 21, { size: 10 });
+    return pen.text("0", left + width / 2, y + 21, { size: 10, align: "center" });
+  }
   const ends = perMap ? ["0", "each map's maximum"] : ["0", full === 1 ? "1" : full.toPrecision(2)];
   pen.text(ends[0], left, y + 21, { size: 10, align: "center" });
   pen.text(ends[1], left + width, y + 21, { size: 10, align: perMap ? "right" : "center" });
-  if (!perMap) pen.text((full / 2).toPrecision(1), left + width / 2, y + 21, { size: 10, align: "center" });
+  return perMap ? undefined : pen.text((full / 2).toPrecision(1), left + width / 2, y + 21, { size: 10, align: "center" });
 }
 
 const LEGEND_HEIGHT = 34;

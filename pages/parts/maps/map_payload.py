@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 MAPS = Path(__file__).resolve().parent
+WORKBENCH = ("map_drawing", "heads", "detail", "lines", "workbench", "choosing")  # scripts, in order; none knows a host
 FULL = 65535  # the number that stands for a weight of 1; hover reads true to 1 / FULL
 
 
@@ -20,6 +21,12 @@ def as_bytes(maps: np.ndarray) -> bytes:
     return np.rint(np.clip(maps, 0, 1) * FULL).astype("<u2").tobytes()
 
 
+def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
+    """`first` - `second` [..., query, key], each value from -1 to 1, as uint16: 32767 is no difference."""
+    difference = np.clip(first.astype(np.float64) - second, -1, 1)
+    return np.rint((difference + 1) * (FULL // 2)).astype("<u2").tobytes()
+
+
 def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
     """One binary: 4 bytes header length, the header as JSON, then the weights of all maps."""
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -27,9 +34,21 @@ def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])
 
 
+def workbench_script() -> str:
+    """The drawing of the workbench for any host; the host's own script follows it."""
+    return "".join((MAPS / f"{name}.js").read_text() for name in WORKBENCH)
+
+
 def drawing_component(name: str, folder: Path) -> Any:
     """Register the component of <name>.js and <name>.css in `folder`; its script follows the shared drawing."""
-    script = (MAPS / "map_drawing.js").read_text() + (folder / f"{name}.js").read_text()
-    return st.components.v2.component(
-        f"atlas_{name}", js=script, css=(folder / f"{name}.css").read_text(), html='<div class="root"></div>\n'
-    )
+    return _component(name, (MAPS / "map_drawing.js").read_text() + (folder / f"{name}.js").read_text(), folder)
+
+
+def workbench_component() -> Any:
+    """Register the map workbench: maps_grid.css, and in_streamlit.js behind the drawing."""
+    return _component("maps_grid", workbench_script() + (MAPS / "in_streamlit.js").read_text(), MAPS)
+
+
+def _component(name: str, script: str, folder: Path) -> Any:
+    style = (folder / f"{name}.css").read_text()
+    return st.components.v2.component(f"atlas_{name}", js=script, css=style, html='<div class="root"></div>\n')

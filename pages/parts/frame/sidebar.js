@@ -1,0 +1,25 @@
+
+// The sidebar. In a narrow window (or an enlarged one) it gives its room to the page, and opens again with its own button.
+// Its sections are boxes between a list and its items, so they are named as the lists that they are.
+const NARROW = 1000;
+
+function nameLists() {
+  const list = document.querySelector('[data-testid="stSidebarNavItems"]');
+  if (!list) return;
+  list.setAttribute("role", "presentation");
+  for (const section of list.children) if (section.tagName !== "LI") section.setAttribute("role", "list");
+}
+
+export default function () {
+  nameLists();
+  const fold = () => {
+    const sidebar = document.querySelector('[data-testid="stSidebar"][data-collapsed="false"]');
+    if (window.innerWidth < NARROW && sidebar) sidebar.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click();
+  };
+  if (!window.atlasFolds) {
+    let wide = window.innerWidth >= NARROW;
+    window.atlasFolds = () => { if (wide && window.innerWidth < NARROW) fold(); wide = window.innerWidth >= NARROW; };
+    window.addEventListener("resize", window.atlasFolds);
+    fold();
+  }
+}

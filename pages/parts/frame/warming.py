@@ -1,0 +1,45 @@
+"""What a first question needs is loaded in the background once the first page stands: torch, the bundled encoder.
+
+The first page itself needs none of it, so it comes at once; whoever presses Enter seconds later does not wait either.
+"""
+
+import logging
+import threading
+
+from core import config
+from core.errors import AtlasError
+from pages.parts.frame import loading, resources
+
+AFTER = 0.5  # seconds, in which the browser paints the first page
+log = logging.getLogger("atlas")
+_allowed = threading.Event()
+
+
+def allow() -> None:
+    """Let the next page start it: only a server does (tests of pages run scripts without one)."""
+    _allowed.set()
+
+
+def start() -> None:
+    """Begin, once a process and where it is allowed; returns at once."""
+    if _allowed.is_set():
+        _allowed.clear()
+        timer = threading.Timer(AFTER, load)
+        timer.daemon = True
+        timer.start()
+
+
+def load() -> None:
+    """Open the bundled encoder and capture once, then the language pipeline; what fails says so when asked for."""
+    loading.begin()
+    try:
+        from core.capture.running import capture
+
+        opened = resources.open_checkpoint(config.ENCODER, None, "none", resources.stamp(config.ENCODER))
+        capture(opened, opened.encode("The first run of a model costs more than those after it."))
+        loading.end()
+        resources.open_pipeline(None)
+    except AtlasError as error:
+        log.info("Nothing was loaded beforehand: %s", error)
+    finally:
+        loading.end()

@@ -1,0 +1,161 @@
+
+// All heads of one pane: their names, their order, where each lies, how they are drawn, and what a screen reader hears.
+// A pane is one stack of maps: a checkpoint on an input, or the difference of two.
+
+const GAP = 3, LARGEST_TILE = 150, SAVED_SCALE = 2;
+
+const nameOf = (pane, index) => `L${Math.floor(index / pane.heads) + 1}H${(index % pane.heads) + 1}`;
+
+function indexOf(pane, name) {
+  const parts = /^\s*l\s*(\d+)\s*[-. ]?\s*h\s*(\d+)\s*$/i.exec(name || "");
+  if (!parts) return null;
+  const [layer, head] = [parts[1] - 1, parts[2] - 1];
+  return layer >= 0 && head >= 0 && layer < pane.layers && head < pane.heads ? layer * pane.heads + head : null;
+}
+
+// The heads as drawn: {index, faint}; by layers every head keeps its place, highest first drops those below.
+function ordered(pane, view) {
+  const all = [...Array(pane.layers * pane.heads).keys()], score = pane.scores[view.score];
+  if (!score) return all.map((index) => ({ index, faint: false }));
+  const { values } = score, kept = (index) => values[index] !== null && values[index] >= view.least;
+  if (view.show === "layers") return all.map((index) => ({ index, faint: !kept(index) }));
+  return all.filter(kept).sort((a, b) => values[b] - values[a] || a - b).map((index) => ({ index, faint: false }));
+}
+
+const areaOf = (pane) => pane.length ** 2;
+const offsetOf = (pane, index) => pane.offset + index * areaOf(pane);
+
+// The number that is drawn with the strongest colour. Differences are small beside 1: their scale is the greatest of all.
+function fullOf(workbench, pane, index) {
+  const own = workbench.view.scale === "own", { weights } = workbench;
+  if (pane.signed) return own ? greatestDifference(weights, offsetOf(pane, index), areaOf(pane)) : pane.full;
+  return own ? greatestOf(weights, offsetOf(pane, index), areaOf(pane)) : 65535;
+}
+
+const rampFor = (workbench, pane) => (pane.signed ? workbench.theme.differences : workbench.theme.ink);
+
+// ------------------------------------------------------------ where each head lies
+
+function layoutOf(pane, view, width, height = Infinity) {
+  const byLayer = !pane.scores[view.score] || view.show === "layers";
+  const left = byLayer ? 26 : 0, top = byLayer ? 16 : 0, caption = byLayer ? 0 : 15;
+  const columns = Math.max(1, byLayer ? pane.heads : Math.max(4, Math.min(pane.heads, Math.floor(width / 76))));
+  const rows = Math.ceil((byLayer ? pane.layers * pane.heads : ordered(pane, view).length) / columns) || 1;
+  const across = Math.floor((width - left) / columns) - GAP, down = Math.floor((height - top) / rows) - GAP - caption;
+  const tile = Math.max(8, Math.min(LARGEST_TILE, across, down));
+  const heads = ordered(pane, view).map((head, place) => {
+    const row = Math.floor(place / columns), column = place % columns;
+    return { ...head, x: left + column * (tile + GAP), y: top + caption + row * (tile + GAP + caption) };
+  });
+  return { heads, byLayer, left, top, caption, columns, rows, tile,
+    width: left + columns * (tile + GAP), height: top + rows * (tile + GAP + caption) + 2 };
+}
+
+// ------------------------------------------------------------ how they are drawn
+
+function drawHeads(pen, workbench, pane, layout) {
+  const { theme, weights, view } = workbench, step = layout.tile + GAP;
+  if (layout.byLayer) {
+    const size = layout.tile < 20 ? 8 : 11;
+    for (let h = 0; h < pane.heads; h++) pen.text(`H${h + 1}`, layout.left + h * step + layout.tile / 2, 8, { align: "center", size });
+    for (let l = 0; l < pane.layers; l++) pen.text(`L${l + 1}`, layout.left - 5, layout.top + l * step + layout.tile / 2, { align: "right", size });
+  }
+  for (const { index, faint, x, y } of layout.heads) {
+    pen.tile(x, y, layout.tile, layout.tile, weights, offsetOf(pane, index), pane.length, rampFor(workbench, pane),
+      fullOf(workbench, pane, index), faint ? 0.18 : 1, pane.signed);
+    pen.rect(x, y, layout.tile, layout.tile, { stroke: theme.border });
+    if (!layout.byLayer) {
+      const value = pane.scores[view.score].values[index];
+      const score = layout.tile >= 56 ? ` ${value.toFixed(2)}` : "";
+      pen.text(nameOf(pane, index) + score, x, y - 7, { size: layout.tile >= 40 ? 10 : 8 });
+    }
+  }
+}
+
+// The chosen head has a thick border; heads that were added for the lines have a corner in their colour.
+function markChosen(pen, workbench, layout) {
+  const { view, theme } = workbench;
+  for (const { index, x, y } of layout.heads) {
+    if (index === view.head) pen.rect(x, y, layout.tile, layout.tile, { stroke: theme.accent, line: 3 });
+    const place = chosenHeads(view).indexOf(index);
+    if (view.also.length && place >= 0) pen.rect(x, y, Math.min(10, layout.tile / 3), Math.min(10, layout.tile / 3), { fill: theme.hues[place % theme.hues.length], stroke: theme.paper });
+  }
+}
+
+const chosenHeads = (view) => [...(view.head === null ? [] : [view.head]), ...view.also.filter((index) => index !== view.head)];
+
+function headAt(layout, x, y) {
+  return layout.heads.find((head) => x >= head.x && x < head.x + layout.tile && y >= head.y && y < head.y + layout.tile);
+}
+
+// ------------------------------------------------------------ what a screen reader hears
+
+// The canvas has no parts that a screen reader could name, so the same heads stand behind it as rows of cells.
+function fillTree(parts, pane, view) {
+  const score = pane.scores[view.score];
+  const spoken = (index) => {
+    const value = score ? score.values[index] : null;
+    return `Layer ${Math.floor(index / pane.heads) + 1}, head ${(index % pane.heads) + 1}`
+      + (value === null || value === undefined ? "" : `, ${score.label} ${value.toFixed(2)}`);
+  };
+  const rows = [...Array(pane.layers).keys()].map((layer) => make("div", { role: "row" },
+    ...[...Array(pane.heads).keys()].map((head) => {
+      const index = layer * pane.heads + head;
+      return make("span", { role: "gridcell", id: `${parts.named}-${index}`, ariaLabel: spoken(index), ariaSelected: String(index === view.head) });
+    })));
+  parts.tree.replaceChildren(...rows);
+  parts.allBox.setAttribute("aria-rowcount", pane.layers);
+  parts.allBox.setAttribute("aria-colcount", pane.heads);
+}
+
+function announce(parts, view) {
+  for (const cell of parts.tree.querySelectorAll("[role=gridcell]")) cell.ariaSelected = String(cell.id === `${parts.named}-${view.head}`);
+  if (view.head === null) parts.allBox.removeAttribute("aria-activedescendant");
+  else parts.allBox.setAttribute("aria-activedescendant", `${parts.named}-${view.head}`);
+}
+
+function make(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "role") made.setAttribute("role", value);
+    else made[name] = value;
+  }
+  made.append(...children);
+  return made;
+}
+
+// ------------------------------------------------------------ what is seen, in one sentence
+
+// The target that stands out most from even attention, else the strongest single weight.
+function seen(workbench, pane, index) {
+  const name = nameOf(pane, index);
+  if (pane.signed) return differenceSeen(workbench, pane, index, name);
+  let best = null;
+  for (const score of Object.values(pane.scores)) {
+    const value = score.values[index], above = value - score.even;
+    if (score.seen && value !== null && (!best || above > best.above)) best = { score, value, above };
+  }
+  if (best && best.above > 0.25) {
+    const rank = best.score.values.filter((value) => value !== null && value > best.value).length + 1;
+    return `${name} ${best.score.seen}: ${best.value.toFixed(2)} of its weight on average, where even attention gives ${best.score.even.toFixed(2)}; `
+      + `number ${rank} of ${pane.layers * pane.heads} heads.`;
+  }
+  const spread = pane.scores.entropy?.values[index];
+  if (spread > 0.9) return `${name} spreads its weight almost evenly over all it sees: entropy ${spread.toFixed(2)} of 1.`;
+  const { q, k, value } = strongest(workbench, pane, index);
+  return `${name} has no single target here; its greatest weight is from “${pane.tokens[q]}” to “${pane.tokens[k]}”: ${(value / 65535).toFixed(2)}.`;
+}
+
+function differenceSeen(workbench, pane, index, name) {
+  const { q, k, value } = strongest(workbench, pane, index);
+  if (!value) return `${name} does not differ at all (${pane.title}).`;
+  const amount = `${value < 0 ? "−" : "+"}${Math.abs(value / MIDDLE).toFixed(2)}`;
+  return `${name} differs most from “${pane.tokens[q]}” to “${pane.tokens[k]}”: ${amount} (${pane.title}).`;
+}
+
+function strongest({ weights }, pane, index) {
+  const start = offsetOf(pane, index), middle = pane.signed ? MIDDLE : 0;
+  let place = 0;
+  for (let k = 1; k < areaOf(pane); k++) if (Math.abs(weights[start + k] - middle) > Math.abs(weights[start + place] - middle)) place = k;
+  return { q: Math.floor(place / pane.length), k: place % pane.length, value: weights[start + place] - middle };
+}

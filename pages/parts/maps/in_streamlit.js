@@ -1,0 +1,29 @@
+
+// The workbench as a Streamlit component: data in, the view out, as high as the window leaves room for.
+
+const WORKBENCHES = new WeakMap();
+const UNDER = 52; // pixels left free under it, for a line that says what is shown
+
+export default function ({ data, parentElement, setStateValue }) {
+  const root = parentElement.querySelector(".root");
+  let workbench = WORKBENCHES.get(root);
+  if (!workbench) {
+    const host = { tell: () => {}, room: () => window.innerHeight - topOf(root) - UNDER };
+    workbench = startWorkbench(root, host);
+    const back = () => takeView(workbench, Object.fromEntries(new URLSearchParams(location.search)));
+    window.addEventListener("popstate", back);
+    const page = new ResizeObserver(() => { if (workbench.header && host.room() !== workbench.room) draw(workbench); });
+    page.observe(document.querySelector('[data-testid="stMainBlockContainer"]') || document.body);
+    workbench.leave = () => { workbench.stop(); page.disconnect(); window.removeEventListener("popstate", back); WORKBENCHES.delete(root); };
+    WORKBENCHES.set(root, workbench);
+  }
+  workbench.host.tell = (view) => setStateValue("view", view);
+  openPayload(workbench, data instanceof Uint8Array ? data : new Uint8Array(data), themeOf(root));
+  return workbench.leave;
+}
+
+// Where the component begins on the page, however far the page is scrolled.
+function topOf(root) {
+  const main = document.querySelector('[data-testid="stMain"]');
+  return root.getBoundingClientRect().top + (main ? main.scrollTop : 0);
+}

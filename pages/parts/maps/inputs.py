@@ -1,0 +1,147 @@
+"""What the maps page shows: a sentence or pair typed, of a sample, or of a list of one's own; and what it is beside."""
+
+from typing import NamedTuple
+
+import streamlit as st
+
+from core.tasks.glue import TASKS
+from core.tasks.pasted import Pasted, read_pasted
+from pages.parts import pickers
+from pages.parts.frame import history
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.maps import example
+
+EXAMPLES = {
+    "A pair": (example.TEXT, example.PAIR),
+    "A sentence": ("The keys to the old cabinet were on the table.", ""),
+    "A pronoun": ("When Mary met her sister, she smiled at her.", ""),
+}
+ALONE, CHECKPOINT, SENTENCE, EFFECTIVE = "not compared", "two checkpoints", "two sentences", "raw, effective"
+
+
+class Input(NamedTuple):
+    """A sentence, and the second one of a pair or None."""
+
+    text: str
+    pair: str | None
+
+    def __str__(self) -> str:
+        return self.text if self.pair is None else f"{self.text} | {self.pair}"
+
+
+def pick_input() -> Input:
+    """Two fields in the bar; both stand in the URL, unless they hold the example that the page opens with."""
+    usual = (example.TEXT, example.PAIR) if "text" not in st.query_params else ("", "")
+    for key, otherwise in zip(("text", "pair"), usual, strict=True):
+        if key not in st.session_state or history.went_back():
+            st.session_state[key] = st.query_params.get(key, otherwise)
+    text = st.text_input("Sentence", key="text", placeholder="Type a sentence and press Enter",
+                         label_visibility="collapsed") or ""  # fmt: skip
+    pair = st.text_input("Second sentence", key="pair", placeholder="second sentence, optional", width=150,
+                         label_visibility="collapsed") or ""  # fmt: skip
+    if not history.went_back():
+        _keep("text", text, "pair", pair, opened=(text, pair) == (example.TEXT, example.PAIR))
+    return Input(text, pair if pair.strip() else None)
+
+
+def pick_beside() -> str:
+    """ALONE, CHECKPOINT, SENTENCE or EFFECTIVE; a link that only names a second checkpoint means that one."""
+    if "compare" not in st.session_state and "compare" not in st.query_params and st.query_params.get("beside"):
+        st.session_state["compare"] = CHECKPOINT
+    return st.selectbox(
+        "Compare with",
+        [ALONE, CHECKPOINT, SENTENCE, EFFECTIVE],
+        key="compare",
+        bind="query-params",
+        label_visibility="collapsed",
+        width=158,
+    )
+
+
+def pick_other() -> Input:
+    """The sentence or pair that the first is compared with."""
+    for key in ("text2", "pair2"):
+        if key not in st.session_state or history.went_back():
+            st.session_state[key] = st.query_params.get(key, "")
+    with st.container(horizontal=True):
+        text = st.text_input("Sentence to compare with", key="text2", label_visibility="collapsed",
+                             placeholder="A sentence with as many tokens") or ""  # fmt: skip
+        pair = st.text_input("Its second sentence", key="pair2", label_visibility="collapsed",
+                             placeholder="second sentence, optional") or ""  # fmt: skip
+    if not history.went_back():
+        _keep("text2", text, "pair2", pair, opened=False)
+    return Input(text, pair if pair.strip() else None)
+
+
+def offer_examples() -> None:
+    """Sentences to start from, where none is typed."""
+    st.info("Type a sentence above and press Enter, or start with one of these.", icon=":material/edit:")
+    for place, (label, chosen) in zip(st.columns(len(EXAMPLES)), EXAMPLES.items(), strict=True):
+        place.button(label, on_click=_fill, args=chosen, help=chosen[0], width="stretch")
+
+
+def pick_row() -> None:
+    """A popover with rows of the bundled samples and a list of one's own; and the way through that list."""
+    with st.popover("Rows", icon=":material/list:", help="Rows of a sample, or a list of your own"):
+        sample, own = st.tabs(["Sample", "Your own"])
+        with sample:
+            _sample_row()
+        with own:
+            _own_list()
+    if st.session_state.get("own_inputs"):
+        _step()
+
+
+# ---------------------------------------------------------------- behind them
+
+
+def _keep(text_key: str, text: str, pair_key: str, pair: str, *, opened: bool) -> None:
+    short = len(text) + len(pair) <= pickers.LINK_CHARACTERS and not opened
+    history.keep({text_key: text if short else None, pair_key: pair if short else None})
+
+
+def _fill(text: str, pair: str | None) -> None:
+    st.session_state["text"], st.session_state["pair"] = text, pair or ""
+
+
+def _sample_row() -> None:
+    task = st.selectbox("Task", list(TASKS), format_func=lambda name: TASKS[name].name, key="row_task")
+    split = st.segmented_control("Split", ["dev", "train"], default="dev", required=True, key="row_split")
+    rows = pickers.task_rows(task, split or "dev")
+    number = st.number_input(f"Row, 1 to {len(rows)}", 1, len(rows), key=f"row_number_{task}_{split}")
+    row = rows[number - 1]
+    st.text(row.text if row.pair is None else f"{row.text}\n{row.pair}")
+    st.button("Use this row", on_click=_fill, args=(row.text, row.pair), type="primary", key="row_use")
+
+
+def _own_list() -> None:
+    pasted = st.text_area(
+        "Sentences", key="own_pasted", height=130, placeholder="One on each line; a tab between two makes a pair"
+    )
+    file = st.file_uploader(
+        "or a file",
+        ["csv", "tsv", "txt"],
+        key="own_file",
+        help="A first line with sentence (and sentence2) names the columns.",
+    )
+    st.button("Step through them", on_click=_take, args=(pasted, file), type="primary", key="own_use")
+
+
+def _take(pasted: str, file: object) -> None:
+    with clear_errors():
+        lines = file.getvalue().decode("utf-8", errors="replace") if file is not None else pasted  # type: ignore[attr-defined]
+        st.session_state["own_inputs"] = read_pasted(lines)
+        _go(0)
+
+
+def _go(place: int) -> None:
+    inputs: list[Pasted] = st.session_state["own_inputs"]
+    st.session_state["own_place"] = place % len(inputs)
+    _fill(*inputs[place % len(inputs)])
+
+
+def _step() -> None:
+    place, count = st.session_state.get("own_place", 0), len(st.session_state["own_inputs"])
+    st.button("Previous", on_click=_go, args=(place - 1,), key="own_back")
+    st.caption(plain(f"{place + 1} of {count}"), width="content")
+    st.button("Next", on_click=_go, args=(place + 1,), key="own_on")

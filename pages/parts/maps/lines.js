@@ -1,0 +1,71 @@
+
+// Heads as lines from words to words (the head view of BertViz, Vig 2019): queries left, keys right, a colour a head,
+// and what each word receives from all of them together.
+
+const LINE_ROW = { most: 24, least: 12 }, WORDS_WIDE = 110, THICKEST = 4;
+
+function linesFrame(pane, width, height) {
+  const row = Math.max(LINE_ROW.least, Math.min(LINE_ROW.most, Math.floor((height - 26) / pane.length)));
+  const wide = Math.min(width, 520), words = Math.min(WORDS_WIDE, wide * 0.3);
+  return { row, words, width: wide, height: 22 + row * pane.length + 4, top: 22 };
+}
+
+const middleOf = (frame, position) => frame.top + (position + 0.5) * frame.row;
+
+// pointed: {side: "from" or "to", position} keeps the lines of one word; null draws all.
+function drawLines(pen, workbench, pane, frame, pointed = null) {
+  const { theme, view } = workbench, left = frame.words, right = frame.width - frame.words;
+  pen.text("from (query)", left - 6, 10, { size: 10, align: "right" });
+  pen.text("to (key)", right + 6, 10, { size: 10 });
+  chosenHeads(view).forEach((index, place) => {
+    const colour = theme.hues[place % theme.hues.length];
+    for (const { q, k, weight } of linesOf(workbench, pane, index, pointed)) {
+      pen.line(left, middleOf(frame, q), right, middleOf(frame, k), { colour, width: 0.6 + THICKEST * weight, alpha: Math.min(1, 0.12 + weight) });
+    }
+  });
+  const size = Math.min(13, Math.max(9, frame.row - 3)), bold = (side, position) => pointed?.side === side && pointed.position === position;
+  pane.tokens.forEach((token, position) => {
+    const words = shortened(token, LABEL.letters);
+    pen.text(words, left - 6, middleOf(frame, position), { size, align: "right", bold: bold("from", position) });
+    pen.text(words, right + 6, middleOf(frame, position), { size, bold: bold("to", position) });
+  });
+}
+
+// The weights of a head that are drawn, as {q, k, weight}.
+function linesOf(workbench, pane, index, pointed) {
+  const { view, weights } = workbench, start = offsetOf(pane, index), least = view.line * 65535, drawn = [];
+  for (let q = 0; q < pane.length; q++) {
+    if (pointed?.side === "from" && pointed.position !== q) continue;
+    for (let k = 0; k < pane.length; k++) {
+      if (pointed?.side === "to" && pointed.position !== k) continue;
+      const number = weights[start + q * pane.length + k];
+      if (number >= least && number > 0) drawn.push({ q, k, weight: number / 65535 });
+    }
+  }
+  return drawn;
+}
+
+// Mean over queries and over the chosen heads of the weight on each token; even attention gives 1 / length.
+function received({ view, weights }, pane) {
+  const heads = chosenHeads(view), sums = new Float64Array(pane.length);
+  for (const index of heads) {
+    const start = offsetOf(pane, index);
+    for (let k = 0; k < areaOf(pane); k++) sums[k % pane.length] += weights[start + k];
+  }
+  return [...sums].map((sum) => sum / 65535 / pane.length / Math.max(1, heads.length));
+}
+
+function wordAt(frame, x, y, length) {
+  const position = Math.floor((y - frame.top) / frame.row);
+  if (position < 0 || position >= length) return null;
+  if (x < frame.words) return { side: "from", position };
+  return x > frame.width - frame.words ? { side: "to", position } : null;
+}
+
+function showReceived(workbench, { parts, pane }) {
+  const heads = chosenHeads(workbench.view), weights = received(workbench, pane);
+  const most = weights.indexOf(Math.max(...weights));
+  parts.reading.textContent = `What each token receives, mean of ${heads.length === 1 ? "1 head" : `${heads.length} heads`}: `
+    + `most “${pane.tokens[most]}” ${weights[most].toFixed(2)}; even attention gives ${(1 / pane.length).toFixed(2)}`;
+  showRow({ ...workbench, view: { ...workbench.view, scale: "own" } }, parts.row, pane, weights, -1);
+}

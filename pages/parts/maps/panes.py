@@ -1,0 +1,64 @@
+"""The stacks of maps that the page shows: one, or two and their difference."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from core.scoring.heads import HEAD_SCORES
+from pages.parts.frame import resources
+from pages.parts.frame.resources import Shown
+from pages.parts.maps.inputs import Input
+from pages.parts.maps.map_payload import as_bytes
+from pages.parts.maps.maps_grid import SEEN, Pane, difference, pane_of
+
+
+class Compared(NamedTuple):
+    """What the workbench shows. note: why there is no difference, or a word about it; may be empty."""
+
+    panes: list[Pane]
+    note: str = ""
+
+
+def beside(first: Shown, second: Shown, titles: tuple[str, str]) -> Compared:
+    """Two stacks of maps and their difference, first minus second, where they can be subtracted."""
+    panes = [pane_of(shown, title) for shown, title in zip((first, second), titles, strict=True)]
+    return _with_difference(panes, (first.maps.weights, second.maps.weights))
+
+
+def with_effective(name: str, shown: Shown) -> Compared:
+    """Raw and effective attention of one input. Errors: InputError, CheckpointError."""
+    from core.studies.effective import both_maps
+
+    weights, left = both_maps(resources.checkpoint(name), shown.encoding)
+    raw = pane_of(shown, "raw")
+    effective = Pane("effective", raw.layers, raw.heads, raw.tokens, as_bytes(left), raw.causal)
+    panes, _ = _with_difference([raw, effective], (weights, left))
+    lost = np.abs(left @ np.ones(left.shape[-1]) - 1).mean()
+    note = (
+        "Effective attention is what is left when the part that cannot reach the output is taken away; its rows need "
+        f"not sum to 1 (here they are {lost:.3f} off on average), and what is below 0 is drawn as 0."
+    )
+    if np.allclose(weights, left, atol=1e-5):
+        note = (
+            "Effective and raw attention are the same here: something can be taken away only where an input has more "
+            "tokens than a head has dimensions. Choose a longer text."
+        )
+    return Compared(panes, note)
+
+
+def telling_head(shown: Shown) -> str:
+    """The head whose mean weight on one kind of place is greatest, to open with: "L1H6"."""
+    scores = {name: values for name, values in shown.scores.items() if name in SEEN and name in HEAD_SCORES}
+    best = max(scores, key=lambda name: np.nan_to_num(scores[name]).max())
+    layer, head = np.unravel_index(int(np.nanargmax(scores[best])), scores[best].shape)
+    return f"L{layer + 1}H{head + 1}"
+
+
+def titles_of(first: Input, second: Input) -> tuple[str, str]:
+    """Two inputs by their first words."""
+    return str(first)[:40], str(second)[:40]
+
+
+def _with_difference(panes: list[Pane], weights: tuple[np.ndarray, np.ndarray]) -> Compared:
+    third = difference(panes[0], panes[1], weights)
+    return Compared(panes, third) if isinstance(third, str) else Compared([*panes, third])
