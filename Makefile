@@ -1,5 +1,5 @@
 # make check: everything that must hold before a commit lands. make app: open the app.
-.PHONY: app check lint tests types screenshots
+.PHONY: app check lint release tests types screenshots
 
 app:
 	streamlit run app.py
@@ -19,3 +19,6 @@ tests:
 
 screenshots:
 	python -m tests.screenshots --out build/screenshots
+
+release:
+	python -m data.recipes.release $(VERSION)

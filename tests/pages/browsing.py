@@ -44,20 +44,23 @@ def serving(
     script: str = "app.py",
     *,
     port: int = 0,
+    base: str = "",
     before: Callable[[], object] | None = None,
     **environment: str,
 ) -> Iterator[str]:
     """`streamlit run app.py` with its own database in `folder`; yields its address once it answers.
 
-    before: called in the new process before the server starts.
+    base: the path it lives at, like "/atlas". before: called in the new process before the server starts.
     """
     port, log = port or free_port(), (folder / "server.log").open("w")
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+    if base:
+        command += ["--server.baseUrlPath", base.strip("/")]
     settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1", **environment}
     server = subprocess.Popen(
         command, cwd=PROJECT, env=settings, stdout=log, stderr=subprocess.STDOUT, preexec_fn=before
     )
-    address = f"http://127.0.0.1:{port}"
+    address = f"http://127.0.0.1:{port}{base}"
     try:
         until(lambda: answers(address) or server.poll() is not None)
         assert server.poll() is None, (folder / "server.log").read_text()
