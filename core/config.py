@@ -15,6 +15,8 @@ BUNDLED_MODELS = DATA / "models"
 SAMPLES = DATA / "samples"
 ANNOTATIONS = DATA / "annotations"
 
+LABELLED = {"bert": ("bert", "bert-base-sst2", "minilm"), "gpt2": ("gpt2",)}  # folders of ANNOTATIONS by class set
+
 ENCODER, DECODER, ENGLISH = "atlas-encoder", "atlas-decoder", "atlas-english"
 
 

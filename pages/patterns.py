@@ -17,6 +17,7 @@ from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label_tools import set_names
 
 KINDS = {
+    "trees": "trees on statistics that do not depend on length",
     "both": "the paper's network and the statistics together",
     "paper": "the paper's eight convolutions",
     "replication": "the replication's strided network",
@@ -29,10 +30,10 @@ def start(db, class_set: str) -> None:
     """A form over the recipe; starts the job."""
     left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
     kind = left.selectbox("Classifier", list(KINDS), format_func=KINDS.get)
-    epochs = middle.number_input("Epochs", 1, 2000, 200, disabled=kind == "baseline")
+    epochs = middle.number_input("Epochs", 1, 2000, 200, disabled=kind in ("trees", "baseline"))
     folds = right.number_input("Folds", 2, 20, 5, help="Parts of the cross-validation; no input is in two of them.")
     weights = left.toggle("Weigh rare classes up")
-    beside = left.toggle("Also on unseen heads and checkpoints, and a learning curve", help="About twice the time.")
+    beside = left.toggle("Also on unseen heads, and a learning curve", help="About twice the time.")
     seed = middle.number_input("Seed", 0, 10**6, 0)
     if right.button("Train", type="primary", width="stretch"):
         with clear_errors():
@@ -133,7 +134,7 @@ if right.button(label, width="stretch"):
 show_results(db, classifiers.one_classifier(db, chosen), known_class_set(db, class_set))
 st.caption(
     plain(
-        f"Class set {class_set} · scored on inputs the classifier never saw, on maps drawn at random and "
-        f"labelled without a suggestion · {date.today():%d %B %Y}"
+        f"Class set {class_set} · scored on checkpoints the classifier never saw where labels are of several, else on "
+        f"inputs it never saw; on maps drawn at random and labelled without a suggestion · {date.today():%d %B %Y}"
     )
 )

@@ -14,7 +14,7 @@ from pages.parts import job_progress, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label_tools import set_names
-from pages.parts.share_charts import bars, heads, stored_rows
+from pages.parts.share_charts import bars, doubts, heads, stored_rows
 
 STUDY = "classify-maps"
 PAPER_ROWS = {"bert": 1000, "gpt2": 200}
@@ -66,7 +66,7 @@ about = classifiers.one_classifier(db, name)
 st.caption(
     plain(
         f"Classifier: {about['title']}, trained on {about['labels']} labels, macro F1 "
-        f"{about['scores']['macro_f1']:.3f} on unseen inputs."
+        f"{about['scores']['macro_f1']:.3f} on {about['scores'].get('on', 'unseen inputs')}."
     )
 )
 start(db, class_set, name)
@@ -84,6 +84,7 @@ if rows.empty:
     )
     st.stop()
 names = list(dict.fromkeys([*classes.names, *rows["class"].dropna()]))
+doubts(rows[rows["part"] == "note"])
 left, right = st.columns(2)
 with left:
     bars(rows, "share", "As classified", names)

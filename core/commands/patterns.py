@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from core.commands.evaluate_patterns import evaluate
 from core.commands.output import (
     Cluster,
     Csv,
@@ -29,6 +30,8 @@ from core.store.exchange import runs_folder
 from core.store.recovery import HeldError
 
 app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
+app.command("evaluate")(evaluate)
+HEADLINE = ("on", "macro_f1", "low", "high", "accuracy", "ece", "unsure", "outside", "n_labels", "maps", "inputs")
 ClassSetName = Annotated[str, typer.Option(help="bert, gpt2, or a set of your own")]
 
 
@@ -58,11 +61,15 @@ def train(
     labels: Annotated[
         Path | None, typer.Option(help="label file with weights; default: the stored and bundled ones")
     ] = None,
-    kind: Annotated[str, typer.Option(help="paper, replication, baseline, or both (paper and baseline)")] = "both",
+    kind: Annotated[
+        str, typer.Option(help="trees, paper, replication, baseline, or both (paper and baseline)")
+    ] = "trees",
     epochs: Annotated[int, typer.Option(min=1, help="passes over the labelled maps")] = 200,
     folds: Annotated[int, typer.Option(min=2, help="parts of the cross-validation by input")] = 5,
     class_weights: Annotated[bool, typer.Option("--class-weights", help="weigh rare classes up")] = False,
-    beside: Annotated[bool, typer.Option(help="unseen heads, unseen checkpoints and the learning curve too")] = False,
+    beside: Annotated[
+        bool, typer.Option(help="unseen heads and the learning curve too, and unseen checkpoints of every kind")
+    ] = False,
     seed: Annotated[int, typer.Option(help="of folds and weights")] = 0,
     as_json: Json = False,
     csv: Csv = False,
@@ -115,8 +122,8 @@ def print_scores(
         if row["part"] == "class"
     ]
     if form == "json":
-        kept = {name: best[name] for name in ("macro_f1", "low", "high", "accuracy", "n_labels", "maps", "inputs")}
-        beside = [row for row in rows if row["part"] in ("scores", "curve")]
+        kept = {name: best[name] for name in HEADLINE}
+        beside = [row for row in rows if row["part"] in ("scores", "checkpoint", "curve")]
         found = {
             "study": "train-patterns",
             "class_set": class_set,
@@ -132,8 +139,9 @@ def print_scores(
     if form != "table":
         return
     typer.echo(
-        f"macro F1 {best['macro_f1']:.3f} ({best['low']:.3f} to {best['high']:.3f}, 95 % over {best['inputs']} "
-        f"inputs), {best['maps']} maps scored, {best['n_labels']} labels, classifier {provenance['classifier']}"
+        f"macro F1 {best['macro_f1']:.3f} on {best['on']} ({best['low']:.3f} to {best['high']:.3f}, 95 % over "
+        f"{best['inputs']} inputs), ECE {best['ece']:.3f}, {best['maps']} maps scored, {best['n_labels']} labels, "
+        f"classifier {provenance['classifier']}"
     )
 
 

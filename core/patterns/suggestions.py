@@ -5,16 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32
+from jaxtyping import Bool, Float, Float32
 
 from core.errors import InputError
 from core.models.arithmetic import arithmetic
 from core.patterns.baseline import features
+from core.patterns.forest import forest_probabilities
 from core.patterns.raster import rasterize
-from core.patterns.training import BASELINE, Classifier
+from core.patterns.training import BASELINE, FOREST, Classifier
 
 BATCH = 256  # maps of 64 x 64; larger ones go in smaller batches so that memory stays the same
 DTYPES = ("float32", "bfloat16")
+WARNED_OUTSIDE, WARNED_UNSURE = 0.05, 0.15  # shares of a checkpoint's maps above which its class shares say little
+UNSURE = 0.5  # a first choice below it is a guess: the classifier holds all others together as likely
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
 
 
@@ -25,6 +28,33 @@ class Suggestion:
     name: str
     probability: float
     margin: float
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What a classifier thinks of maps. probabilities: [map, class], rows summing to 1; cropped: maps too long for it.
+
+    outside: [map], True where a map lies beyond what was trained on; all False of a classifier that cannot tell.
+    """
+
+    probabilities: Float32[np.ndarray, "map class"]
+    outside: Bool[np.ndarray, " map"]
+    cropped: int
+
+    @property
+    def unsure(self) -> Bool[np.ndarray, " map"]:
+        """Where no class has UNSURE."""
+        return self.probabilities.max(1) < UNSURE
+
+
+def judged(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32") -> Judgement:
+    """`probabilities` of maps, and which of them the classifier should not be asked about."""
+    if classifier.recipe.kind == "trees" and len(maps):
+        arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
+        found, outside = forest_probabilities(arrays, maps)
+        return Judgement(found.astype(np.float32), outside, 0)
+    known, cropped = probabilities(classifier, maps, dtype=dtype)
+    return Judgement(known, np.zeros(len(maps), dtype=bool), cropped)
 
 
 def probabilities(
@@ -39,6 +69,8 @@ def probabilities(
         raise InputError(f'Maps are classified in {" or ".join(DTYPES)}; "{dtype}" was asked for.')
     if not len(maps):
         return np.zeros((0, len(classifier.classes)), dtype=np.float32), 0
+    if classifier.recipe.kind == "trees":
+        return judged(classifier, maps).probabilities, 0
     if classifier.recipe.kind == "baseline":
         return _of_baseline(classifier, maps), 0
     kind = arithmetic(torch.device("cpu"), getattr(torch, dtype))

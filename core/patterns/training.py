@@ -1,4 +1,4 @@
-"""Fit a pattern classifier to labelled maps: the paper's network, the replication's, a baseline, or two together.
+"""Fit a pattern classifier to labelled maps: trees, the paper's network, the replication's, a baseline, or a mean.
 
 Kovaleva et al. section 4.1: Adam at 1e-3, batches of 64, 200 epochs, cross-entropy. Two things differ, and both
 are options: the learning rate falls to zero over the last part of the epochs (so the last weights are the ones
@@ -26,10 +26,12 @@ from torch.nn.functional import cross_entropy
 from core.errors import InputError
 from core.models.arithmetic import has_bfloat16
 from core.patterns.baseline import features
+from core.patterns.forest import fit_forest
 from core.patterns.network import NETWORKS, build
 from core.patterns.raster import rasterize, training_size
 
-KINDS = (*NETWORKS, "baseline", "both")
+KINDS = ("trees", *NETWORKS, "baseline", "both")
+FOREST = "forest."  # how the trees' arrays are named
 BASELINE = "baseline."  # how the baseline's tensors are named
 FEWEST_A_CLASS = 2
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
@@ -40,7 +42,8 @@ OnEpoch = Callable[["Epoch"], bool]  # told after every epoch; False stops the f
 class Recipe:
     """How a classifier is fitted. size: raster rows; None: longest map.
 
-    kind: "paper", "replication", "baseline", or "both": the mean of the paper's network's and the baseline's
+    kind: "trees" on length-free statistics, calibrated on left-out checkpoints; "paper", "replication", "baseline", or
+    "both": the mean of the paper's network's and the baseline's
     probabilities, which see different things and are wrong on different maps.
     falling: last share of the epochs over which the rate falls to zero; 0 is the paper's constant rate.
     """
@@ -88,6 +91,11 @@ class Classifier:
     size: int
     tensors: dict[str, torch.Tensor]
     cropped: int = 0
+
+    @property
+    def crops(self) -> bool:
+        """Whether maps longer than `size` are cut: by networks, whose rasters have one size."""
+        return self.recipe.kind in (*NETWORKS, "both")
 
     @cached_property
     def _networks(self) -> dict[torch.dtype, nn.Module]:
@@ -157,11 +165,13 @@ def fit(
     classes: Sequence[str],
     recipe: Recipe,
     *,
+    origins: Sequence[str] | None = None,
     on_epoch: OnEpoch | None = None,
     state: Path | None = None,
 ) -> Classifier:
     """Fit one classifier to maps [query, key] and their class names.
 
+    origins: the checkpoint of each map, which trees are calibrated by; None: all of one.
     state: a file that holds the fit after every epoch; a later call with the same arguments goes on from it and
     ends with the same weights. Raises CancelledError when `on_epoch` returns False.
     """
@@ -171,6 +181,10 @@ def fit(
     baseline = _fit_baseline(maps, numbers.numpy(), len(classes), recipe) if recipe.kind in ("baseline", "both") else {}
     if recipe.kind == "baseline":
         return Classifier(tuple(classes), recipe, size, baseline)
+    if recipe.kind == "trees":
+        arrays = fit_forest(maps, numbers.numpy(), classes, origins=origins or [""] * len(maps), seed=recipe.seed)
+        tensors = {FOREST + name: torch.from_numpy(value.copy()) for name, value in arrays.items()}
+        return Classifier(tuple(classes), recipe, size, tensors)
     pictures, cropped = rasterize(maps, size)
     inputs = torch.from_numpy(pictures)[:, None].to(memory_format=torch.channels_last)
     weights = _class_weights(numbers, len(classes)) if recipe.class_weights else None

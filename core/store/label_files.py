@@ -236,12 +236,23 @@ def _store_their_maps(db: Database, rows: list[tuple[int, Row]], refused: list[t
 
 
 def read_maps(folder: Path) -> list[Row]:
-    """Maps of a folder as `data.recipes.sheets` writes it (maps.jsonl, maps.npz), ready for `store_maps`."""
+    """Maps of a folder as `data.recipes.sheets` writes it (maps.jsonl, maps.npz), ready for `store_maps`.
+
+    Maps that come without their texts get [CLS], [SEP] and numbered places for tokens.
+    """
     import numpy as np
 
     rows = [json.loads(line) for line in (folder / "maps.jsonl").read_text(encoding="utf-8").splitlines()]
-    with np.load(folder / "maps.npz") as weights:
-        return [row | {"weights": weights[row["map_id"]].astype("<f2").tobytes()} for row in rows]
+    with np.load(folder / "maps.npz", allow_pickle=False) as weights:
+        return [
+            {"tokens": _places(row)} | row | {"weights": weights[row["map_id"]].astype("<f2").tobytes()} for row in rows
+        ]
+
+
+def _places(row: Row) -> list[str]:
+    """Tokens of a map whose text is not at hand."""
+    known = {0: "[CLS]"} | dict.fromkeys(row["separators"], "[SEP]")
+    return [known.get(place, str(place)) for place in range(row["length"])]
 
 
 def import_folder(db: Database, folder: Path, classes: Classes) -> list[Imported]:

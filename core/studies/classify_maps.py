@@ -52,22 +52,28 @@ def units(options: Options) -> list[Unit]:
 
 
 class ClassCounts:
-    """An observer that classifies each map: counts [input, layer, head] of class numbers, and cropped maps."""
+    """An observer that classifies each map: class numbers [input, layer, head], and how many maps of each input are
+    unsure, lie outside what the classifier was trained on, or were cropped.
+    """
 
     def __init__(self, classifier: Any, inputs: int, layers: int, heads: int, dtype: str) -> None:
         self.classifier, self.dtype = classifier, dtype
         self.found = np.full((inputs, layers, heads), -1, dtype=np.int16)
+        self.unsure = np.zeros(inputs, dtype=np.int64)
+        self.outside = np.zeros(inputs, dtype=np.int64)
         self.cropped = 0
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
         """Classify one layer's maps [batch, head, query, key] of one batch."""
-        from core.patterns.suggestions import probabilities
+        from core.patterns.suggestions import judged
 
         maps = weights.float().cpu().numpy()
         flat = maps.reshape(-1, *maps.shape[2:])
-        found, cropped = probabilities(self.classifier, list(flat), dtype=self.dtype)
-        self.found[inputs, layer] = found.argmax(1).reshape(maps.shape[:2])
-        self.cropped += cropped
+        found = judged(self.classifier, list(flat), dtype=self.dtype)
+        self.found[inputs, layer] = found.probabilities.argmax(1).reshape(maps.shape[:2])
+        self.unsure[inputs] += found.unsure.reshape(maps.shape[:2]).sum(1)
+        self.outside[inputs] += found.outside.reshape(maps.shape[:2]).sum(1)
+        self.cropped += found.cropped
 
 
 def _bytes(file: str) -> bytes:
@@ -110,8 +116,10 @@ def run(options: Options, unit: Unit) -> list[Row]:
             "row_id": row.id,
             "classes": list(classifier.classes),
             "found": counts.found[k].tolist(),
+            "unsure": int(counts.unsure[k]),
+            "outside": int(counts.outside[k]),
             "cut": encodings[k].cut,
-            "cropped": len(encodings[k]) > classifier.size,
+            "cropped": classifier.crops and len(encodings[k]) > classifier.size,
         }
         for k, row in enumerate(rows)
     ]
@@ -138,6 +146,8 @@ def summarize(options: Options, rows: list[Row]) -> list[Row]:
             {
                 **about,
                 "part": "note",
+                "maps": int(numbers.size),
+                **_doubts(mine, numbers.size),
                 "cropped": sum(row["cropped"] for row in mine),
                 "cut": sum(row["cut"] > 0 for row in mine),
             }
@@ -164,6 +174,13 @@ def _moved_rows(options: Options, rows: list[Row]) -> list[Row]:
         | {"low_all": one.low_all, "high_all": one.high_all}
         for one in moved_shares(before, after, classes, seed=options["seed"])
     ]  # fmt: skip
+
+
+def _doubts(rows: list[Row], maps: int) -> dict[str, float]:
+    """Shares of maps the classifier was unsure of, and of those unlike any it saw; none of rows without the counts."""
+    if any("outside" not in row for row in rows):
+        return {}
+    return {name: sum(row[name] for row in rows) / maps for name in ("unsure", "outside")}
 
 
 def _share_rows(options: Options, numbers: np.ndarray, names: Sequence[str]) -> list[Row]:

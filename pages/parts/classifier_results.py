@@ -22,7 +22,7 @@ def show_results(db: Database, classifier: Row, classes: ClassSet) -> None:
     parts: dict[str, list[Row]] = {}
     for row in scores.get("rows", []):
         parts.setdefault(row["part"], []).append(row)
-    for row in parts.get("scores", []):
+    for row in sorted(parts.get("scores", []), key=lambda row: row["on"] != scores.get("on")):
         st.metric(
             f"Macro F1 on {row['on']}",
             f"{row['macro_f1']:.3f}",
@@ -30,6 +30,10 @@ def show_results(db: Database, classifier: Row, classes: ClassSet) -> None:
             delta_color="off",
             delta_arrow="off",
         )
+    if "checkpoint" in parts:
+        st.markdown(plain("Each checkpoint, by a classifier trained without any of its maps"))
+        columns = ["checkpoint", "maps", "accuracy", "macro_f1", "low", "high", "ece", "unsure", "outside"]
+        st.dataframe(pd.DataFrame(parts["checkpoint"])[columns].round(3), hide_index=True)
     per_class, matrix = st.columns([1, 1])
     with per_class:
         table = pd.DataFrame(parts.get("class", []))

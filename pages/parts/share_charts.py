@@ -3,13 +3,16 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from core.attention import Head
 from core.store import runs
 from core.store.database import Database
+from core.studies.kept_classifiers import unfamiliar
 from pages.parts import charts
+from pages.parts.frame.messages import plain
 from pages.parts.head_links import pick_and_link
 from pages.parts.pickers import task_name
 
@@ -60,6 +63,29 @@ def bars(rows: pd.DataFrame, part: str, title: str, names: list[str]) -> None:
     with st.expander("Numbers, with 95 % intervals over inputs"):
         st.dataframe(table.round(4), hide_index=True)
         st.download_button("CSV", table.to_csv(index=False), f"shares-{part}.csv", on_click="ignore", key=f"csv_{part}")
+
+
+def doubts(notes: pd.DataFrame) -> None:
+    """How much of each checkpoint the classifier was unsure of, and a warning where it never saw such maps."""
+    if "outside" not in notes or notes["outside"].isna().all():
+        return
+    known = notes.dropna(subset=["outside"])
+    for name, mine in known.groupby("checkpoint", sort=False):
+        unsure, outside = (float(np.average(mine[part], weights=mine["maps"])) for part in ("unsure", "outside"))
+        said = (
+            f"{shortened(str(name))}: the classifier was unsure of {unsure:.1%} of its maps (no class has half of the "
+            f"probability), and {outside:.1%} lie outside what it was trained on"
+        )
+        if not unfamiliar(unsure, outside):
+            st.caption(plain(f"{said}."))
+            continue
+        st.warning(
+            plain(
+                f"{said}: do not trust these shares yet. Label 50 of this checkpoint's maps (about four minutes) on "
+                "the Label page, then retrain (about a minute) on the Pattern classifier page."
+            ),
+            icon=":material/help:",
+        )
 
 
 def heads(rows: pd.DataFrame, names: list[str]) -> None:

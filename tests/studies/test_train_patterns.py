@@ -94,7 +94,9 @@ def test_a_training_is_scored_on_unseen_inputs_kept_and_opened_again(db):
 
 def test_the_network_tells_its_loss_and_its_rows_are_json(db):
     label_everything(db, each=6, inputs=6)
-    options = train_patterns.DEFAULTS | training_options(db, label_snapshot.snapshot(db, "bert"), epochs=2, folds=2)
+    options = train_patterns.DEFAULTS | training_options(
+        db, label_snapshot.snapshot(db, "bert"), kind="paper", epochs=2, folds=2
+    )
     rows = train_patterns.run(options, Unit("fold 0", {"part": "fold", "split": "group", "fold": 0}))
     assert all(abs(sum(row["probabilities"]) - 1) < 1e-3 for row in rows)
     from pathlib import Path

@@ -1,0 +1,91 @@
+"""`python -m core patterns evaluate`: a classifier on maps and labels that lie in files."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from core.commands.output import Csv, Json, Latex, form_of, show_rows
+from core.errors import InputError
+from core.store.rows import Row, plain
+
+if TYPE_CHECKING:
+    from core.patterns.evaluated import Evaluated
+    from core.patterns.training import Classifier
+
+FILE_ENDING = ".safetensors"
+
+
+def evaluate(
+    maps: Annotated[Path, typer.Option(help=".npz: key -> square float map whose rows sum to 1")],
+    labels: Annotated[Path, typer.Option(help='.jsonl: a line a map, {"key": ..., "class": ...}')],
+    classifier: Annotated[str, typer.Option(help="bundled, a stored one's name, or a .safetensors file")] = "bundled",
+    class_set: Annotated[str | None, typer.Option(help="default: the classifier's; bert for the bundled one")] = None,
+    seed: Annotated[int, typer.Option(help="of the interval")] = 0,
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
+) -> None:
+    """Judge a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure share and confusion."""
+    from core.patterns.evaluated import evaluated
+    from core.patterns.labelled_files import matched, read_label_file, read_map_file
+
+    form = form_of(as_json, csv, latex)
+    found, set_name = opened(classifier, class_set)
+    given = read_label_file(labels, found.classes, set_name)
+    pictures = matched(read_map_file(maps), given)
+    groups = [one.key.split("-", 1)[0] for one in given]
+    result = evaluated(found, pictures, [one.name for one in given], groups, seed=seed)
+    about = {"classifier": classifier, "class_set": set_name, "seed": seed, "recipe": found.recipe.kind}
+    if form == "json":
+        typer.echo(json.dumps(plain(as_record(result) | {"study": "evaluate", "provenance": about})))
+        return
+    show_rows("evaluate", about, result.per_class, form)
+    if form == "table":
+        typer.echo(
+            f"accuracy {result.accuracy:.3f}, macro F1 {result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}, "
+            f"95 % over {result.inputs} inputs), ECE {result.ece:.3f}, unsure of {result.unsure:.1%}, right in "
+            f"{result.sure_accuracy:.1%} of the others, {result.outside:.1%} outside what was trained on; "
+            f"{result.maps} maps"
+        )
+
+
+def as_record(result: "Evaluated") -> Row:
+    """The result as JSON takes it; confusion: true class -> predicted class -> maps."""
+    numbers = ("maps", "inputs", "accuracy", "macro_f1", "low", "high", "ece", "unsure", "sure_accuracy", "outside")
+    confusion = {
+        name: {other: int(n) for other, n in zip(result.classes, row, strict=True)}
+        for name, row in zip(result.classes, result.confusion, strict=True)
+    }
+    return {name: getattr(result, name) for name in numbers} | {
+        "classes": list(result.classes),
+        "confusion": confusion,
+        "rows": result.per_class,
+    }
+
+
+def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
+    """The classifier asked for and its class set. Errors: InputError when it is of another set or is none."""
+    from core.commands.patterns import database
+    from core.patterns.classes import SHIPPED
+    from core.patterns.training import Classifier
+    from core.store.classifiers import one_classifier
+    from core.studies.kept_classifiers import bundled_weights, open_classifier
+
+    if name == "bundled":
+        return Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
+    if not name.endswith(FILE_ENDING):
+        with database(beside=True) as db:
+            return open_classifier(db, name, class_set=class_set), one_classifier(db, name)["class_set"]
+    try:
+        found = Classifier.from_bytes(Path(name).read_bytes())
+    except OSError as error:
+        raise InputError(f"A classifier is read from a file; {name} cannot be opened: check its name.") from error
+    sets = [one.name for one in SHIPPED.values() if one.names == found.classes]
+    if class_set is not None and class_set not in sets:
+        raise InputError(
+            f'This classifier knows the classes {", ".join(found.classes)}; "{class_set}" was asked for: choose one '
+            "trained on that set."
+        )
+    return found, class_set or (sets[0] if sets else "own")

@@ -1,0 +1,162 @@
+"""A forest of random trees on length-free statistics, its probabilities calibrated on checkpoints it did not see.
+
+Extremely randomised trees (Geurts et al. 2006, scikit-learn's) split each statistic of `shapes` at a random place, so
+no threshold is fitted to one checkpoint's weights. The fitted trees are kept as plain arrays, which any numpy walks.
+The temperature (Guo et al. 2017) is fitted on maps of one checkpoint at a time, left out of the fit.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+from scipy.optimize import minimize_scalar
+from sklearn.ensemble import ExtraTreesClassifier
+
+from core.patterns.planted import planted
+from core.patterns.shapes import shapes
+
+TREES = 150
+SMALLEST_LEAF = 3
+STATISTICS_A_SPLIT = 24
+FLOOR = 0.002  # added to each probability, so that none is 0
+TEMPERATURES = (0.3, 3.0)
+SHRINKAGE = 0.1  # of the correlations between statistics towards none, so that their inverse is steady
+FARTHEST = 0.99  # a map is outside when it is farther off than this share of the training maps
+Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
+Arrays = dict[str, np.ndarray]
+Probabilities = Float64[np.ndarray, "map class"]
+
+
+def fit_forest(
+    maps: Sequence[Map],
+    numbers: Int[np.ndarray, " map"],
+    classes: Sequence[str],
+    *,
+    origins: Sequence[str],
+    trees: int = TREES,
+    seed: int = 0,
+) -> Arrays:
+    """Arrays of a fitted forest: its nodes, the temperature, and how the training maps are spread.
+
+    origins: the checkpoint of each map. With one only, the temperature is fitted on parts of its maps instead.
+    """
+    measured, labels = shapes(maps), [classes[k] for k in numbers]
+    extra, names = planted(maps, labels, classes, seed=seed)
+    found = _grown(measured, numbers, extra, names, classes, trees, seed)
+    found["temperature"] = np.array(_temperature(maps, measured, numbers, classes, origins, trees, seed))
+    return found | _spread(measured)
+
+
+def _grown(
+    measured: np.ndarray,
+    numbers: np.ndarray,
+    extra: Sequence[Map],
+    names: Sequence[str],
+    classes: Sequence[str],
+    trees: int,
+    seed: int,
+) -> Arrays:
+    """Nodes of a forest on measured maps and planted ones."""
+    every = np.concatenate([measured, shapes(extra)])
+    labels = np.concatenate([numbers, np.array([list(classes).index(name) for name in names], dtype=int)])
+    forest = ExtraTreesClassifier(
+        trees,
+        min_samples_leaf=SMALLEST_LEAF,
+        max_features=min(STATISTICS_A_SPLIT, every.shape[1]),
+        random_state=seed,
+    ).fit(every.astype(np.float32), labels)
+    return _nodes(forest, len(classes))
+
+
+def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
+    """Every tree's nodes one after another. left, right: node numbers, a leaf's are its own. root: of each tree."""
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("feature", "threshold", "left", "right", "value")}
+    roots, start = [], 0
+    for one in forest.estimators_:
+        tree = one.tree_
+        own, leaf = np.arange(tree.node_count), tree.children_left < 0
+        value = np.zeros((tree.node_count, classes))
+        value[:, forest.classes_] = tree.value[:, 0] / tree.value[:, 0].sum(1, keepdims=True)
+        parts["feature"].append(np.where(leaf, 0, tree.feature).astype(np.int16))
+        parts["threshold"].append(_at_most(tree.threshold))
+        parts["left"].append((np.where(leaf, own, tree.children_left) + start).astype(np.int32))
+        parts["right"].append((np.where(leaf, own, tree.children_right) + start).astype(np.int32))
+        parts["value"].append(value.astype(np.float16))
+        roots.append(start)
+        start += tree.node_count
+    return {name: np.concatenate(found) for name, found in parts.items()} | {"root": np.array(roots, dtype=np.int32)}
+
+
+def _at_most(thresholds: np.ndarray) -> np.ndarray:
+    """The largest float32 that is not above each threshold: x <= t stays the same for every float32 x."""
+    near = thresholds.astype(np.float32)
+    return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+
+
+def _raw(forest: Arrays, measured: np.ndarray) -> Probabilities:
+    """Mean of the leaves' class shares, before the temperature."""
+    places, columns = measured.astype(np.float32), np.arange(len(measured))
+    at = np.repeat(forest["root"][:, None], len(measured), axis=1)  # [tree, map]
+    while True:
+        below = places[columns, forest["feature"][at]] <= forest["threshold"][at]
+        following = np.where(below, forest["left"][at], forest["right"][at])
+        if (following == at).all():
+            return forest["value"][at].astype(np.float64).mean(0)
+        at = following
+
+
+def _spread(measured: np.ndarray) -> Arrays:
+    """Centre, deviations and inverse correlations of the statistics, and the distance that few training maps exceed."""
+    centre, deviation = measured.mean(0), measured.std(0) + 1e-3
+    scaled = (measured - centre) / deviation
+    correlations = (1 - SHRINKAGE) * (scaled.T @ scaled) / len(scaled) + SHRINKAGE * np.eye(scaled.shape[1])
+    known = {"centre": centre, "deviation": deviation, "precision": np.linalg.inv(correlations).astype(np.float32)}
+    return known | {"farthest": np.array(np.quantile(_distances(known, measured), FARTHEST))}
+
+
+def _distances(forest: Arrays, measured: np.ndarray) -> Float64[np.ndarray, " map"]:
+    """Mahalanobis distance of each map's statistics from the training maps'."""
+    scaled = (measured - forest["centre"]) / forest["deviation"]
+    return np.sqrt(np.clip(((scaled @ forest["precision"].astype(np.float64)) * scaled).sum(1), 0, None))
+
+
+def _heated(raw: Probabilities, temperature: float) -> Probabilities:
+    powered = (raw + FLOOR) ** (1 / temperature)
+    return powered / powered.sum(1, keepdims=True)
+
+
+def _temperature(
+    maps: Sequence[Map],
+    measured: np.ndarray,
+    numbers: np.ndarray,
+    classes: Sequence[str],
+    origins: Sequence[str],
+    trees: int,
+    seed: int,
+) -> float:
+    """The temperature with the least loss on maps of left-out origins, each origin weighing alike."""
+    names = np.array(list(origins))
+    if len(set(names)) == 1:
+        names = np.array([str(k % 3) for k in range(len(names))])
+    held_out: list[tuple[np.ndarray, np.ndarray]] = []
+    for name in sorted(set(names)):
+        kept, out = np.flatnonzero(names != name), np.flatnonzero(names == name)
+        extra, planted_names = planted([maps[k] for k in kept], [classes[numbers[k]] for k in kept], classes, seed=seed)
+        grown = _grown(measured[kept], numbers[kept], extra, planted_names, classes, max(30, trees // 3), seed)
+        held_out.append((_raw(grown, measured[out]), numbers[out]))
+
+    def loss(temperature: float) -> float:
+        return float(
+            np.mean(
+                [-np.log(_heated(raw, temperature)[np.arange(len(truth)), truth]).mean() for raw, truth in held_out]
+            )
+        )
+
+    return float(minimize_scalar(loss, bounds=TEMPERATURES, method="bounded").x)
+
+
+def forest_probabilities(forest: Arrays, maps: Sequence[Map]) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
+    """Calibrated class probabilities of each map [map, class], and whether the map lies outside what was trained on."""
+    measured = shapes(maps)
+    outside = _distances(forest, measured) > float(forest["farthest"])
+    return _heated(_raw(forest, measured), float(forest["temperature"])), outside

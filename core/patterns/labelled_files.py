@@ -1,0 +1,194 @@
+"""Maps and labels that came as files from elsewhere, checked before anything is computed from them.
+
+An .npz is a zip archive: its directory is read first, so that one with a million entries or with gigabytes behind a few
+bytes is refused before anything is unpacked. Pickled objects are never loaded.
+"""
+
+import json
+import struct
+import zipfile
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+
+from core.errors import InputError
+
+MOST_MAPS = 50_000
+MOST_BYTES = 4 * 2**30  # unpacked, all maps together
+LONGEST_MAP = 4096  # tokens
+MOST_LABEL_BYTES = 200 * 2**20
+ROW_SUM_TOLERANCE = 0.02  # of a row's sum around 1; float16 weights add up to within 0.01
+END_OF_DIRECTORY, END_BYTES, COMMENT_BYTES = b"PK\x05\x06", 22, 65_535
+ENTRY_BYTES = 46 + 1024  # of the directory: a header, a name and some room
+Map = Float32[np.ndarray, "_query _key"]
+
+
+@dataclass(frozen=True)
+class GivenLabel:
+    """One line of a label file. length: tokens the map is said to have; None where it is not said."""
+
+    key: str
+    name: str
+    length: int | None = None
+
+
+def read_map_file(file: Path) -> dict[str, Map]:
+    """Every map of an .npz (key -> square float array whose rows sum to 1).
+
+    Errors: InputError for a file that is no such archive, is too large, holds objects, or holds anything but maps.
+    """
+    _check_directory(file)
+    found: dict[str, Map] = {}
+    try:
+        with np.load(file, allow_pickle=False) as held:
+            for key in held.files:
+                found[key] = _checked_map(key, _array(file, held, key))
+    except (OSError, EOFError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
+        raise _not_an_archive(file) from error
+    if not found:
+        raise InputError(f"A map file holds at least one map; {file.name} holds none: write some with numpy.savez.")
+    return found
+
+
+def _not_an_archive(file: Path) -> InputError:
+    return InputError(
+        f"Maps are read from an .npz archive of numpy; {file.name} is none or is damaged: write it again with "
+        "numpy.savez."
+    )
+
+
+def _check_directory(file: Path) -> None:
+    """InputError unless the archive's own directory names a bearable number of entries and bytes."""
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            stream.seek(max(0, size - END_BYTES - COMMENT_BYTES))
+            tail = stream.read()
+    except OSError as error:
+        raise InputError(
+            f"Maps are read from a file; {file} cannot be opened ({error.strerror}): check its name."
+        ) from (error)
+    at = tail.rfind(END_OF_DIRECTORY)
+    if at < 0 or len(tail) - at < END_BYTES:
+        raise _not_an_archive(file)
+    _, entries, directory = struct.unpack("<HHI", tail[at + 8 : at + 16])
+    if entries > MOST_MAPS or directory > MOST_MAPS * ENTRY_BYTES:
+        raise InputError(
+            f"A map file holds at most {MOST_MAPS:,} maps; {file.name} says it holds more: split it into smaller files."
+        )
+    try:
+        with zipfile.ZipFile(file) as archive:
+            count, whole = len(archive.infolist()), sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise _not_an_archive(file) from error
+    if count > MOST_MAPS or whole > MOST_BYTES:
+        raise InputError(
+            f"A map file holds at most {MOST_MAPS:,} maps of {MOST_BYTES // 2**30} GB together; {file.name} holds "
+            f"{count:,} of {whole / 2**30:.1f} GB: split it into smaller files."
+        )
+
+
+def _array(file: Path, held: Any, key: str) -> Any:
+    try:
+        return held[key]
+    except ValueError as error:  # numpy refuses objects, and headers it cannot read
+        raise InputError(
+            f"A map file holds plain numbers only, no pickled objects; {key[:60]!r} of {file.name} cannot be read so: "
+            "save it as a float array."
+        ) from error
+    except (MemoryError, OverflowError) as error:
+        raise InputError(f"A map has at most {LONGEST_MAP} tokens; {key[:60]!r} says it has more: crop it.") from error
+
+
+def _checked_map(key: str, found: Any) -> Map:
+    """The array as float32; InputError, naming the map, when it is not an attention map."""
+    place = f"the map {key[:60]!r}"
+    if not isinstance(found, np.ndarray) or found.ndim != 2 or found.shape[0] != found.shape[1] or not found.size:
+        shape = getattr(found, "shape", "none")
+        raise InputError(f"A map is square, [query, key]; {place} has the shape {shape}: save each map by itself.")
+    if len(found) > LONGEST_MAP or not np.issubdtype(found.dtype, np.floating):
+        raise InputError(
+            f"A map is of floats and has at most {LONGEST_MAP} tokens; {place} is {len(found)} of {found.dtype}: "
+            "convert or crop it."
+        )
+    weights = found.astype(np.float32)
+    if not np.isfinite(weights).all() or weights.min() < 0:
+        raise InputError(f"Attention weights are numbers from 0 to 1; those of {place} are not: check how it was made.")
+    sums = weights.sum(1)
+    worst = int(np.abs(sums - 1).argmax())
+    if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE:
+        raise InputError(
+            f"Every row of a map sums to 1; row {worst + 1} of {place} sums to {sums[worst]:.3f}: crop the padding and "
+            "turn dropout off, or divide each row by its sum."
+        )
+    return weights / sums[:, None]
+
+
+def read_label_file(file: Path, classes: Collection[str], class_set: str) -> list[GivenLabel]:
+    """Labels of a .jsonl file, a line each: {"key", "class"}, and "length" and "class_set" where they are said.
+
+    Errors: InputError naming the line that is not JSON, lacks a key, comes twice, or has a class or set not known.
+    """
+    try:
+        if file.stat().st_size > MOST_LABEL_BYTES:
+            raise InputError(
+                f"A label file has at most {MOST_LABEL_BYTES // 2**20} MB; {file.name} has more: split it."
+            )
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"Labels are read from a JSONL file in UTF-8; {file} cannot be read so: check it.") from error
+    found: dict[str, GivenLabel] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            one = _label(line, f"line {number} of {file.name}", classes, class_set)
+            if one.key in found:
+                raise InputError(f"A map is labelled once; line {number} of {file.name} labels {one.key[:60]!r} again.")
+            found[one.key] = one
+    if not found:
+        raise InputError(
+            f"A label file holds at least one label; {file.name} holds none: add lines with key and class."
+        )
+    return list(found.values())
+
+
+def _label(line: str, place: str, classes: Collection[str], class_set: str) -> GivenLabel:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"Each line of a label file is a JSON object; {place} is none: mend it.") from error
+    if not isinstance(row, dict) or not isinstance(row.get("key"), str) or not isinstance(row.get("class"), str):
+        raise InputError(
+            f'A label has "key" and "class" as texts; {place} has not: write {{"key": ..., "class": ...}}.'
+        )
+    if row.get("class_set", class_set) != class_set:
+        raise InputError(
+            f'The classifier knows the classes of "{class_set}"; {place} is of the set {str(row["class_set"])[:60]!r}: '
+            "choose a classifier of that set."
+        )
+    name = row["class"].strip().lower()
+    if name not in classes:
+        raise InputError(
+            f"A label is one of {', '.join(classes)}; {place} says {row['class'][:60]!r}: correct it, or choose a "
+            "classifier that knows it."
+        )
+    length = row.get("length")
+    if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 1):
+        raise InputError(f"A length is a whole number from 1; {place} says {str(length)[:60]!r}: correct it.")
+    return GivenLabel(row["key"], name, length)
+
+
+def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
+    """The map of each label. InputError for a label without a map, or one that says another length than its map has."""
+    for one in labels:
+        if one.key not in maps:
+            raise InputError(f"Every label is of a map of the file; {one.key[:60]!r} is none: check its key.")
+        if one.length not in (None, len(maps[one.key])):
+            raise InputError(
+                f"A map is as long as its label says; {one.key[:60]!r} has {len(maps[one.key])} tokens and its label "
+                f"says {one.length}: pair the two files that belong together."
+            )
+    return [maps[one.key] for one in labels]

@@ -1,0 +1,79 @@
+"""Maps planted to fill rare classes of BERT's set: mixed from parts measured on the labelled maps one trains on.
+
+A checkpoint shows few of some classes (a real BERT-base on single sentences has no Block, the bundled encoder no
+Vertical+Diagonal), and a classifier cannot know what it never saw. A planted map is made of measured ones, so its
+weights are spread as in real maps, and only its class is by construction. They are trained on and never scored.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from core.patterns.classes import BERT
+
+ENOUGH = 60  # labelled and planted maps of a class together
+OUTSIDE = 0.06  # largest weight that a key of the other sentence keeps, as a share of its own
+Map = Float[np.ndarray, "_query _key"]
+Random = np.random.Generator
+
+
+def planted(
+    maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
+) -> tuple[list[Map], list[str]]:
+    """Planted maps and their classes: Vertical+Diagonal of a column map and a line, Block of any map within squares.
+
+    Only as many as a class lacks to `enough` maps; none for a class set that lacks these classes, or where the
+    labelled maps lack the parts.
+    """
+    if tuple(classes) != BERT.names:
+        return [], []
+    rng = np.random.default_rng(seed)
+    of = {name: [m for m, label in zip(maps, labels, strict=True) if label == name] for name in BERT.names}
+    lines, columns = of["diagonal"], of["vertical"]
+    plain = columns + of["heterogeneous"] + of["block"]
+    found: list[Map] = []
+    names: list[str] = []
+    if lines and columns:
+        lacking = max(0, enough - len(of["vertical+diagonal"]))
+        found += [_both(rng, _any(rng, lines), _any(rng, columns)) for _ in range(lacking)]
+        names += ["vertical+diagonal"] * lacking
+    if plain:
+        lacking = max(0, enough - len(of["block"]))
+        found += [_block(rng, _any(rng, plain)) for _ in range(lacking)]
+        names += ["block"] * lacking
+    return found, names
+
+
+def _any(rng: Random, maps: Sequence[Map]) -> Map:
+    return maps[int(rng.integers(len(maps)))]
+
+
+def _normalised(weights: np.ndarray) -> Map:
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def cropped(rng: Random, one: Map, length: int) -> Map:
+    """`one` on `length` neighbouring tokens besides its first and last, rows summing to 1 again."""
+    if len(one) <= length:
+        return one
+    start = 1 + int(rng.integers(len(one) - length + 1))
+    places = np.r_[0, start : start + length - 2, len(one) - 1]
+    return _normalised(one[np.ix_(places, places)] + 1e-6)
+
+
+def _both(rng: Random, line: Map, columns: Map) -> Map:
+    length = min(len(line), len(columns))
+    share = rng.uniform(0.35, 0.65) + rng.uniform(-0.15, 0.15, (length, 1))
+    return _normalised(share * cropped(rng, line, length) + (1 - share) * cropped(rng, columns, length))
+
+
+def _block(rng: Random, one: Map) -> Map:
+    """Two squares on the diagonal; columns of [CLS] and [SEP] are weakened, or they would be what the eye sees."""
+    length = len(one)
+    cut = int(rng.integers(max(1, length // 4), max(2, 3 * length // 4)))
+    weights = one.astype(np.float64) ** rng.uniform(0.3, 1.0)
+    weights[:, [0, -1]] *= rng.uniform(0, 0.5)
+    inside = np.zeros((length, length), dtype=bool)
+    inside[:cut, :cut] = inside[cut:, cut:] = True
+    return _normalised(np.where(inside, weights, weights * rng.uniform(0, OUTSIDE)) + 1e-6)

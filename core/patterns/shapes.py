@@ -1,0 +1,233 @@
+"""What the eye looks for in an attention map, as numbers that do not depend on its length.
+
+Lines beside the diagonal, columns, blocks, and how alike neighbouring rows are; once of the map as it is, and once of
+what is left when every key's usual weight is taken away, so that a line beside a strong [CLS] or [SEP] column is seen.
+Maps of one length are measured together: axes are `map query key`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Float64
+
+OFFSETS = (-2, -1, 0, 1, 2)  # key minus query
+NEAR = (-5, -4, -3, 3, 4, 5)  # what a line is compared with, counted from its own offset
+REACH = max(NEAR) + max(OFFSETS)
+DARK = (0.05, 0.1, 0.2, 0.3, 0.5)  # weights that the eye tells apart on the absolute scale
+BATCH = 2**17  # weights measured together
+SMALLEST_BLOCK = 3
+LINE_NAMES = (
+    *(f"line at {k:+d}" for k in OFFSETS),
+    *("line", "line median", "line above .1", "line above .2", "line above .4", "line, weakest third"),
+    *("line, middle third", "line less its surroundings", "line to its surroundings"),
+    *(f"within {k} of the diagonal" for k in (1, 2, 3)),
+    *("row's mass within 2, median", "rows with .3 within 2", "rows with .5 within 2"),
+    *(f"largest at {k:+d}" for k in (-1, 0, 1)),
+    "largest within 2",
+)
+NAMES = (
+    *("first column", "last column", "first and last", "strongest column", "second column", "third column"),
+    *("four columns", "column median", "second column median", "third column median", "column's lower quarter"),
+    *("second column's lower quarter", "first column median", "last column median", "first and last median"),
+    *(f"rows above {t} in column {k}" for t in DARK for k in (1, 2, 3)),
+    *(f"rows above {t} in the {k} column" for k in ("first", "last") for t in (0.1, 0.3)),
+    *("strongest column to uniform", "second column to uniform", "columns above 3x uniform", "columns' spread"),
+    *("entropy", "entropy median", "entropy's spread", "largest", "log largest", "row maxima", "row maxima median"),
+    *("row maxima, lowest tenth", "row maxima, highest tenth", "inner row maxima, highest tenth", "inner largest"),
+    *("inner 98 %", "inner 90 %", "inner mass", "dark places a row", "very dark places a row"),
+    *LINE_NAMES,
+    *("next rows alike", "next rows alike, shifted", "third rows alike", "third rows alike, shifted"),
+    *("left without columns", "left without columns, median"),
+    *(f"left: {name}" for name in LINE_NAMES),
+    *("left: row maxima", "left: row maxima median", "left: next rows alike", "left: next rows alike, shifted"),
+    *("rows that share a largest key", "two keys", "three keys"),
+    *("two blocks", "left: two blocks", "rows' spread", "spread from uniform", "rows' spread to that from uniform"),
+)
+
+Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
+Stack = Float64[np.ndarray, "map query key"]
+Columns = list[np.ndarray]  # one number a map in each
+
+
+def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
+    """Every statistic of NAMES for each map whose rows sum to 1; all finite, maps in their order."""
+    found = np.zeros((len(maps), len(NAMES)))
+    by_length: dict[int, list[int]] = {}
+    for number, one in enumerate(maps):
+        by_length.setdefault(len(one), []).append(number)
+    for length, numbers in by_length.items():
+        count = max(1, BATCH // length**2)
+        for start in range(0, len(numbers), count):
+            part = numbers[start : start + count]
+            found[part] = _measured(np.stack([maps[k] for k in part]).astype(np.float64))
+    return found
+
+
+def _measured(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
+    ordered = np.sort(weights, axis=1)
+    left = _without_columns(weights, _quantile(ordered, 0.5))
+    mass = left.sum(2)
+    left = left / (mass[..., None] + 0.05)
+    largest = left.max(2)
+    columns = [
+        *_columns(weights, ordered),
+        *_spread(weights),
+        *_lines(weights),
+        *_likeness(weights, (1, 3)),
+        mass.mean(1),
+        np.median(mass, 1),
+        *_lines(left),
+        largest.mean(1),
+        np.median(largest, 1),
+        *_likeness(left, (1,)),
+        *_shared_keys(weights),
+        *_evenness(weights),
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _quantile(ordered: np.ndarray, share: float) -> np.ndarray:
+    """The quantile of values in order along axis 1, between its neighbours in proportion, as numpy's."""
+    place = share * (ordered.shape[1] - 1)
+    low = int(place)
+    high = min(low + 1, ordered.shape[1] - 1)
+    return ordered[:, low] + (place - low) * (ordered[:, high] - ordered[:, low])
+
+
+def _without_columns(weights: Stack, medians: np.ndarray) -> Stack:
+    """What each weight has above its key's median, the first and the last key left out."""
+    left = np.clip(weights - medians[:, None], 0, None)
+    left[:, :, [0, -1]] = 0
+    return left
+
+
+def _ordered(values: np.ndarray, count: int) -> Columns:
+    """The largest `count` numbers of each row of values [map, key]; 0 where there are fewer."""
+    ordered = np.sort(values, axis=1)[:, ::-1][:, :count]
+    return list(np.pad(ordered, ((0, 0), (0, count - ordered.shape[1]))).T)
+
+
+def _columns(weights: Stack, by_query: Stack) -> Columns:
+    """by_query: the weights of each key in order."""
+    length = weights.shape[2]
+    means, medians = weights.mean(1), _quantile(by_query, 0.5)
+    ordered = _ordered(means, 4)
+    ends = weights[:, :, 0] + weights[:, :, -1]
+    found = [means[:, 0], means[:, -1], means[:, 0] + means[:, -1], *ordered[:3], sum(ordered)]
+    found += [*_ordered(medians, 3), *_ordered(_quantile(by_query, 0.25), 2)]
+    found += [medians[:, 0], medians[:, -1], np.median(ends, 1)]
+    for dark in DARK:
+        found += _ordered((weights > dark).mean(1), 3)
+    found += [(weights[:, :, k] > dark).mean(1) for k in (0, -1) for dark in (0.1, 0.3)]
+    found += [np.minimum(10, one * length) / 10 for one in ordered[:2]]
+    return [*found, (means > 3 / length).mean(1), np.minimum(5, means.std(1) * length)]
+
+
+def _spread(weights: Stack) -> Columns:
+    length = weights.shape[2]
+    entropy = -(weights * np.log(np.clip(weights, 1e-12, None))).sum(2) / np.log(max(length, 2))
+    largest, top = weights.max(2), weights.max((1, 2))
+    inner = weights[:, 1:-1, 1:-1] if length > 4 else weights
+    flat = np.sort(inner.reshape(len(inner), -1), axis=1)
+    rows = weights[:, 1:-1].max(2) if length > 2 else largest
+    return [
+        entropy.mean(1),
+        np.median(entropy, 1),
+        entropy.std(1),
+        top,
+        np.log(top + 1e-3),
+        largest.mean(1),
+        np.median(largest, 1),
+        *np.quantile(largest, [0.1, 0.9], axis=1),
+        np.quantile(rows, 0.9, axis=1),
+        flat[:, -1],
+        _quantile(flat, 0.98),
+        _quantile(flat, 0.9),
+        flat.sum(1) / length,
+        *((weights > dark).mean((1, 2)) * length for dark in (0.1, 0.3)),
+    ]
+
+
+def _diagonal(weights: Stack, offset: int) -> Float64[np.ndarray, "map place"]:
+    """Weights at key = query + offset; one 0 where no query has such a key."""
+    line = np.diagonal(weights, offset, 1, 2) if abs(offset) < weights.shape[1] else weights[:, 0, :0]
+    return line if line.shape[1] else np.zeros((len(weights), 1))
+
+
+def _lines(weights: Stack) -> Columns:
+    length = weights.shape[1]
+    lines = {k: _diagonal(weights, k) for k in range(-REACH, REACH + 1)}
+    means = np.stack([lines[k].mean(1) for k in OFFSETS], 1)
+    best = means.argmax(1)
+    found = [means[:, k] for k in range(len(OFFSETS))]
+    each = np.stack([np.stack(_line(lines, k, length)) for k in OFFSETS])  # [offset, statistic, map]
+    found += list(each[best, :, np.arange(len(weights))].T)
+    places = np.arange(length)
+    apart = np.abs(places[:, None] - places[None])
+    found += [(weights * (apart <= k)).sum((1, 2)) / length for k in (1, 2, 3)]
+    near = (weights * (apart <= 2)).sum(2)
+    found += [np.median(near, 1), (near > 0.3).mean(1), (near > 0.5).mean(1)]
+    step = weights.argmax(2) - places
+    return [*found, *((step == k).mean(1) for k in (-1, 0, 1)), (np.abs(step) <= 2).mean(1)]
+
+
+def _line(lines: dict[int, np.ndarray], offset: int, length: int) -> Columns:
+    line = lines[offset]
+    thirds = np.sort(np.stack([(part if part.size else line).mean(1) for part in np.array_split(line, 3, axis=1)]), 0)
+    around = np.concatenate([lines[offset + k] for k in NEAR], axis=1).mean(1)
+    mean = line.mean(1)
+    return [
+        mean,
+        np.median(line, 1),
+        *((line > dark).mean(1) for dark in (0.1, 0.2, 0.4)),
+        thirds[0],
+        thirds[1],
+        mean - around,
+        mean / (mean + around + 1 / length),
+    ]
+
+
+def _likeness(weights: Stack, steps: Sequence[int]) -> Columns:
+    """Mean cosine of rows `step` apart, as they are and shifted along the diagonal; 0 where there are too few."""
+
+    def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if not a.shape[1] or not a.shape[2]:
+            return np.zeros(len(a))
+        norms = np.sqrt((a * a).sum(2) * (b * b).sum(2) + 1e-12)
+        return ((a * b).sum(2) / norms).mean(1)
+
+    return [
+        one
+        for k in steps
+        for one in (cosine(weights[:, k:], weights[:, :-k]), cosine(weights[:, k:, k:], weights[:, :-k, :-k]))
+    ]
+
+
+def _shared_keys(weights: Stack) -> Columns:
+    """Share of rows whose largest weight is on the most, the two and the three most usual such keys."""
+    length = weights.shape[2]
+    counts = (weights.argmax(2)[:, :, None] == np.arange(length)).sum(1) / length
+    return list(np.cumsum(_ordered(counts, 3), axis=0))
+
+
+def _evenness(weights: Stack) -> Columns:
+    length = weights.shape[2]
+    inner = weights.copy()
+    inner[:, :, [0, -1]] = 0
+    inner /= inner.sum(2, keepdims=True) + 0.05
+    columns = ((weights - weights.mean(1, keepdims=True)) ** 2).mean((1, 2)) * length
+    uniform = ((weights - 1 / length) ** 2).mean((1, 2)) * length
+    return [two_blocks(weights), two_blocks(inner), columns, uniform, columns / (uniform + 1e-3)]
+
+
+def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
+    """Largest mean mass of rows inside their own of two blocks on the diagonal, over every cut, less its chance."""
+    length = weights.shape[1]
+    if length < 2 * SMALLEST_BLOCK:
+        return np.zeros(len(weights))
+    total = np.zeros((len(weights), length + 1, length + 1))
+    total[:, 1:, 1:] = weights.cumsum(1).cumsum(2)
+    cuts = np.arange(SMALLEST_BLOCK, length - SMALLEST_BLOCK + 1)
+    inside = 2 * total[:, cuts, cuts] + total[:, -1:, -1] - total[:, cuts, -1] - total[:, -1, cuts]
+    chance = (cuts**2 + (length - cuts) ** 2) / length
+    return ((inside - chance) / length).max(1)

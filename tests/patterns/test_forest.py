@@ -1,0 +1,70 @@
+"""The kept arrays say what scikit-learn's forest says, and know what they never saw."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesClassifier
+
+from core.patterns.classes import BERT
+from core.patterns.drawn import drawn
+from core.patterns.forest import _heated, _nodes, _raw, fit_forest, forest_probabilities
+from core.patterns.shapes import shapes
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    maps, names, _ = drawn(each=24)
+    return maps, np.array([BERT.names.index(name) for name in names])
+
+
+@pytest.fixture(scope="module")
+def forest(labelled):
+    maps, numbers = labelled
+    return fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], trees=40)
+
+
+def test_walking_the_arrays_is_scikit_learns_prediction(labelled):
+    maps, numbers = labelled
+    measured = shapes(maps).astype(np.float32)
+    trees = ExtraTreesClassifier(20, min_samples_leaf=3, random_state=0).fit(measured, numbers)
+    assert np.allclose(_raw(_nodes(trees, len(BERT)), measured), trees.predict_proba(measured), atol=1e-3)
+
+
+def test_it_learns_the_definitions_and_gives_probabilities(forest):
+    unseen, truth, _ = drawn(each=12, seed=1)
+    found, outside = forest_probabilities(forest, unseen)
+    assert np.allclose(found.sum(1), 1)
+    named = [BERT.names[k] for k in found.argmax(1)]
+    assert np.mean([a == b for a, b in zip(named, truth, strict=True)]) > 0.85
+    assert outside.mean() < 0.2
+
+
+def test_a_class_without_labels_is_never_answered():
+    maps, names, _ = drawn(each=10)
+    kept = [k for k, name in enumerate(names) if name in ("diagonal", "heterogeneous")]
+    numbers = np.array([BERT.names.index(names[k]) for k in kept])
+    forest = fit_forest([maps[k] for k in kept], numbers, (*BERT.names, "own"), origins=[""] * len(kept), trees=20)
+    found, _ = forest_probabilities(forest, maps)
+    assert set(found.argmax(1)) <= set(numbers)
+
+
+def test_maps_unlike_any_in_training_are_outside(forest):
+    rng = np.random.default_rng(0)
+    mirrored = [np.eye(28, dtype=np.float32)[::-1].copy() for _ in range(4)]
+    causal = [np.tril(rng.random((28, 28))) for _ in range(4)]
+    strange = mirrored + [(one / one.sum(1, keepdims=True)).astype(np.float32) for one in causal]
+    _, outside = forest_probabilities(forest, strange)
+    assert outside.all()
+
+
+def test_a_temperature_below_one_sharpens_and_keeps_the_order():
+    raw = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])
+    sharp = _heated(raw, 0.5)
+    assert (sharp.max(1) > raw.max(1)).all()
+    assert (sharp.argsort(1) == raw.argsort(1)).all()
+    assert np.allclose(_heated(raw, 1.0), raw, atol=0.01)
+
+
+def test_the_same_labels_give_the_same_forest(labelled, forest):
+    maps, numbers = labelled
+    again = fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], trees=40)
+    assert all((again[name] == value).all() for name, value in forest.items())

@@ -1,0 +1,53 @@
+"""What a classifier was unsure of, and what it never saw, is counted by input and told with the shares."""
+
+import numpy as np
+import pytest
+import torch
+
+from core.patterns import suggestions
+from core.studies import classify_maps
+from core.studies.classify_maps import ClassCounts
+from core.studies.kept_classifiers import unfamiliar
+
+
+def test_unsure_and_outside_maps_are_counted_by_input(monkeypatch):
+    def judged(classifier, maps, *, dtype):
+        first = np.array([one[0, 0] for one in maps])
+        probabilities = np.stack([first, 1 - first], 1).astype(np.float32) * 0.9
+        return suggestions.Judgement(probabilities, first > 0.8, 0)
+
+    monkeypatch.setattr(suggestions, "judged", judged)
+    counts = ClassCounts(None, inputs=3, layers=2, heads=2, dtype="float32")
+    maps = torch.zeros(2, 2, 2, 2)
+    maps[0, :, 0, 0] = torch.tensor([0.9, 0.5])  # outside, and unsure (0.45 each)
+    maps[1, :, 0, 0] = torch.tensor([0.1, 0.52])
+    counts.update(0, maps, [2, 0])
+    assert counts.outside.tolist() == [0, 0, 1]
+    assert counts.unsure.tolist() == [1, 0, 1]
+    assert counts.found[:, 0].tolist() == [[1, 0], [-1, -1], [0, 0]]
+
+
+def test_the_note_of_a_checkpoint_has_shares_of_all_its_maps():
+    rows = [
+        {
+            "checkpoint": "one",
+            "row_id": str(k),
+            "classes": ["a", "b"],
+            "found": [[0, 1], [1, 1]],
+            "unsure": k,
+            "outside": 1,
+            "cut": 0,
+            "cropped": False,
+        }
+        for k in range(2)
+    ]
+    options = classify_maps.DEFAULTS | {"class_set": "own", "name": "x"}
+    (note,) = [row for row in classify_maps.summarize(options, rows) if row["part"] == "note"]
+    assert (note["maps"], note["unsure"], note["outside"]) == (8, 1 / 8, 2 / 8)
+
+
+@pytest.mark.parametrize(
+    ("unsure", "outside", "warned"), [(0.05, 0.01, False), (0.2, 0.0, True), (0.0, 0.06, True), (0.15, 0.05, False)]
+)
+def test_a_checkpoint_is_unfamiliar_above_either_share(unsure, outside, warned):
+    assert unfamiliar(unsure, outside) is warned
