@@ -5,7 +5,7 @@ class is first ([CLS] or the start token), separator, or other; it depends on th
 causal model stays causal under all of them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -155,7 +155,12 @@ class Donors:
 
     def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """The donors' outputs at the same places, or at the same share of the way where lengths differ."""
-        outputs = head_outputs(self.checkpoint, [self.chosen(encoding) for encoding in some])
+        return self.taken(some, lambda donors: head_outputs(self.checkpoint, donors))
+
+    def taken(self, some: Sequence[Encoding], outputs_of: Callable[[Sequence[Encoding]], Sequence[Tensor]]) -> Given:
+        """The same with the donors' outputs [layer, query, head, dim] from elsewhere: a sweep's stack has them
+        sooner."""
+        outputs = outputs_of([self.chosen(encoding) for encoding in some])
         return Given(torch.stack([_stretched(one, len(some[0])) for one in outputs], 1))
 
 

@@ -9,6 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.capture.interventions import Given, Operator, Source
+from core.capture.outputs import Donors
+from core.capture.running import batches
 from core.capture.stacks import Block, Stack, changed_mixture, fixed_rows, single_position
 from core.models.encoding import Encoding
 
@@ -70,7 +72,22 @@ def stand_in(
     stack: Stack, some: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: Source | None
 ) -> StandIn:
     """What an operator puts in place of heads' outputs on inputs of one length."""
+    if isinstance(source, Donors):
+        return GivenOutputs(source.taken(some, lambda donors: stack_outputs(stack, donors)))
     if source is not None:
         return GivenOutputs(source.given(some, inputs))
     length = len(some[0])
     return FixedMap(fixed_rows(operator, stack.visible(length, stack.device)))
+
+
+def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
+    """Every input's heads' outputs, as `core.capture.outputs.head_outputs` but from the stack."""
+    kept: dict[int, Tensor] = {}
+    for inputs in batches(encodings):
+        x, outputs = stack.embed([encodings[k] for k in inputs]), []
+        for block in stack.blocks:
+            outputs.append(block.mixed_of(x, stack.causal)[0])
+            x = block.after(block.joined(outputs[-1], x)) if block is not stack.blocks[-1] else x
+        every = torch.stack(outputs)
+        kept |= {k: every[:, row] for row, k in enumerate(inputs)}
+    return [kept[k] for k in range(len(encodings))]

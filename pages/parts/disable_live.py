@@ -39,7 +39,7 @@ def show_live() -> None:
     text = pickers.pick_text(placeholder="Type a sentence; [MASK] asks a masked model for a word", key="text")
     pair = pickers.pick_text("Second sentence (optional)", key="pair")
     typed = st.text_input(
-        "Heads and blocks to change",
+        "Heads to change",
         key="heads",
         bind="query-params",
         placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",

@@ -1,0 +1,49 @@
+"""Rows of changed predictions and of operators' reference sets, against counts made by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from core.measuring.changes import baseline_row, change_rows, share_interval
+from core.measuring.references import expected
+from core.tasks.glue import task_of
+
+GOLD, PLAIN = np.array([0, 1, 1, 0, 1, 0, 1, 1]), np.array([0, 1, 1, 0, 0, 0, 1, 1])
+CHANGED = np.array([[0, 1, 1, 0, 0, 0, 1, 1], [1, 0, 1, 0, 1, 1, 0, 1]])
+
+
+def test_changes_flips_and_correction():
+    task = task_of("sst2")
+    same, other = change_rows(task, GOLD, PLAIN, CHANGED, [{"name": "same"}, {"name": "other"}], seed=0)
+    assert (same["name"], same["accuracy_change"], same["flipped"], same["p"], same["mcnemar"]) == ("same", 0, 0, 1, 1)
+    assert other["accuracy"] == pytest.approx(np.mean(CHANGED[1] == GOLD))
+    assert other["accuracy_change"] == pytest.approx(np.mean(CHANGED[1] == GOLD) - np.mean(PLAIN == GOLD))
+    assert other["flipped"] == sum(a != b for a, b in zip(CHANGED[1], PLAIN, strict=True))
+    assert other["accuracy_low"] <= other["accuracy_change"] <= other["accuracy_high"]
+    assert other["n"] == 8
+    assert baseline_row(task, GOLD, PLAIN, {"n": 8})["accuracy"] == pytest.approx(7 / 8)
+
+
+def test_scores_have_no_flips():
+    task = task_of("stsb")
+    gold, plain = np.array([0.0, 1.0, 2.5, 4.0]), np.array([0.5, 1.0, 2.0, 4.5])
+    (row,) = change_rows(task, gold, plain, np.array([[0.4, 1.1, 2.6, 3.0]]), [{"name": "one"}], seed=0)
+    assert row["flipped"] is None
+    assert row["mcnemar"] is None
+    assert row["pearson"] == pytest.approx(np.corrcoef(gold, [0.4, 1.1, 2.6, 3.0])[0, 1])
+
+
+def test_a_share_has_wilsons_interval():
+    value, low, high = share_interval(np.array([True] * 2 + [False] * 8))
+    z, n = 1.959964, 10
+    middle = (0.2 + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(0.2 * 0.8 / n + z**2 / (4 * n**2))
+    assert (value, low, high) == pytest.approx((0.2, middle - half, middle + half), abs=1e-5)
+    assert all(np.isnan(share_interval(np.array([], dtype=bool))))
+
+
+def test_draws_are_averaged_as_probabilities_or_scores():
+    one, two = torch.tensor([[4.0, 0.0]]), torch.tensor([[0.0, 4.0]])
+    assert torch.softmax(expected([one, two], is_score=False), -1)[0].tolist() == pytest.approx([0.5, 0.5])
+    assert torch.equal(expected([one], is_score=False), one)
+    assert expected([torch.tensor([[1.0]]), torch.tensor([[3.0]])], is_score=True).tolist() == [[2.0]]
