@@ -96,7 +96,7 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
     tasks = tuple(one for one in options.tasks or data.dev if one in data.dev)
     if not tasks:
         raise InputError(
-            f"A report needs dev rows of the tasks it is asked for; there are none of {', '.join(options['tasks'])}: "
+            f"A report needs dev rows of the tasks it is asked for; there are none of {', '.join(options.tasks)}: "
             f"choose among {', '.join(data.dev)}."
         )
     wanted = {Part(name) for name in options.parts or PARTS}

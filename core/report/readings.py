@@ -30,7 +30,6 @@ class Score:
     effect: float | None = None
     effect_low: float | None = None
     effect_high: float | None = None
-    q: float | None = None
     kind: str | None = None
     dev: float | None = None
     distance: int | None = None

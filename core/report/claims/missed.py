@@ -27,7 +27,7 @@ from core.report.claims.outcomes import (
     untested,
 )
 from core.report.claims.scores import OLD_SHARES, beats
-from core.report.estimates import Estimate, share_interval
+from core.report.estimates import Estimate, among, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.readings import Score, picked
@@ -104,22 +104,25 @@ def percent(share: Estimate) -> str:
 
 
 def no_stripes_at_borders(evidence: Evidence) -> list[Outcome]:
-    """No head of a decoder has a stripe at punctuation: a tenth of the weight more than on other tokens nearby, of the
-    queries that see it. A map whose largest weight stays below a tenth is blank to the eye."""
+    """No head of a decoder has a stripe at punctuation: a tenth of all weight more than on other tokens nearby.
+
+    The mean is over all queries, not over those that see the token: the last full stop is seen by itself alone, which
+    is no stripe. A map whose largest weight stays below a tenth is blank to the eye.
+    """
 
     def test(result: StepResult) -> Outcome | None:
-        scores = picked(result.scores, statistic="max-visible", feature="punctuation", checkpoint=evidence.checkpoint)
+        scores = picked(result.scores, statistic="max", feature="punctuation", checkpoint=evidence.checkpoint)
         effects = [(one, one.effect_estimate) for one in scores if one.effect is not None]
         if not effects:
             return None
         level = NEARLY_UNIFORM
         most, effect = max(effects, key=lambda pair: pair[1].value)
-        striped = [one for one, change in effects if decided(change, level).word == HOLDS and (one.q or 0.0) <= 0.05]
+        striped = [one for one, change in effects if decided(among(change, len(effects)), level).word == HOLDS]
         blank = all_of([decided(change.turned, -level) for _, change in effects])
         sentence = (
-            f"{len(striped)} of {len(effects)} heads; the most, {most.name}, {said(effect, 2)} more on full stops "
+            f"{len(striped)} of {len(effects)} heads, corrected over heads; the most, {most.name}, {said(effect, 2)} "
+            f"more on full stops and commas than on other tokens nearby, where {level} can just be seen"
         )
-        sentence += f"and commas than on other tokens nearby, where {level} can just be seen"
         decision = Decision(FAILS) if striped else blank if blank.word != FAILS else Decision(UNDECIDED)
         return found_by(result, decision, sentence, most.n)
 

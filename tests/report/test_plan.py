@@ -1,0 +1,62 @@
+"""What a report runs, in which order, and what it refuses."""
+
+import pytest
+
+from core.errors import InputError
+from core.report.data import Facts, find_data
+from core.report.ids import Part
+from core.report.plan import PARTS, ReportOptions, plan
+from core.store.database import Database
+
+ENCODER, DECODER = Facts(causal=False, preset="small"), Facts(causal=True, preset="small")
+
+
+@pytest.fixture
+def db(tmp_path):
+    with Database(tmp_path / "atlas.duckdb") as database:
+        yield database
+
+
+def steps(db, facts=ENCODER, **given):
+    options = ReportOptions.read({"checkpoints": ["a"], "parts": [part for part in PARTS if part != "shares"]} | given)
+    return plan(db, options, find_data(None), {"a": facts})
+
+
+def test_what_looks_at_a_fine_tuned_checkpoint_comes_after_the_fine_tuning(db):
+    several = steps(db, tasks=["rte", "SST-2"])
+    for task in ("rte", "sst2"):
+        parts = [step.part for step in several if step.task == task]
+        assert parts[:2] == [Part.TUNING, Part.CHANGE]
+        assert {Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE} <= set(parts[2:])
+    assert several[0].part == Part.FRAMES
+    assert len({step.title for step in several}) == len(several)
+
+
+def test_a_part_alone_brings_the_fine_tuning_that_it_needs(db):
+    assert [step.part for step in steps(db, tasks=["rte"], parts=["layers"])] == [Part.TUNING, Part.LAYERS]
+    assert [step.part for step in steps(db, tasks=["rte"], parts=["frames"])] == [Part.FRAMES]
+
+
+def test_the_same_options_give_the_same_plan(db):
+    assert steps(db, DECODER, tasks=["stsb"]) == steps(db, DECODER, tasks=["stsb"])
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"tasks": ["nothing"]}, "task"),
+        ({"parts": ["everything"]}, "Parts of a report are"),
+        ({"checkpoints": []}, "at least one checkpoint"),
+        ({"rows": 3}, "A report has the options"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(db, given, sentence):
+    with pytest.raises(InputError, match=sentence):
+        steps(db, **given)
+
+
+def test_tasks_without_rows_are_named(db):
+    data = find_data(None)
+    without = type(data)(**vars(data) | {"dev": ("rte",)})
+    with pytest.raises(InputError, match="none of stsb: choose among rte"):
+        plan(db, ReportOptions.read({"checkpoints": ["a"], "tasks": ["stsb"]}), without, {"a": ENCODER})
