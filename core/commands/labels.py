@@ -43,11 +43,9 @@ def import_command(
     latex: Latex = False,
 ) -> None:
     """Add labels to the store; rows that cannot be used are named with their number and the reason."""
-    from core.studies.label_snapshot import known_classes
-
     form = form_of(as_json, csv, latex)
     with database(beside=False) as db:
-        report = label_files.import_labels(db, file, known_classes(db), keep_rest=not all_or_nothing)
+        report = label_files.import_labels(db, file, keep_rest=not all_or_nothing)
     if form != "table":
         rows = [{"row": number, "reason": reason} for number, reason in report.refused]
         said = {"rows": report.rows, "new": report.new, "already": report.already, "maps": report.maps}

@@ -52,6 +52,7 @@ class Database:
 
     person: Person = OWNER
     _opened: "Database | None" = None
+    _id: str | None = None
 
     def __init__(self, path: str | Path):
         self.path = Path(path).expanduser().resolve()
@@ -74,6 +75,14 @@ class Database:
     def shared(self) -> "Database":
         """The handle that opened the file."""
         return self._opened or self
+
+    @property
+    def id(self) -> str:
+        """What tells this database from every other: kept in the file, so that a copy of it has the same."""
+        shared = self.shared
+        if shared._id is None:
+            shared._id = str(self.cursor().execute("SELECT id FROM store_id").fetchall()[0][0])
+        return shared._id
 
     @property
     def closed(self) -> bool:

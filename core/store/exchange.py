@@ -3,6 +3,7 @@
 DuckDB's own COPY is off with external access, so tables leave and enter through Arrow.
 """
 
+import contextlib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -29,9 +30,9 @@ RUN_FORMAT = 1
 
 
 def tables(db: Database) -> list[str]:
-    """Names of the database's tables, without the record of migrations."""
+    """Names of the tables that hold what people made: without the record of migrations and the file's own number."""
     found = db.read("SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
-    return [name for name in found["name"] if name != "migration"]
+    return [name for name in found["name"] if name not in ("migration", "store_id")]
 
 
 def export_all(db: Database, folder: str | Path) -> dict[str, int]:
@@ -85,8 +86,8 @@ def import_all(db: Database, folder: str | Path) -> dict[str, int]:
     """
     db.person.must("admin", "import an export")
     folder = Path(folder).expanduser()
-    manifest = _read_manifest(folder)
     known = tables(db)
+    manifest = _read_manifest(folder, known)
     with db.write() as cursor:
         full = [name for name in known if cursor.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchall()]  # noqa: S608
         if full:
@@ -99,7 +100,7 @@ def import_all(db: Database, folder: str | Path) -> dict[str, int]:
     return counts
 
 
-def _read_manifest(folder: Path) -> Row:
+def _read_manifest(folder: Path, known: Sequence[str]) -> Row:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         unknown = set(manifest["migrations"]) - {step.number for step in migrations.known()}
@@ -109,7 +110,7 @@ def _read_manifest(folder: Path) -> Row:
             f"An export is a folder with {MANIFEST} and Parquet files, but {folder} is none; name the folder that "
             "`python -m core export` wrote."
         ) from error
-    if unknown or not all(isinstance(name, str) and name.isidentifier() for name in names):
+    if unknown or not all(isinstance(name, str) and name in known for name in names):
         raise InputError(f"The export {folder} was written by newer code; update this program to read it.")
     return manifest
 
@@ -135,7 +136,8 @@ def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) 
     try:
         cursor.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM incoming')  # noqa: S608 - see caller
     finally:
-        cursor.unregister("incoming")
+        with contextlib.suppress(duckdb.Error):  # after an error the transaction takes nothing more
+            cursor.unregister("incoming")
     return rows.num_rows
 
 

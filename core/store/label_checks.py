@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,7 +33,10 @@ EVENT = pa.schema([
     ("suggestion", pa.string()), ("probability", pa.float64()), ("classifier", pa.string()),
     ("happened", pa.timestamp("us")), ("stored", pa.timestamp("us"))])
 # fmt: on
+SAME = ("weights_hash", "layer", "head", "length", "causal", "tokens")  # what no two maps of one id differ in
 _OPTIONAL = {"split", "seed"}
+_PROSE = {"note", "eye", "title"}  # people's own words; everything else is a name
+_UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of characters that steer or do not show
 
 
 def now() -> datetime:
@@ -55,11 +59,18 @@ def checked_event(event: Mapping[str, Any]) -> Row:
     row |= {
         "event": f"{event['batch']}:{event['sequence']}",
         "pass": 1 if event.get("pass") is None else event["pass"],
-        "stored": _time(event.get("stored"), place),
-        "happened": _time(event.get("happened"), place),
+        "stored": time_of(event.get("stored"), place),
+        "happened": time_of(event.get("happened"), place),
     }
     for column in EVENT:
         row[column.name] = _fitting(column, row[column.name], place, least=1)
+    if row["kind"] == "undo" and row["undoes"] == row["event"]:
+        raise InputError(f"An undo takes back another event; {place} takes back itself: leave it out.")
+    if not 0 <= (row["probability"] or 0) <= 1 or (row["seconds"] or 0) < 0:
+        raise InputError(
+            f"A probability lies between 0 and 1 and seconds are not below 0; {place} has {row['probability']!r} and "
+            f"{row['seconds']!r}: correct it."
+        )
     if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
         raise InputError(
             f"A label's scale is one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
@@ -92,7 +103,27 @@ def checked_map(found: Mapping[str, Any]) -> Row:
     weights = np.frombuffer(row["weights"], dtype="<f2").astype("float32")
     if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.max() <= 1.01):
         raise InputError(f"Attention weights lie between 0 and 1; those of {place} do not: draw it again.")
-    return row | _lists(found, length, place)
+    if not 0 <= row["maximum"] <= 1.01:
+        raise InputError(f"A map's largest weight lies between 0 and 1; that of {place} does not: draw it again.")
+    return row | _lists(found, length, place) | {"stored": found.get("stored")}
+
+
+def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
+    """Why `row` cannot be about the stored map of its id, or None; facts that it does not give are not compared."""
+    for name in SAME:
+        given = row.get(name)
+        if given is not None and given != stored[name]:
+            return (
+                f"A map is stored once and does not change; {row['map_id'][:60]!r} has another {name} here than the "
+                "stored one: correct it or leave the facts of the map out."
+            )
+    return None
+
+
+def looks_like(name: str) -> str:
+    """What people see of a name: no case, no space around it, no characters that do not show, one way to write é."""
+    seen = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
+    return seen.strip().casefold()
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
@@ -109,15 +140,19 @@ def check_class(class_set: str, name: str, **shown: str | None) -> None:
 
 def _lists(found: Mapping[str, Any], length: int, place: str) -> Row:
     tokens, separators = found.get("tokens"), found.get("separators")
-    if not _list_of(tokens, str) or len(tokens) != length:  # type: ignore[arg-type]
+    if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):  # type: ignore[arg-type]
         raise InputError(f"A map of {length} tokens names each of them; {place} does not: draw it again.")
     if not _list_of(separators, int) or not all(0 <= one < length for one in separators):  # type: ignore[union-attr]
         raise InputError(f"A map's separators are positions from 0 to {length - 1}; those of {place} are not.")
     return {"tokens": list(tokens), "separators": list(separators)}  # type: ignore[arg-type]
 
 
+def _broken(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def _list_of(value: Any, kind: type) -> bool:
-    listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    listed = isinstance(value, (list, tuple))
     return listed and all(isinstance(one, kind) and not isinstance(one, bool) for one in value)
 
 
@@ -130,13 +165,15 @@ def _fitting(column: pa.Field, value: Any, place: str, *, least: int) -> Any:
         most = LONGEST_NOTE if column.name in ("note", "eye") else LONGEST_NAME
         good = isinstance(value, str) and len(value) <= most and not any("\ud800" <= x <= "\udfff" for x in value)
         wanted = f"text of at most {most} characters"
+        if good and column.name not in _PROSE and not _a_name(value):
+            good, wanted = False, "a name of letters that show, each written in the usual way (Unicode's NFC)"
     elif kind in (pa.int32(), pa.int64()):
         bits = 31 if kind == pa.int32() else 63
         low = least if kind == pa.int32() else -(2**bits)
         good = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and low <= value < 2**bits
         wanted = f"a whole number from {low}"
     elif kind == pa.float64():
-        good = isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and math.isfinite(value)
+        good = isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and _finite(value)
         wanted = "a number"
     else:
         kinds = {pa.bool_(): bool, pa.binary(): bytes}.get(kind, datetime)
@@ -146,15 +183,33 @@ def _fitting(column: pa.Field, value: Any, place: str, *, least: int) -> Any:
     return value
 
 
+def _a_name(value: str) -> bool:
+    seen = not any(unicodedata.category(letter) in _UNSEEN for letter in value)
+    return seen and unicodedata.is_normalized("NFC", value)
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number past every float
+        return False
+
+
 def _shown(value: Any) -> str:
-    return repr(value)[:60] if not isinstance(value, str) else repr(value[:60])
+    try:
+        return repr(value)[:60] if not isinstance(value, str) else repr(value[:60])
+    except ValueError:  # a whole number of thousands of digits
+        return "a very large number"
 
 
-def _time(value: Any, place: str) -> datetime:
+def time_of(value: Any, place: str) -> datetime:
+    """A time in UTC as the store keeps it, now where none is given; InputError for what is no time."""
     if value is None:
         return now()
     try:
         found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        if not 1900 <= found.year <= 9998:
+            raise ValueError(found.year)
         return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
     except (ValueError, OverflowError) as error:
         raise InputError(

@@ -1,14 +1,15 @@
 """Labels as files: one event a row, with the facts of its map and (if wanted) the map's weights.
 
 JSONL (a JSON object a line, weights in base64) and Parquet (weights as bytes) have the same columns, so reading
-back what was written gives the same events. A row made by hand needs only map_id, class, class_set and annotator.
+back what was written gives the same events, maps and classes. A row made by hand needs only map_id, class, class_set
+and annotator.
 """
 
 import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -18,15 +19,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import InputError
+from core.store.class_names import add_history, class_history
 from core.store.database import Database
-from core.store.label_checks import EVENT, MAP, checked_event
-from core.store.labels import all_events, maps_of, record_events, store_maps
-from core.store.rows import Row
+from core.store.label_checks import EVENT, MAP, checked_event, checked_map, contradiction, time_of
+from core.store.label_rules import refusals
+from core.store.labels import add_events, add_maps, all_events, maps_of, store_maps, stored_at, stored_facts
+from core.store.rows import Row, to_json
+from core.writing import replacing, write_whole
 
 ENDINGS = (".jsonl", ".parquet")
-_FACTS = [one for one in MAP if one.name not in ("map_id", "stored")]
-COLUMNS = pa.schema([*EVENT, *_FACTS])
-Classes = Callable[[str, str], Any]  # (class set, class) -> anything; raises InputError for an unknown one
+LARGEST = 512 * 2**20  # bytes of a file, and of a Parquet file once unpacked
+MOST_ROWS = 200_000  # of a file; the papers' annotators made some thousands
+_FACTS = [column for column in MAP if column.name not in ("map_id", "stored")]
+_WHOLE = (pa.field("map_stored", pa.timestamp("us")), pa.field("class_events", pa.string()))
+COLUMNS = pa.schema([*EVENT, *_FACTS, *_WHOLE])
+_BAD = (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException)
 
 
 @dataclass(frozen=True)
@@ -44,26 +51,36 @@ class Imported:
 
 
 def exported(db: Database, class_set: str | None = None, *, weights: bool = True) -> Iterator[Row]:
-    """Every event with its map's facts, oldest first; weights (bytes) with the first event of each map only."""
+    """Every event with its map's facts, oldest first.
+
+    The first event of each map brings its weights (bytes) and when it was stored, the first of each class set what
+    happened to its classes.
+    """
     events = all_events(db, class_set)
     maps = {row["map_id"]: row for row in maps_of(db, list(dict.fromkeys(event["map_id"] for event in events)))}
-    told: set[str] = set()
+    classes, times, told = class_history(db), stored_at(db), set()
     for event in events:
-        facts = {one.name: maps[event["map_id"]][one.name] for one in _FACTS}
+        about = maps[event["map_id"]]
+        facts = {column.name: about[column.name] for column in _FACTS} | {"map_stored": times[event["map_id"]]}
         if not weights or event["map_id"] in told:
-            facts["weights"] = None
+            facts |= {"weights": None, "map_stored": None}
+        history = classes.pop(event["class_set"], None)
         told.add(event["map_id"])
-        yield event | facts
+        yield event | facts | {"class_events": to_json(history) if history else None}
 
 
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
-    """Write labels to a .jsonl or .parquet file; returns the number of events."""
-    rows = list(exported(db, class_set, weights=weights))
-    if _ending(file) == ".parquet":
+    """Write labels to a .jsonl or .parquet file, whole or not at all; returns the number of events.
+
+    Errors: InputError for another ending, and for a place that cannot be written.
+    """
+    ending, rows = _ending(file), list(exported(db, class_set, weights=weights))
+    if ending == ".parquet":
         texts = [row | {name: json.dumps(row[name]) for name in ("tokens", "separators")} for row in rows]
-        pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), file)
+        with replacing(file) as part:
+            pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), part)
     else:
-        file.write_text("".join(as_line(row) for row in rows), encoding="utf-8")
+        write_lines(file, rows)
     return len(rows)
 
 
@@ -79,7 +96,7 @@ def as_line(row: Mapping[str, Any]) -> str:
 def _ending(file: Path) -> str:
     if file.suffix.lower() not in ENDINGS:
         raise InputError(
-            f"Labels are kept in files that end in {' or '.join(ENDINGS)}; {file.name} does not: rename it."
+            f"Labels are kept in files that end in {' or '.join(ENDINGS)}; {file.name[:120]} does not: rename it."
         )
     return file.suffix.lower()
 
@@ -87,97 +104,141 @@ def _ending(file: Path) -> str:
 # ---------------------------------------------------------------- in
 
 
+@dataclass(frozen=True)
+class _Incoming:
+    """A row of a file. number: from 1; event: checked; row: as it came; by_hand: it says no batch of its own."""
+
+    number: int
+    event: Row
+    row: Row
+    by_hand: bool
+
+
 def import_labels(
-    db: Database, file: Path, classes: Classes, *, keep_rest: bool = True, defaults: Mapping[str, Any] | None = None
+    db: Database, file: Path, *, keep_rest: bool = True, defaults: Mapping[str, Any] | None = None
 ) -> Imported:
     """Add the labels of a file; a row that cannot be used is reported with its number and the reason.
 
     keep_rest: take the other rows all the same; otherwise one bad row leaves the store as it was. defaults: values
-    for columns that a row leaves out. Importing a file twice changes nothing.
+    for columns that a row leaves out. Importing a file twice changes nothing. Errors: InputError for a file that
+    cannot be read at all, or is larger than LARGEST or MOST_ROWS.
     """
     db.person.must("admin", "import labels")
-    batch = "file-" + hashlib.sha256(_bytes(file)).hexdigest()[:16]
+    ending, data = _ending(file), _bytes(file)
+    batch = "file-" + hashlib.sha256(data).hexdigest()[:16]
     rows, refused, number = [], [], 0
-    for number, found in enumerate(_parquet_rows(file) if _ending(file) == ".parquet" else _lines(file), start=1):
+    for number, found in enumerate(_parquet_rows(data, file) if ending == ".parquet" else _lines(data), start=1):
         try:
-            rows.append((number, _usable(found, dict(defaults or {}), batch, number, classes)))
+            rows.append(_usable(found, dict(defaults or {}), batch, number))
         except InputError as error:
             refused.append((number, str(error)))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            refused.append((number, f"A row must be JSON in UTF-8; this one cannot be read ({error})."))
-    refused += _duplicates(rows)
-    bad = {number for number, _ in refused}
+        except _BAD as error:
+            refused.append((number, f"A row must be JSON in UTF-8; this one cannot be read ({_short(error)})."))
     if refused and not keep_rest:
         return Imported(number, 0, 0, 0, sorted(refused))
-    return _stored(
-        db, [(number, row) for number, row in rows if number not in bad], refused, number, keep_rest=keep_rest
-    )
+    return _stored(db, rows, refused, number, keep_rest=keep_rest)
+
+
+def _short(error: BaseException) -> str:
+    return " ".join(str(error).split())[:120]
 
 
 def _bytes(file: Path) -> bytes:
     try:
-        return file.read_bytes()
-    except OSError as error:
+        with file.open("rb") as stream:
+            data = stream.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
         raise InputError(
-            f"Labels are read from a file; {file} cannot be opened ({error.strerror}): check its name."
+            f"Labels are read from a file; {str(file)[:200]} cannot be opened "
+            f"({getattr(error, 'strerror', None) or error}): check its name."
         ) from error
+    if len(data) > LARGEST:
+        raise InputError(f"A file of labels has at most {LARGEST >> 20} MB; {file.name[:120]} is larger: split it.")
+    return data
 
 
-def _lines(file: Path) -> Iterator[Any]:
-    for line in file.read_bytes().split(b"\n"):
-        if line.strip():
-            yield line
+def _lines(data: bytes) -> Iterator[bytes]:
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    _bounded(len(lines))
+    return iter(lines)
 
 
-def _parquet_rows(file: Path) -> list[Row]:
+def _bounded(rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise InputError(f"A file of labels has at most {MOST_ROWS:,} rows; this one has {rows:,}: split it.")
+
+
+def _parquet_rows(data: bytes, file: Path) -> Iterator[Row | BaseException]:
+    """Rows, and what went wrong where one cannot be made of the file's bytes."""
     try:
-        rows = pq.read_table(file).to_pylist()
-    except (pa.ArrowInvalid, OSError) as error:
+        source = pq.ParquetFile(pa.BufferReader(data))
+        about = source.metadata
+        _bounded(about.num_rows)
+        size = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+        if size > LARGEST:
+            raise InputError(
+                f"A file of labels has at most {LARGEST >> 20} MB unpacked; {file.name[:120]} has {size >> 20}: "
+                "split it."
+            )
+        table = source.read()
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
-            f"A file ending in .parquet must be Parquet; {file.name} cannot be read: export it again."
+            f"A file ending in .parquet must be Parquet; {file.name[:120]} cannot be read: export it again."
         ) from error
-    for row in rows:
-        row |= {name: json.loads(row[name]) for name in ("tokens", "separators") if isinstance(row.get(name), str)}
-    return rows
+    return _rows_of(table)
 
 
-def _usable(found: Any, defaults: Row, batch: str, number: int, classes: Classes) -> Row:
+def _rows_of(table: pa.Table) -> Iterator[Row | BaseException]:
+    for batch in table.to_batches(1000):
+        try:
+            yield from batch.to_pylist()
+        except _BAD:  # a time or a text that Python cannot hold: find whose it is
+            for place in range(batch.num_rows):
+                try:
+                    yield batch.slice(place, 1).to_pylist()[0]
+                except _BAD as error:
+                    yield error
+
+
+def _usable(found: Any, defaults: Row, batch: str, number: int) -> _Incoming:
     """One row as an event with its map's facts, or an error whose text is the reason."""
+    if isinstance(found, BaseException):
+        raise found
     row = json.loads(found.decode("utf-8")) if isinstance(found, bytes) else found
     if not isinstance(row, dict):
         raise InputError("A row must be a JSON object; this one is not.")
-    unsaid = {"kind": "label", "batch": batch, "sequence": number}
-    if "event" not in row:  # what we exported says itself how it was labelled, or that nobody said
-        unsaid["way"] = "file"
-    row = unsaid | defaults | {name: value for name, value in row.items() if value is not None}
+    row = {name: value for name, value in row.items() if value is not None}
+    for name in ("tokens", "separators", "class_events"):
+        if isinstance(row.get(name), str):
+            row[name] = json.loads(row[name])
+    by_hand = "batch" not in row and "event" not in row
+    unsaid = {"kind": "label"} | ({"batch": batch, "sequence": number, "way": "file"} if by_hand else {})
+    row = unsaid | defaults | row
     for name in ("map_id", "class_set", "annotator"):
         if not isinstance(row.get(name), str) or not row[name]:
-            raise InputError(f'A label needs "{name}" as text; this row has {row.get(name)!r}.')
-    if row["kind"] == "label":
-        classes(row["class_set"], str(row.get("class")))
+            raise InputError(f'A label needs "{name}" as text; this row has {str(row.get(name))[:60]!r}.')
     if isinstance(row.get("weights"), str):
         try:
             row["weights"] = base64.b64decode(row["weights"], validate=True)
         except binascii.Error as error:
             raise InputError("Weights must be base64 of float16 numbers; these are not.") from error
-    checked_event(row)
-    return row
+    event = checked_event(row)
+    if row.get("event", event["event"]) != event["event"]:
+        raise InputError('The "event" of a row is its batch and sequence, as in tab-1:7; correct it or leave it out.')
+    return _Incoming(number, event, row, by_hand)
 
 
-def _duplicates(rows: list[tuple[int, Row]]) -> list[tuple[int, str]]:
+def _duplicates(rows: list[_Incoming]) -> list[tuple[int, str]]:
     """Rows whose event number comes twice in the file, and hand-made rows that label a map twice."""
     seen: dict[Any, int] = {}
     found = []
-    for number, row in rows:
-        made_here = str(row["batch"]).startswith("file-")
-        key = (
-            (row["class_set"], row["map_id"], row["annotator"], row.get("pass", 1), row["kind"])
-            if made_here
-            else (row["batch"], row["sequence"])
-        )
+    for row in rows:
+        event = row.event
+        opinion = (event["class_set"], event["map_id"], event["annotator"], event["pass"], event["kind"])
+        key = opinion if row.by_hand else event["event"]
         if key in seen:
-            found.append((number, f"The same label stands in row {seen[key]} already; keep one of them."))
-        seen.setdefault(key, number)
+            found.append((row.number, f"The same label stands in row {seen[key]} already; keep one of them."))
+        seen.setdefault(key, row.number)
     return found
 
 
@@ -186,50 +247,64 @@ class _RefusedError(Exception):
 
 
 def _stored(
-    db: Database, rows: list[tuple[int, Row]], refused: list[tuple[int, str]], total: int, *, keep_rest: bool
+    db: Database, rows: list[_Incoming], refused: list[tuple[int, str]], total: int, *, keep_rest: bool
 ) -> Imported:
-    new = already = maps = 0
     try:
         with db.write() as cursor:
-            maps = _store_their_maps(db, rows, refused)
-            refused += _without_maps(cursor, rows, refused)
-            bad = {number for number, _ in refused}
-            good = [row for number, row in rows if number not in bad]
-            if bad and not keep_rest:
+            _add_classes(cursor, rows, refused)
+            maps = _store_their_maps(cursor, rows, refused)
+            good = _without(rows, refused)
+            why = refusals(cursor, [row.event for row in good])
+            refused += [(good[place].number, reason) for place, reason in why.items()]
+            refused += _duplicates(_without(good, refused))
+            if refused and not keep_rest:
                 raise _RefusedError
-            new = record_events(db, good).new
-            already = len(good) - new
+            kept = [row.event for row in _without(good, refused)]
+            new = add_events(cursor, kept)
     except _RefusedError:
         return Imported(total, 0, 0, 0, sorted(refused))
-    return Imported(total, new, already, maps, sorted(refused))
+    return Imported(total, new, len(kept) - new, maps, sorted(refused))
 
 
-def _without_maps(cursor: Any, rows: list[tuple[int, Row]], refused: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    known = {name for (name,) in cursor.execute("SELECT map_id FROM attention_map").fetchall()}
-    told = {number for number, _ in refused}
-    return [
-        (number, f"No stored map is called {row['map_id'][:60]!r}, and this row brings no weights.")
-        for number, row in rows
-        if row["map_id"] not in known and number not in told
-    ]
+def _without(rows: list[_Incoming], refused: list[tuple[int, str]]) -> list[_Incoming]:
+    bad = {number for number, _ in refused}
+    return [row for row in rows if row.number not in bad]
 
 
-def _store_their_maps(db: Database, rows: list[tuple[int, Row]], refused: list[tuple[int, str]]) -> int:
-    count = 0
-    for number, row in rows:
-        if row.get("weights") is None:
-            continue
+def _add_classes(cursor: Any, rows: list[_Incoming], refused: list[tuple[int, str]]) -> None:
+    """What happened to classes elsewhere, where here the same happened or nothing."""
+    for row in rows:
+        if "class_events" in row.row:
+            try:
+                add_history(cursor, row.event["class_set"], row.row["class_events"])
+            except InputError as error:
+                refused.append((row.number, str(error)))
+
+
+def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[int, str]]) -> int:
+    """Maps that rows bring; what a row says of a map that is stored must be so."""
+    known = stored_facts(cursor, list({row.event["map_id"] for row in rows}))
+    new: dict[str, Row] = {}
+    for row in _without(rows, refused):
+        name = row.event["map_id"]
         try:
-            count += store_maps(
-                db,
-                [
-                    {one.name: row[one.name] for one in (MAP.field("map_id"), *_FACTS) if one.name in row}
-                    | {name: row.get(name) for name in ("split", "seed")}
-                ],
-            )
-        except (InputError, KeyError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            refused.append((number, f"The map of this row cannot be kept: {error}"))
-    return count
+            if name in known:
+                if why := contradiction(row.row, known[name]):
+                    raise InputError(why)
+            elif "weights" in row.row:
+                facts = {column.name: row.row.get(column.name) for column in (MAP.field("map_id"), *_FACTS)}
+                new[name] = checked_map(facts | {"stored": _when(row)})
+                known[name] = new[name]
+            else:
+                raise InputError(f"No stored map is called {name[:60]!r}, and this row brings no weights.")
+        except InputError as error:
+            refused.append((row.number, str(error)))
+    return add_maps(cursor, list(new.values()))
+
+
+def _when(row: _Incoming) -> datetime | None:
+    given = row.row.get("map_stored")
+    return None if given is None else time_of(given, f"the map of row {row.number}")
 
 
 # ---------------------------------------------------------------- a folder of maps with label files beside it
@@ -255,15 +330,15 @@ def _places(row: Row) -> list[str]:
     return [known.get(place, str(place)) for place in range(row["length"])]
 
 
-def import_folder(db: Database, folder: Path, classes: Classes) -> list[Imported]:
+def import_folder(db: Database, folder: Path) -> list[Imported]:
     """Maps of a folder and every labels-*.jsonl in it; nothing changes the second time."""
     db.person.must("admin", "import labels")
     if not (folder / "maps.npz").is_file():
         return []
     store_maps(db, read_maps(folder))
-    return [import_labels(db, file, classes) for file in sorted(folder.glob("labels-*.jsonl"))]
+    return [import_labels(db, file) for file in sorted(folder.glob("labels-*.jsonl"))]
 
 
 def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Rows as JSONL."""
-    file.write_text("".join(as_line(row) for row in rows), encoding="utf-8")
+    """Rows as JSONL, whole or not at all. Errors: InputError for a place that cannot be written."""
+    write_whole(file, "".join(as_line(row) for row in rows))

@@ -7,13 +7,25 @@ keeps each once. What a person thinks of a map now is their newest label or skip
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
 
 from core.errors import InputError
 from core.store.database import Database
-from core.store.label_checks import EVENT, MAP, check_class, checked_event, checked_map, now
+from core.store.label_checks import (
+    EVENT,
+    MAP,
+    SAME,
+    check_class,
+    checked_event,
+    checked_map,
+    contradiction,
+    looks_like,
+    now,
+)
+from core.store.label_rules import foreign_batch, owner_of, refusals
 from core.store.rows import Row, insert, to_json
 
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
@@ -25,16 +37,33 @@ _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, ca
 def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
     """Keep maps (facts as in `MAP`, weights as float16 bytes) that are not there yet; returns how many were new."""
     rows = {row["map_id"]: row for row in map(checked_map, maps)}
-    for row in rows.values():
-        row |= {"tokens": to_json(row["tokens"]), "separators": to_json(row["separators"]), "stored": now()}
     with db.write() as cursor:
-        known = {
-            name
-            for (name,) in cursor.execute(
-                "SELECT map_id FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(rows)]
-            ).fetchall()
-        }
-        return insert(cursor, "attention_map", MAP, (row for name, row in rows.items() if name not in known))
+        known = stored_facts(cursor, list(rows))
+        for name in known:
+            if why := contradiction(rows[name], known[name]):
+                raise InputError(why)
+        return add_maps(cursor, [row for name, row in rows.items() if name not in known])
+
+
+def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
+    """Add maps as `checked_map` returns them, none of which is there; returns how many."""
+    texts = [
+        row
+        | {"tokens": to_json(row["tokens"]), "separators": to_json(row["separators"]), "stored": row["stored"] or now()}
+        for row in rows
+    ]
+    return insert(cursor, "attention_map", MAP, texts)
+
+
+def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
+    """What is stored of these maps, without weights, by id."""
+    found = cursor.execute(
+        f"SELECT map_id, {', '.join(SAME)} FROM attention_map "  # noqa: S608 - our columns
+        "WHERE map_id IN (SELECT unnest(?))",
+        [list(map_ids)],
+    ).fetchall()
+    facts = {name: dict(zip(SAME, values, strict=True)) for name, *values in found}
+    return {name: row | {"tokens": json.loads(row["tokens"])} for name, row in facts.items()}
 
 
 def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
@@ -49,6 +78,11 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
     for row in rows.values():
         row |= {"tokens": json.loads(row["tokens"]), "separators": json.loads(row["separators"])}
     return [rows[name] for name in map_ids if name in rows]
+
+
+def stored_at(db: Database) -> dict[str, datetime]:
+    """When each map was stored first, by id."""
+    return dict(db.cursor().execute("SELECT map_id, stored FROM attention_map").fetchall())
 
 
 def map_facts(db: Database) -> pd.DataFrame:
@@ -70,11 +104,12 @@ class Saved:
     acknowledged: int
 
 
-def record_events(db: Database, events: Sequence[Mapping[str, Any]]) -> Saved:
+def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None) -> Saved:
     """Add label events of one batch; those that are stored already are passed over.
 
     Needs batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo); the rest is
-    optional. All or none are stored. Raises InputError naming the first event that cannot be.
+    optional. secret: what the sending browser keeps to itself; the batch is then its own, or of whoever is signed in.
+    All or none are stored. Raises InputError naming the first event that cannot be.
     """
     rows = [checked_event(event) for event in events]
     if not rows:
@@ -82,35 +117,33 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]]) -> Saved:
     for row in rows:
         db.person.signs(row["annotator"])
     with db.write() as cursor:
-        known = {
-            name
-            for (name,) in cursor.execute(
-                "SELECT event FROM label_event WHERE event IN (SELECT unnest(?))", [[row["event"] for row in rows]]
-            ).fetchall()
-        }
-        _refuse_others_events(cursor, rows)
-        new = {row["event"]: row for row in rows if row["event"] not in known}
-        _refuse_unknown_maps(cursor, new.values())
-        _link(cursor, list(new.values()))
-        _add(cursor, list(new.values()))
-    return Saved(len(new), max(row["sequence"] for row in rows))
+        _claim(cursor, rows, owner_of(db.person, secret))
+        refused = refusals(cursor, rows)
+        if refused:
+            raise InputError(refused[min(refused)])
+        return Saved(add_events(cursor, rows), max(row["sequence"] for row in rows))
 
 
-def _refuse_others_events(cursor: Any, rows: Sequence[Row]) -> None:
-    """An event number, and an event that is undone, belong to the one who made them."""
-    wanted = [row["event"] for row in rows] + [row["undoes"] for row in rows if row["undoes"]]
-    owners = {row["event"]: row["annotator"] for row in rows} | dict(
-        cursor.execute(
-            "SELECT event, annotator FROM label_event WHERE event IN (SELECT unnest(?))", [wanted]
-        ).fetchall()
-    )
-    for row in rows:
-        for event in (row["event"], row["undoes"]):
-            if owners.get(event, row["annotator"]) != row["annotator"]:
-                raise InputError(
-                    f"An event is sent again or undone by the one who made it; {str(event)[:60]!r} is by "
-                    f"{owners[event][:60]!r}, not {row['annotator'][:60]!r}: label the map yourself instead."
-                )
+def add_events(cursor: Any, rows: Sequence[Row]) -> int:
+    """Add rows that `core.store.label_rules.refusals` has nothing against; returns how many were not there yet."""
+    known = cursor.execute(
+        "SELECT event FROM label_event WHERE event IN (SELECT unnest(?))", [[row["event"] for row in rows]]
+    ).fetchall()
+    there = {event for (event,) in known}
+    new = list({row["event"]: row for row in rows if row["event"] not in there}.values())
+    _link(cursor, new)
+    _add(cursor, new)
+    return len(new)
+
+
+def _claim(cursor: Any, rows: Sequence[Row], owner: str | None) -> None:
+    if owner is None:
+        return
+    for batch in {row["batch"] for row in rows}:
+        why = foreign_batch(cursor, batch, owner, {row["annotator"] for row in rows})
+        if why:
+            raise InputError(why)
+        cursor.execute("INSERT INTO label_batch VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [batch, owner, now()])
 
 
 def _add(cursor: Any, rows: list[Row]) -> None:
@@ -123,19 +156,6 @@ def _add(cursor: Any, rows: list[Row]) -> None:
         cursor.execute(
             f"INSERT INTO label_event ({', '.join(EVENT.names)}) VALUES ({marks})",  # noqa: S608 - our columns
             [row[name] for name in EVENT.names],
-        )
-
-
-def _refuse_unknown_maps(cursor: Any, rows: Iterable[Row]) -> None:
-    wanted = {row["map_id"] for row in rows}
-    known = cursor.execute(
-        "SELECT map_id FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(wanted)]
-    ).fetchall()
-    missing = wanted - {name for (name,) in known}
-    if missing:
-        raise InputError(
-            f"A label belongs to a stored map; {min(missing)[:60]!r} is none (of {len(missing)} such): "
-            "store its weights first."
         )
 
 
@@ -194,7 +214,7 @@ def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, 
     found = db.read(
         """SELECT event, kind, map_id, class, ordinal FROM label_event
            WHERE class_set = ? AND annotator = ? AND pass = ? AND kind != 'undo'
-             AND event NOT IN (SELECT undoes FROM label_event WHERE kind = 'undo' AND undoes IS NOT NULL)
+             AND event NOT IN (SELECT event FROM undone)
            ORDER BY ordinal DESC LIMIT ?""",
         [class_set, annotator, passing, most],
     )
@@ -208,7 +228,7 @@ def flagged(db: Database, class_set: str) -> pd.DataFrame:
         f"""SELECT map_id, kind, annotator, note, happened, {_FACTS}
             FROM label_event JOIN attention_map USING (map_id)
             WHERE class_set = ? AND kind IN ('flag', 'note')
-              AND event NOT IN (SELECT undoes FROM label_event WHERE kind = 'undo' AND undoes IS NOT NULL)
+              AND event NOT IN (SELECT event FROM undone)
             ORDER BY ordinal DESC""",  # noqa: S608 - our columns
         [class_set],
     )
@@ -258,7 +278,9 @@ def change_class(
     """
     db.person.must("admin", "change classes")
     check_class(class_set, name, into=into, title=title, eye=eye, colour=colour, key=key)
-    if kind == "add" and (name in taken or not name.strip() or not (eye or "").strip()):
+    if kind == "add" and (
+        looks_like(name) in map(looks_like, taken) or not looks_like(name) or not (eye or "").strip()
+    ):
         raise InputError(
             "A new class needs a name that is not taken and a line saying what the eye sees; "
             f"{name[:60]!r} has not both: change it."

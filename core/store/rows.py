@@ -1,5 +1,6 @@
 """Rows as JSON text: what the store keeps of a row, the same on every machine."""
 
+import contextlib
 import json
 import math
 from collections.abc import Iterable
@@ -49,5 +50,6 @@ def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, row
     try:
         cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM incoming")  # noqa: S608 - our own names
     finally:
-        cursor.unregister("incoming")
+        with contextlib.suppress(duckdb.Error):  # after an error the transaction takes nothing more
+            cursor.unregister("incoming")
     return incoming.num_rows

@@ -12,7 +12,7 @@ from core.errors import InputError
 from core.store import classifiers, label_files
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.label_snapshot import Snapshot, known_classes, read, write
+from core.studies.label_snapshot import Snapshot, read, write
 from core.studies.study import Options
 from core.studies.train_patterns import RECIPE, headline
 
@@ -120,7 +120,7 @@ def bundled_labels(db: Database, class_set: str) -> int:
     return sum(
         report.new
         for folder in config.LABELLED.get(class_set, ())
-        for report in label_files.import_folder(db.shared, config.ANNOTATIONS / folder, known_classes(db))
+        for report in label_files.import_folder(db.shared, config.ANNOTATIONS / folder)
     )
 
 

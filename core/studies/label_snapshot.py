@@ -45,16 +45,23 @@ def known_class_set(db: Database, name: str) -> ClassSet:
     return class_set(name, labels.class_events(db))
 
 
-def known_classes(db: Database) -> label_files.Classes:
-    """The check that imports use: (class set, class) -> its present name, InputError when there is none."""
-    events = labels.class_events(db)
-    return lambda set_name, name: class_set(set_name, events).resolved(name)
-
-
 def standing_labels(db: Database, name: str) -> pd.DataFrame:
-    """All labels that stand, their classes as they are called now."""
-    found, classes = labels.labels(db, name), known_class_set(db, name)
-    return found.assign(**{"class": [classes.resolved(one) for one in found["class"]]})
+    """All labels that stand, their classes as they are called now; without those of `unknown_labels`."""
+    found, names = labels.labels(db, name), _present_names(db, name)
+    return found.assign(**{"class": found["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
+
+
+def unknown_labels(db: Database, name: str) -> dict[str, int]:
+    """Labels that stand and are of no class that the set has or had, counted by class: no reader counts them."""
+    found = labels.labels(db, name)["class"]
+    strange = found[found.map(_present_names(db, name)).isna()]
+    return {str(one): int(n) for one, n in strange.value_counts().sort_index().items()}
+
+
+def _present_names(db: Database, name: str) -> dict[str, str]:
+    """Every name that a class of the set has or had -> its present name."""
+    classes = known_class_set(db, name)
+    return {one: classes.resolved(one) for one in (*classes.names, *dict(classes.merged))}
 
 
 def snapshot(db: Database, name: str) -> Snapshot:
@@ -82,10 +89,8 @@ def from_file(file: Path, name: str) -> Snapshot:
     with tempfile.TemporaryDirectory() as folder:
         db = Database(Path(folder) / "labels.duckdb")
         try:
-            if file.is_dir():
-                reports = label_files.import_folder(db, file, known_classes(db))
-            else:
-                reports = [label_files.import_labels(db, file, known_classes(db))]
+            folded = file.is_dir()
+            reports = label_files.import_folder(db, file) if folded else [label_files.import_labels(db, file)]
             refused = [one for report in reports for one in report.refused]
             if refused:
                 raise InputError(

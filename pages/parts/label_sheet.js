@@ -1,9 +1,9 @@
 
 // The labelling sheet: 48 maps on one canvas, or one large map; every label is an event in an outbox that is sent
-// whole until the store acknowledges it. Painting never waits for the server. Drawing is in map_drawing.js.
+// whole until the store acknowledges it (label_outbox.js). Painting never waits for the server. Drawing is in map_drawing.js.
 
 const SHEETS = new WeakMap();
-const TILE_GAP = 8, STRIP = 16, SINGLE = 520, OUTBOX = "atlas-outbox:";
+const TILE_GAP = 8, STRIP = 16, SINGLE = 520;
 const GREY = "#9A9A9A";
 
 export default function ({ data, parentElement, setStateValue }) {
@@ -28,6 +28,7 @@ function open(sheet) {
   if (header.id !== sheet.wanted || (header.id === sheet.header?.id && look === sheet.look)) return;
   const fresh = header.id !== sheet.header?.id;
   Object.assign(sheet, { header, weights, theme, look });
+  if (header.database !== sheet.database) openOutbox(sheet, header.database);
   if (fresh) openQueue(sheet);
   fillBar(sheet);
   paintAll(sheet);
@@ -66,65 +67,6 @@ const classOf = (sheet, name) => sheet.header.classes.find((one) => one.name ===
 const perSheet = (sheet) => (sheet.mode === "sheet" ? sheet.header.per_sheet : 1);
 const firstOf = (sheet) => Math.floor(sheet.cursor / perSheet(sheet)) * perSheet(sheet);
 const onSheet = (sheet) => sheet.header.maps.slice(firstOf(sheet), firstOf(sheet) + perSheet(sheet));
-
-// ------------------------------------------------------------ the outbox
-
-function emit(sheet, map, event) {
-  const now = performance.now(), { header } = sheet;
-  const hint = event.kind === "label" && map.hint ? map.hint : null;
-  const full = {
-    sequence: ++sheet.sequence, class_set: header.class_set, map_id: map.id, annotator: header.annotator,
-    pass: header.pass, seconds: Math.round(now - sheet.last) / 1000, scale: sheet.scale, way: sheet.mode,
-    queue_order: header.order, suggestion: hint ? hint[0] : null, probability: hint ? hint[1] : null,
-    classifier: hint ? header.classifier : null, happened: new Date().toISOString(), ...event,
-  };
-  sheet.last = now;
-  sheet.outbox.push(full);
-  keepOutbox(sheet);
-  flush(sheet);
-  return `${sheet.batch}:${full.sequence}`;
-}
-
-function keepOutbox(sheet) {
-  try {
-    if (sheet.outbox.length) localStorage.setItem(OUTBOX + sheet.batch, JSON.stringify(sheet.outbox));
-    else localStorage.removeItem(OUTBOX + sheet.batch);
-  } catch { /* a private window without storage: the tab itself still keeps the outbox */ }
-}
-
-// Outboxes that a closed tab left behind; sending them again is harmless.
-function leftOutboxes(own) {
-  const found = [];
-  try {
-    for (let k = 0; k < localStorage.length; k++) {
-      const key = localStorage.key(k);
-      if (key.startsWith(OUTBOX) && key !== OUTBOX + own) {
-        found.push({ batch: key.slice(OUTBOX.length), events: JSON.parse(localStorage.getItem(key)) });
-      }
-    }
-  } catch { return []; }
-  return found;
-}
-
-function flush(sheet) {
-  const boxes = [...sheet.left, { batch: sheet.batch, events: sheet.outbox }].filter((box) => box.events.length);
-  showStatus(sheet);
-  if (boxes.length) sheet.send({ boxes });
-}
-
-function acknowledged(sheet, saved) {
-  const own = saved[sheet.batch] || 0;
-  const before = sheet.outbox.length;
-  sheet.outbox = sheet.outbox.filter((event) => event.sequence > own);
-  sheet.saved += before - sheet.outbox.length;
-  keepOutbox(sheet);
-  sheet.left = sheet.left.filter((box) => {
-    const gone = (saved[box.batch] || 0) >= box.events[box.events.length - 1].sequence;
-    if (gone) try { localStorage.removeItem(OUTBOX + box.batch); } catch { /* as above */ }
-    return !gone;
-  });
-  showStatus(sheet);
-}
 
 // ------------------------------------------------------------ acts
 
@@ -320,6 +262,8 @@ function fillBar(sheet) {
       button("Accept the rest", "a", does(() => acceptRest(sheet)), { name: "rest" })] : []),
     button("Back", "PgUp", does(() => turn(sheet, -1)), { name: "back" }),
     button("On", "PgDn", does(() => turn(sheet, 1)), { name: "on" }),
+    ...(sheet.older.length ? [button(`Save ${sheet.older.reduce((sum, box) => sum + box.events.length, 0)} older labels here`, "",
+      () => adoptOlder(sheet), { name: "older", title: "Labels that this browser kept before an update, if they belong to this database" })] : []),
     button("More maps", "", () => sheet.ask(Date.now()), { name: "more", title: "Fetch the next maps of the queue" }),
   );
 }
@@ -421,8 +365,8 @@ function startSheet(root) {
     about: made("div", { class: "about" }), status: made("div", { class: "status", role: "status" }) };
   parts.box.append(parts.canvas);
   root.replaceChildren(parts.classes, parts.acts, parts.box, parts.about, parts.status);
-  const batch = `tab-${crypto.randomUUID ? crypto.randomUUID() : Date.now() + "-" + Math.random().toString(16).slice(2)}`;
-  const sheet = { root, parts, batch, sequence: 0, outbox: [], left: leftOutboxes(batch), saved: 0, seen: new Set(), touched: new Set() };
+  const sheet = { root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], parked: new Map(),
+    saved: 0, seen: new Set(), touched: new Set() };
   root.onkeydown = (press) => { if (press.target.tagName !== "INPUT") onKey(sheet, press); };
   for (const kind of ["pointerdown", "pointermove"]) parts.canvas.addEventListener(kind, (press) => onPointer(sheet, press));
   const lift = () => { sheet.painting = false; };

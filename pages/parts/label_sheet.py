@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -25,7 +25,7 @@ from pages.parts.maps.map_payload import as_bytes, drawing_component, packed
 PER_SHEET = 48
 MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer
 UNDO_STEPS = 500
-_sheet = drawing_component("label_sheet", Path(__file__).resolve().parent)
+_sheet = drawing_component("label_sheet", Path(__file__).resolve().parent, "label_outbox")
 _maps = st.components.v2.component(
     "atlas_label_maps",
     js="export default function ({ data }) {\n"
@@ -70,6 +70,7 @@ def payload(
         offset += row["length"] ** 2
     stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
     header = {
+        "database": db.id,
         "class_set": wish.class_set,
         "annotator": wish.annotator,
         "pass": wish.passing,
@@ -124,38 +125,69 @@ def show_sheet(db: Database, queue: str, wish: Wish) -> None:
         result = _sheet(
             key="label_sheet", data={"queue": queue}, on_events_change=lambda: None, on_more_change=lambda: None
         )
-        refused = apply(db, result.events, wish)
+        refused = apply(db, result.events)
         _saved(key="label_saved", data=dict(st.session_state.get("acknowledged", {})))
         if refused:
             st.error(plain(refused), icon=":material/info:")
             if isinstance(refused, StoreError):
                 st.button("Save again", help="What is not saved waits in this browser.")  # a click runs this again
             else:
-                st.button("Drop the labels that cannot be kept", on_click=drop, args=(result.events,))
+                st.button("Drop the labels that cannot be kept", on_click=drop, args=(db, result.events))
         if result.more and result.more != st.session_state.get("more_answered"):
             st.session_state["more_answered"] = result.more
             st.session_state.pop("queue", None)
             st.rerun()
 
 
-def apply(db: Database, sent: Any, wish: Wish) -> AtlasError | None:
+class Box(NamedTuple):
+    """One outbox as a browser sent it. events: each with a whole number as its sequence."""
+
+    batch: str
+    events: list[dict[str, Any]]
+
+
+def boxes_for(db: Database, sent: Any) -> list[Box]:
+    """The outboxes that belong to this database; what has another form, or another database, is left alone."""
+    boxes = sent.get("boxes") if isinstance(sent, dict) else None
+    found = []
+    for box in boxes if isinstance(boxes, list) else []:
+        if isinstance(box, dict) and box.get("database") == db.id and isinstance(box.get("events"), list):
+            good = [one for one in box["events"] if isinstance(one, dict) and type(one.get("sequence")) is int]
+            found.append(Box(str(box.get("batch")), good))
+    return found
+
+
+def apply(db: Database, sent: Any) -> AtlasError | None:
     """Store the events of every outbox that came; acknowledgements go to the session. Returns why one was refused."""
     acknowledged = st.session_state.setdefault("acknowledged", {})
     refused = None
-    for box in (sent or {}).get("boxes", []):
-        batch, events = str(box["batch"]), box["events"]
+    for batch, events in boxes_for(db, sent):
         missing = [event for event in events if event["sequence"] > acknowledged.get(batch, 0)]
         if not missing:
             continue
         try:
-            saved = labels.record_events(db, [{**event, "batch": batch, "stored": None} for event in missing])
-            acknowledged[batch] = saved.acknowledged
+            acknowledged[batch] = _record(db, sent, batch, missing).acknowledged
         except AtlasError as error:
             refused = error
     return refused
 
 
-def drop(sent: Any) -> None:
-    """Acknowledge what cannot be stored, so that the browser forgets it."""
-    for box in (sent or {}).get("boxes", []):
-        st.session_state["acknowledged"][str(box["batch"])] = max(event["sequence"] for event in box["events"])
+def _record(db: Database, sent: Any, batch: str, events: list[dict[str, Any]]) -> labels.Saved:
+    stamped = [{**event, "batch": batch, "stored": None} for event in events]
+    return labels.record_events(db, stamped, secret=str(sent.get("secret") or ""))
+
+
+def drop(db: Database, sent: Any) -> None:
+    """Store what can be stored, one by one, and acknowledge the rest too, so that the browser forgets it.
+
+    Where the store itself takes nothing, nothing is dropped.
+    """
+    for batch, events in boxes_for(db, sent):
+        for event in events:
+            try:
+                _record(db, sent, batch, [event])
+            except StoreError:
+                return
+            except AtlasError:
+                continue  # this is one that cannot be kept
+        st.session_state["acknowledged"][batch] = max((event["sequence"] for event in events), default=0)

@@ -12,7 +12,7 @@ from core.patterns.drawn import drawable, drawn_map
 from core.patterns.raster import from_float16
 from core.store import label_files, labels
 from core.store.database import Database
-from core.studies.label_snapshot import known_class_set, known_classes, standing_labels
+from core.studies.label_snapshot import known_class_set, standing_labels
 from pages.parts import pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -153,7 +153,7 @@ def files(db: Database, class_set: str) -> None:
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / f"upload{Path(upload.name).suffix.lower()}"
             file.write_bytes(upload.getvalue())
-            report = label_files.import_labels(db, file, known_classes(db), keep_rest=keep)
+            report = label_files.import_labels(db, file, keep_rest=keep)
             st.session_state.pop("queue", None)
             st.success(f"{report.rows} rows: {report.new} new, {report.already} there already, {report.maps} new maps.")
             if report.refused:

@@ -5,6 +5,7 @@ core.store.people and asked wherever something is written; here it is only shown
 """
 
 import ipaddress
+import unicodedata
 from functools import cache
 
 import streamlit as st
@@ -64,7 +65,8 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator") -> str:
     if known:
         st.text_input(label, known, disabled=True, help="Labels carry the name you signed in with.")
         return known
-    return st.text_input(label, key=key, max_chars=60, placeholder="a name for your labels").strip()
+    typed = st.text_input(label, key=key, max_chars=60, placeholder="a name for your labels")
+    return unicodedata.normalize("NFC", typed).strip()
 
 
 def admitted() -> bool:

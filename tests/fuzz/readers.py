@@ -63,10 +63,9 @@ def label_events(data: bytes) -> None:
 
 def label_rows(data: bytes) -> None:
     from core.store import label_files
-    from core.studies.label_snapshot import known_classes
 
     db = _store()
-    report = label_files.import_labels(db, _file(data), known_classes(db))
+    report = label_files.import_labels(db, _file(data))
     assert report.new + report.already + len({number for number, _ in report.refused}) <= report.rows
     assert all("\n" not in reason for _, reason in report.refused)
 

@@ -189,3 +189,99 @@ def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path
         said = f"{cell['n']} maps labelled {cell['truth']} and predicted {cell['predicted']}"
         page.get_by_text(said).wait_for(timeout=PATIENCE)
         page.get_by_test_id("stImageContainer").first.wait_for(timeout=PATIENCE)
+
+
+def kept_boxes(page):
+    return page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('atlas-outbox:'))")
+
+
+def test_labels_of_one_database_never_reach_another_on_the_same_address(page, tmp_path):
+    """The server stops with labels waiting; another starts there with another database, then the first again."""
+    port, first, second = free_port(), tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        fill(folder, 10)
+    with serving(first, port=port) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("1")
+        all_saved(root, 1)
+    for key in "234":
+        page.keyboard.press(key)  # the server is gone
+    expect(root).to_have_attribute("data-waiting", "3")
+    with serving(second, port=port) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("5")
+        all_saved(root, 1)
+    assert [event["class"] for event in stored(second)[0]] == ["heterogeneous"]
+    assert len(kept_boxes(page)) == 1
+    with serving(first, port=port) as address:
+        all_saved(open_sheet(page, address), 0)
+    assert [event["class"] for event in stored(first)[0]] == ["vertical", "diagonal", "vertical+diagonal", "block"]
+
+
+def test_an_outbox_that_cannot_be_read_hides_no_other_and_is_kept(page, tmp_path):
+    fill(tmp_path, 10)
+    port = free_port()
+    with serving(tmp_path, port=port) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("1")
+        all_saved(root, 1)
+    page.keyboard.press("2")
+    expect(root).to_have_attribute("data-waiting", "1")
+    (own,) = kept_boxes(page)
+    place = own.rsplit(":", 1)[0]
+    bad = [
+        '{"',
+        "null",
+        "7",
+        "[]",
+        "[null]",
+        '{"sequence": 1}',
+        '[{"sequence": "one"}]',
+        "\\ud800",
+        '[{"sequence": 1e99}]',
+    ]
+    page.evaluate(
+        "([place, bad]) => bad.forEach((text, k) => localStorage.setItem(`${place}:tab-${k}`, text))", [place, bad]
+    )
+    with serving(tmp_path, port=port) as address:
+        all_saved(open_sheet(page, address), 0)
+    assert [event["class"] for event in stored(tmp_path)[0]] == ["vertical", "diagonal"]
+    assert kept_boxes(page) == []
+    assert page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('atlas-unreadable:')).length") == 9
+
+
+def test_what_cannot_be_kept_is_dropped_alone(page, tmp_path):
+    """One bad event among good ones: the page says why, and dropping it keeps the others."""
+    fill(tmp_path, 10)
+    with serving(tmp_path) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("1")
+        all_saved(root, 1)
+        assert page.evaluate("localStorage.getItem('atlas-secret')")
+        event = {"kind": "label", "class_set": "bert", "annotator": "ada", "pass": 1, "seconds": 1}
+        events = [
+            event | {"sequence": 1, "map_id": "m5", "class": "block"},
+            event | {"sequence": 2, "map_id": "m6", "class": "wavy"},
+            event | {"sequence": 3, "map_id": "m7", "class": "diagonal"},
+        ]
+        db_id = database_id(page)
+        page.evaluate(
+            "([key, events]) => localStorage.setItem(key, JSON.stringify(events))",
+            [f"atlas-outbox:{db_id}:tab-old", events],
+        )
+        root = open_sheet(page, address)
+        page.get_by_text("is none of them").wait_for(timeout=PATIENCE)
+        page.get_by_role("button", name="Drop the labels that cannot be kept").click()
+        all_saved(root, 0)
+    assert [row["class"] for row in stored(tmp_path)[0]] == ["vertical", "block", "diagonal"]
+
+
+def database_id(page):
+    return page.evaluate(
+        """() => {
+      const bytes = window.atlasLabels, view = new DataView(bytes.buffer, bytes.byteOffset);
+      const size = view.getUint32(0, true);
+      return JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size))).database;
+    }"""
+    )

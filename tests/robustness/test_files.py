@@ -9,7 +9,6 @@ from core.errors import InputError
 from core.frames import papers, release
 from core.frames import rows as frame_rows
 from core.store import exchange, label_files, labels
-from core.studies.label_snapshot import known_classes
 from core.tasks import conllu, glue
 from tests.robustness import files
 from tests.robustness.doors import one_sentence, refused, refused_or_fine, unchanged
@@ -117,7 +116,7 @@ def test_label_files_of_another_kind(db, tmp_path, content, ending):
     file.write_bytes(files.BYTES[content])
     with unchanged(db):
         try:
-            report = label_files.import_labels(db, file, known_classes(db))
+            report = label_files.import_labels(db, file)
         except InputError as error:
             one_sentence(str(error))
         else:
@@ -133,7 +132,7 @@ def test_label_rows(db, tmp_path, name, keep):
     file = tmp_path / "labels.jsonl"
     good = json.dumps(files.LABEL | {"annotator": "grace"}) + "\n"
     file.write_text(good + files.LABELS[name])
-    report = label_files.import_labels(db, file, known_classes(db), keep_rest=keep)
+    report = label_files.import_labels(db, file, keep_rest=keep)
     assert report.refused, "the bad row was taken"
     for number, reason in report.refused:
         assert number >= 2
@@ -149,7 +148,7 @@ def test_label_rows(db, tmp_path, name, keep):
 def test_label_files_of_other_names(db, tmp_path):
     for name in ("labels.csv", "labels", "labels.jsonl.exe", "missing.jsonl", "missing.parquet"):
         with unchanged(db):
-            refused(lambda name=name: label_files.import_labels(db, tmp_path / name, known_classes(db)))
+            refused(lambda name=name: label_files.import_labels(db, tmp_path / name))
 
 
 @pytest.mark.parametrize("name", files.MANIFESTS)

@@ -9,11 +9,6 @@ from core.store.label_files import export_labels, import_folder, import_labels
 from tests.store.labelling import SET, a_map, event
 
 
-def known(class_set, name):
-    if name not in ("vertical", "block", "diagonal"):
-        raise InputError(f"{name} is no class of {class_set}.")
-
-
 @pytest.fixture
 def labelled(db):
     store.store_maps(db, [a_map("m1"), a_map("m2", length=9, split=None, seed=None)])
@@ -46,10 +41,10 @@ def everything(db):
 def test_a_round_trip_loses_nothing_and_a_second_one_adds_nothing(labelled, other, tmp_path, ending):
     file = tmp_path / f"labels.{ending}"
     assert export_labels(labelled, file) == 6
-    first = import_labels(other, file, known)
+    first = import_labels(other, file)
     assert (first.new, first.maps, first.refused) == (6, 2, [])
     assert everything(other) == everything(labelled)
-    again = import_labels(other, file, known)
+    again = import_labels(other, file)
     assert (again.new, again.already) == (0, 6)
     assert everything(other) == everything(labelled)
 
@@ -58,12 +53,12 @@ def test_a_round_trip_loses_nothing_and_a_second_one_adds_nothing(labelled, othe
 def test_without_weights_the_maps_must_be_there(labelled, other, tmp_path, ending):
     file = tmp_path / f"labels.{ending}"
     export_labels(labelled, file, weights=False)
-    report = import_labels(other, file, known)
+    report = import_labels(other, file)
     assert report.new == 0
     assert len(report.refused) == 6
     assert "no weights" in report.refused[0][1]
     store.store_maps(other, [a_map("m1"), a_map("m2", length=9, split=None, seed=None)])
-    assert import_labels(other, file, known).new == 6
+    assert import_labels(other, file).new == 6
 
 
 BAD = [
@@ -88,7 +83,7 @@ def test_a_bad_row_is_named_and_the_rest_kept_or_nothing(labelled, tmp_path, lin
     good = json.dumps({"map_id": "m1", "class": "diagonal", "class_set": SET, "annotator": "eve"}).encode()
     file = tmp_path / "hand.jsonl"
     file.write_bytes(good + b"\n" + (line if isinstance(line, bytes) else line.encode()) + b"\n")
-    report = import_labels(labelled, file, known, keep_rest=keep_rest)
+    report = import_labels(labelled, file, keep_rest=keep_rest)
     assert [number for number, _ in report.refused] == [2]
     assert reason in report.refused[0][1]
     assert report.new == int(keep_rest)
@@ -98,11 +93,11 @@ def test_a_bad_row_is_named_and_the_rest_kept_or_nothing(labelled, tmp_path, lin
 
 def test_other_files_are_refused(db, tmp_path):
     with pytest.raises(InputError, match=r"\.jsonl or \.parquet"):
-        import_labels(db, _written(tmp_path / "labels.csv", "a,b"), known)
+        import_labels(db, _written(tmp_path / "labels.csv", "a,b"))
     with pytest.raises(InputError, match="cannot be opened"):
-        import_labels(db, tmp_path / "none.jsonl", known)
+        import_labels(db, tmp_path / "none.jsonl")
     with pytest.raises(InputError, match="must be Parquet"):
-        import_labels(db, _written(tmp_path / "labels.parquet", "PAR?"), known)
+        import_labels(db, _written(tmp_path / "labels.parquet", "PAR?"))
 
 
 def _written(file, text):
@@ -111,4 +106,4 @@ def _written(file, text):
 
 
 def test_a_folder_without_maps_is_nothing(db, tmp_path):
-    assert import_folder(db, tmp_path, known) == []
+    assert import_folder(db, tmp_path) == []

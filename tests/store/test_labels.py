@@ -98,8 +98,10 @@ def test_any_history_in_any_pieces_gives_what_a_replay_gives(filled, steps, piec
         name = f"m{which}"
         one = event(number, name, ["vertical", "block"][choice % 2], batch=batch, annotator=annotator, kind=kind)
         stack = stacks.setdefault(name, [])
+        if kind == "undo" and not stack:
+            continue  # there is nothing to take back
         if kind == "undo":
-            one["undoes"] = stack.pop()["event"] if stack else "nothing:1"
+            one["undoes"] = stack.pop()["event"]
         else:
             stack.append(one | {"event": f"{batch}:{number}"})
         events.append(one)
@@ -129,6 +131,7 @@ def test_an_event_that_cannot_be_kept_says_why_and_nothing_is_kept(filled, chang
 
 def test_text_is_never_sql(filled):
     nasty = "x'); DROP TABLE label_event; --"
+    store.change_class(filled, SET, "add", nasty, annotator=nasty, eye=nasty, colour="#000000", key="6")
     store.record_events(filled, [event(1, cls=nasty, annotator=nasty, note=nasty)])
     assert store.decided(filled, SET, nasty) == {"m1": nasty}
 
@@ -193,7 +196,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path):
     db = Database(path)
     kept = [row["sequence"] for row in store.all_events(db)]
     assert kept[:acknowledged] == list(range(1, acknowledged + 1))
-    outbox = [event(number) for number in range(1, acknowledged + 5)]
+    outbox = [event(k, cls="block" if k % 2 else "vertical") for k in range(1, acknowledged + 5)]
     store.record_events(db, outbox)  # the tab sends its outbox to the restarted server
     assert {row["sequence"] for row in store.all_events(db)} >= set(range(1, acknowledged + 5))
     db.close()
@@ -252,3 +255,84 @@ def test_labels_that_were_not_timed_have_no_pace(filled):
 def test_events_travel_as_json(filled):
     store.record_events(filled, json.loads(json.dumps([event(1, happened="2026-11-20T14:00:00.123Z")])))
     assert store.all_events(filled)[0]["happened"].isoformat() == "2026-11-20T14:00:00.123000"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"class": "wavy"}, "none of them"),
+        ({"class": "Vertical"}, "none of them"),
+        ({"class_set": "mine"}, "class set"),
+        ({"kind": "undo", "undoes": "tab:9"}, "is none"),  # in advance
+        ({"kind": "undo", "undoes": "tab:2"}, "itself"),
+        ({"kind": "undo", "undoes": "other:1"}, "by 'bob'"),
+        ({"kind": "undo", "undoes": "tab:1", "map_id": "m2"}, "names the map"),
+        ({"kind": "undo", "undoes": "tab:1", "pass": 2}, "names the map"),
+        ({"probability": 7}, "between 0 and 1"),
+        ({"probability": -0.1}, "between 0 and 1"),
+        ({"seconds": -3}, "not below 0"),
+        ({"seconds": 10**400}, "a number"),
+        ({"annotator": "ada\x07"}, "letters that show"),
+        ({"annotator": "a\u200bda"}, "letters that show"),
+        ({"annotator": "ade\u0301"}, "NFC"),
+        ({"batch": "tab\n2"}, "letters that show"),
+        ({"happened": "99999-01-01"}, "2026-01-31"),
+        ({"sequence": 1, "class": "block"}, "says something else"),
+    ],
+)
+def test_what_contradicts_the_store_is_refused_and_nothing_is_kept(filled, change, said):
+    store.record_events(filled, [event(1)])
+    store.record_events(filled, [event(1, batch="other", annotator="bob")])
+    before = store.all_events(filled)
+    with pytest.raises(InputError, match=said):
+        store.record_events(filled, [event(3), event(2) | change])
+    assert store.all_events(filled) == before
+
+
+def test_an_undo_in_advance_takes_nothing_back_even_where_it_is_stored_already(filled):
+    """As a database of before may hold one."""
+    with filled.write() as cursor:
+        cursor.execute(
+            "INSERT INTO label_event (event, batch, sequence, kind, class_set, map_id, annotator, pass, undoes, "
+            "happened, stored) VALUES ('eve:1', 'eve', 1, 'undo', 'bert', 'm1', 'eve', 1, 'tab:1', now(), now()), "
+            "('ada:1', 'ada', 1, 'undo', 'bert', 'm1', 'ada', 1, 'tab:1', now(), now())"
+        )
+    store.record_events(filled, [event(1)])
+    assert standing(filled) == {"m1": "vertical"}
+    assert len(store.undoable(filled, SET, "ada")) == 1
+
+
+def test_a_batch_belongs_to_the_browser_that_sent_it_first(filled):
+    store.record_events(filled, [event(1)], secret="ada's browser")
+    for secret in ("another", ""):
+        with pytest.raises(InputError, match="not yours"):
+            store.record_events(filled, [event(2)], secret=secret)
+    assert store.record_events(filled, [event(1), event(2)], secret="ada's browser").new == 1
+
+
+def test_an_outbox_from_before_owners_were_kept_goes_on_under_its_own_name(filled):
+    store.record_events(filled, [event(1)])  # as the terminal does, which owns no batch
+    with pytest.raises(InputError, match="not yours"):
+        store.record_events(filled, [event(2, annotator="eve")], secret="eve")
+    assert store.record_events(filled, [event(1), event(2)], secret="ada").acknowledged == 2
+
+
+@pytest.mark.parametrize("change", [{"head": 5}, {"tokens": ["x"] * 6}, {"weights_hash": "other"}, {"causal": True}])
+def test_a_map_that_contradicts_the_stored_one_is_refused(filled, change):
+    with pytest.raises(InputError, match="stored once"):
+        store.store_maps(filled, [a_map("m1", head=1) | change])
+
+
+@pytest.mark.parametrize("name", ["vertical ", "Vertical", "verti\u200bcal", "\uff56ertical"])
+def test_a_class_that_only_looks_new_is_refused(filled, name):
+    with pytest.raises(InputError):
+        store.change_class(
+            filled, SET, "add", name, annotator="ada", eye="x", colour="#000000", key="6", taken=("vertical",)
+        )
+
+
+def test_the_names_of_shipped_classes_are_those_of_their_descriptions():
+    from core.patterns.classes import SHIPPED
+    from core.store import class_names
+
+    assert {name: found.names for name, found in SHIPPED.items()} == class_names.SHIPPED

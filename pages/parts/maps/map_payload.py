@@ -39,9 +39,13 @@ def workbench_script() -> str:
     return "".join((MAPS / f"{name}.js").read_text() for name in WORKBENCH)
 
 
-def drawing_component(name: str, folder: Path) -> Any:
-    """Register the component of <name>.js and <name>.css in `folder`; its script follows the shared drawing."""
-    return _component(name, (MAPS / "map_drawing.js").read_text() + (folder / f"{name}.js").read_text(), folder)
+def drawing_component(name: str, folder: Path, *parts: str) -> Any:
+    """Register the component of <name>.js and <name>.css in `folder`; its script follows the shared drawing.
+
+    parts: names of further scripts in `folder`, put before its own.
+    """
+    scripts = [MAPS / "map_drawing.js", *(folder / f"{part}.js" for part in (*parts, name))]
+    return _component(name, "".join(script.read_text() for script in scripts), folder)
 
 
 def workbench_component() -> Any:

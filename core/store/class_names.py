@@ -1,0 +1,77 @@
+"""Which class names a label may carry: those that its class set has, or ever had.
+
+The shipped sets are described in `core.patterns.classes`, above the store; a test holds the two lists equal.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from core.errors import InputError
+from core.store.database import Database
+from core.store.label_checks import check_class, time_of
+from core.store.rows import Row
+
+_HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "annotator", "stored")
+SHIPPED = {
+    "bert": ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous"),
+    "gpt2": ("diagonal", "block", "majority", "overall"),
+}
+
+
+def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset[str]]:
+    """Every name that each of these class sets has or had; a set that nobody made is left out."""
+    added = cursor.execute(
+        "SELECT class_set, list(DISTINCT class) FROM class_event WHERE kind = 'add' AND class_set IN "
+        "(SELECT unnest(?)) GROUP BY class_set",
+        [list(class_sets)],
+    ).fetchall()
+    known = {name: set(SHIPPED[name]) for name in class_sets if name in SHIPPED}
+    for name, classes in added:
+        known.setdefault(name, set()).update(classes)
+    return {name: frozenset(classes) for name, classes in known.items()}
+
+
+def class_history(db: Database) -> dict[str, list[Row]]:
+    """What happened to the classes of each set, oldest first, as `add_history` takes it."""
+    rows = (
+        db.cursor()
+        .execute(f"SELECT class_set, {', '.join(_HISTORY)} FROM class_event ORDER BY ordinal")  # noqa: S608 - our names
+        .fetchall()
+    )
+    found: dict[str, list[Row]] = {}
+    for name, *values in rows:
+        found.setdefault(name, []).append(dict(zip(_HISTORY, values, strict=True)))
+    return found
+
+
+def add_history(cursor: Any, class_set: str, history: Any) -> int:
+    """Add what happened to a class set elsewhere, where nothing else happened to it here; returns how many were new.
+
+    Errors: InputError when `history` is no list of changes of classes.
+    """
+    if not isinstance(history, list) or not all(isinstance(change, dict) for change in history):
+        raise InputError("What happened to classes is a list of changes, as an export writes it; this row has another.")
+    rows = [_checked(class_set, change) for change in history]
+    there = cursor.execute(
+        f"SELECT {', '.join(_HISTORY)} FROM class_event WHERE class_set = ? ORDER BY ordinal",  # noqa: S608 - our names
+        [class_set],
+    ).fetchall()
+    if rows[: len(there)] != there:
+        return 0
+    for row in rows[len(there) :]:
+        marks = ", ".join("?" * (1 + len(_HISTORY)))
+        cursor.execute(
+            f"INSERT INTO class_event (class_set, {', '.join(_HISTORY)}) VALUES ({marks})",  # noqa: S608 - our names
+            [class_set, *row],
+        )
+    return len(rows) - len(there)
+
+
+def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
+    kind, name = change.get("kind"), change.get("class")
+    if kind not in ("add", "rename", "merge") or not isinstance(name, str) or not name.strip():
+        raise InputError(f"A change of classes adds, renames or merges one; this row has {str(kind)[:40]!r}.")
+    check_class(class_set, name, **{key: change.get(key) for key in _HISTORY[2:8]})
+    if not change.get("annotator") or not change.get("title") or (kind == "add" and not change.get("eye")):
+        raise InputError("A change of classes says who made it, a title and what the eye sees; this row does not.")
+    return (*(change.get(key) for key in _HISTORY[:8]), time_of(change.get("stored"), f"the class {name[:40]!r}"))
