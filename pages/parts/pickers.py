@@ -28,8 +28,9 @@ TASK_HELP = (
 
 
 def checkpoint_names() -> list[str]:
-    """Bundled checkpoints by name, then the folders of those that jobs left beside the database."""
+    """Bundled checkpoints and those of installed packages by name, then the folders that jobs left by the database."""
     bundled = [folder.name for folder in _checkpoints_under(config.BUNDLED_MODELS)]
+    bundled += config.packaged_checkpoints()
     return bundled + [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
 
 

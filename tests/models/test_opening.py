@@ -6,6 +6,7 @@ import shutil
 import pytest
 import torch
 
+from core import config
 from core.errors import CheckpointError
 from core.models.opening import bundled_names, open_checkpoint
 from tests.capture.conftest import tiny
@@ -117,3 +118,20 @@ def test_weights_that_lack_a_layer_are_refused(folder):
 def test_a_folder_copied_elsewhere_has_the_same_hash(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "copy")
     assert open_checkpoint(str(folder)).weights_hash == open_checkpoint(str(tmp_path / "copy")).weights_hash
+
+
+def test_a_package_of_weights_opens_by_name_and_is_never_imported(tmp_path, monkeypatch):
+    package = tmp_path / "weights_of_somebody"
+    shutil.copytree(config.BUNDLED_MODELS / config.ENCODER, package / "model")
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    packaged = {"theirs": (package.name, "model"), "absent": ("not_installed_here", "model")}
+    monkeypatch.setattr(config, "PACKAGED", packaged)
+    config.packaged_checkpoints.cache_clear()
+    try:
+        assert "theirs" in bundled_names()
+        assert "absent" not in bundled_names()
+        found = open_checkpoint("theirs", device="cpu")
+        assert found.weights_hash == open_checkpoint(config.ENCODER, device="cpu").weights_hash
+    finally:
+        config.packaged_checkpoints.cache_clear()

@@ -12,14 +12,14 @@ def page(outside):
 
 
 def test_a_familiar_checkpoint_has_a_caption_only():
-    found = AppTest.from_function(page, kwargs={"outside": 0.01}).run()
+    found = AppTest.from_function(page, default_timeout=90, kwargs={"outside": 0.01}).run()
     assert not found.exception
     assert not found.warning
     assert "unsure of 4.0%" in found.caption[0].value
 
 
 def test_a_strange_one_has_a_warning_with_the_way_out():
-    found = AppTest.from_function(page, kwargs={"outside": 0.4}).run()
+    found = AppTest.from_function(page, default_timeout=90, kwargs={"outside": 0.4}).run()
     (warning,) = found.warning
     assert "40.0% lie outside" in warning.value
     assert "Label 50" in warning.value
@@ -27,7 +27,7 @@ def test_a_strange_one_has_a_warning_with_the_way_out():
 
 
 def test_shares_kept_before_this_was_measured_say_nothing():
-    found = AppTest.from_function(page, kwargs={"outside": None}).run()
+    found = AppTest.from_function(page, default_timeout=90, kwargs={"outside": None}).run()
     assert not found.exception
     assert not found.warning
     assert not found.caption

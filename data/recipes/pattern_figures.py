@@ -1,0 +1,193 @@
+"""The figures of docs/patterns.md: the pattern classifier on checkpoints, inputs and heads it never saw, as Markdown.
+
+    python -m data.recipes.pattern_figures unseen     # each checkpoint by a classifier without any of its maps
+    python -m data.recipes.pattern_figures shipped    # trained on all sources: inputs, and heads, it never saw
+    python -m data.recipes.pattern_figures labels     # what 25, 50, 100 labels of a new checkpoint bring
+
+Works on the bundled annotations of BERT's classes. "Where raters agree" are the maps that two raters gave one class.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from core import config
+from core.patterns.classes import BERT
+from core.patterns.evaluation import calibration, macro_f1, scores
+from core.patterns.forest import TREES
+from core.patterns.suggestions import Judgement, judged
+from core.patterns.training import Recipe, fit, folds
+from data.recipes.paired_sheets import folder_maps
+from data.recipes.rater_agreement import source_labels
+
+FIRST, SECOND = "claude-ai-model-3", "claude-ai-model-4"
+NEW_LABELS, DRAWS = (0, 25, 50, 100), 3
+RECIPE = Recipe(kind="trees")
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Maps of all sources with the first rater's class. agreed: the second rater gave the same class."""
+
+    maps: list[np.ndarray]
+    labels: list[str]
+    origins: np.ndarray
+    inputs: np.ndarray
+    heads: np.ndarray
+    agreed: np.ndarray
+
+    def fitted(self, chosen: Sequence[int]):
+        """A classifier of these maps."""
+        return fit(
+            [self.maps[k] for k in chosen],
+            [self.labels[k] for k in chosen],
+            BERT.names,
+            RECIPE,
+            origins=[self.origins[k] for k in chosen],
+        )
+
+    @property
+    def truth(self) -> np.ndarray:
+        return np.array([BERT.names.index(name) for name in self.labels])
+
+
+def labelled() -> Labelled:
+    """The bundled annotations of BERT's classes, first passes."""
+    parts: dict[str, list] = {name: [] for name in ("maps", "labels", "origins", "inputs", "heads", "agreed")}
+    for source in config.LABELLED["bert"]:
+        rows, maps = folder_maps(config.ANNOTATIONS / source)
+        given = source_labels(config.ANNOTATIONS / source)
+        given = given[given["pass"] == 1]
+        second = dict(given.loc[given["annotator"] == SECOND, ["map_id", "class"]].to_numpy())
+        first = dict(given.loc[given["annotator"] != SECOND, ["map_id", "class"]].to_numpy())
+        for row in (row for row in rows if row["map_id"] in first):
+            parts["maps"].append(maps[row["map_id"]])
+            parts["labels"].append(first[row["map_id"]])
+            parts["origins"].append(source)
+            parts["inputs"].append(f"{source}/{row['task']}/{row['row_id']}")
+            parts["heads"].append(f"{source}/{row['layer']}/{row['head']}")
+            parts["agreed"].append(second.get(row["map_id"]) == first[row["map_id"]])
+    arrays = {name: np.array(parts[name]) for name in ("origins", "inputs", "heads", "agreed")}
+    return Labelled(parts["maps"], parts["labels"], **arrays)
+
+
+HEADER = [
+    "| {} | maps | accuracy | macro F1 (95 %) | where raters agree | ECE | unsure | right when sure | outside |",
+    "|---|---|---|---|---|---|---|---|---|",
+]
+
+
+def line(name: str, data: Labelled, chosen: np.ndarray, found: Judgement) -> str:
+    """One row of a table: `found` are judgements of the maps `chosen`."""
+    truth, predicted = data.truth[chosen], found.probabilities.argmax(1)
+    whole = scores(truth, predicted, list(data.inputs[chosen]), BERT.names)
+    agreed, both = data.agreed[chosen], "-"
+    if agreed.any():
+        part = scores(truth[agreed], predicted[agreed], list(data.inputs[chosen][agreed]), BERT.names)
+        both = f"{part.accuracy:.3f} / {part.macro_f1:.3f} ({part.maps})"
+    sure = ~found.unsure
+    return (
+        f"| {name} | {whole.maps} | {whole.accuracy:.3f} | {whole.macro_f1:.3f} ({whole.low:.3f} to {whole.high:.3f}) "
+        f"| {both} | {calibration(found.probabilities, truth)[1]:.3f} | {1 - sure.mean():.3f} "
+        f"| {(truth == predicted)[sure].mean():.3f} | {found.outside.mean():.3f} |"
+    )
+
+
+def joined(found: Sequence[Judgement]) -> Judgement:
+    """Judgements of several parts as one."""
+    return Judgement(
+        np.concatenate([one.probabilities for one in found]), np.concatenate([one.outside for one in found]), 0
+    )
+
+
+def unseen(data: Labelled) -> list[str]:
+    """Each checkpoint by a classifier trained without any of its maps, and all together."""
+    rows, every, judgements = [line.replace("{}", "checkpoint left out") for line in HEADER], [], []
+    for source in config.LABELLED["bert"]:
+        out = np.flatnonzero(data.origins == source)
+        classifier = data.fitted(np.flatnonzero(data.origins != source))
+        judgements.append(judged(classifier, [data.maps[k] for k in out]))
+        every.append(out)
+        rows.append(line(source, data, out, judgements[-1]))
+    return [*rows, line("all", data, np.concatenate(every), joined(judgements))]
+
+
+def shipped(data: Labelled) -> list[str]:
+    """Trained on all sources, five folds: maps of inputs, and of heads, that the classifier never saw."""
+    rows = [line.replace("{}", "never seen") for line in HEADER]
+    for said, groups in (("inputs", data.inputs), ("heads", data.heads)):
+        order, judgements = [], []
+        for train, test in folds(data.labels, list(groups), count=5, seed=0):
+            order.append(test)
+            judgements.append(judged(data.fitted(train), [data.maps[k] for k in test]))
+        every, found = np.concatenate(order), joined(judgements)
+        for source in config.LABELLED["bert"]:
+            mine = data.origins[every] == source
+            part = Judgement(found.probabilities[mine], found.outside[mine], 0)
+            rows.append(line(f"{said}, {source}", data, every[mine], part))
+    return rows
+
+
+def _random(rng: np.random.Generator, found: Judgement) -> np.ndarray:
+    return rng.permutation(len(found.probabilities))
+
+
+def _uncertain(_: np.random.Generator, found: Judgement) -> np.ndarray:
+    ordered = np.sort(found.probabilities, axis=1)
+    return np.argsort(ordered[:, -1] - ordered[:, -2])
+
+
+WAYS: dict[str, Callable[[np.random.Generator, Judgement], np.ndarray]] = {
+    "random": _random,
+    "uncertain first": _uncertain,
+}
+
+
+def new_labels(data: Labelled, source: str) -> list[str]:
+    """Accuracy and macro F1 on half of a new checkpoint's inputs, with labels of maps of the other half."""
+    others, mine = np.flatnonzero(data.origins != source), np.flatnonzero(data.origins == source)
+    found: list[dict] = []
+    before = data.fitted(others)
+    for draw in range(DRAWS):
+        rng = np.random.default_rng(draw)
+        names = rng.permutation(np.unique(data.inputs[mine]))
+        asked = np.isin(data.inputs[mine], names[: len(names) // 2])
+        pool, test = mine[asked], mine[~asked]
+        first_look = judged(before, [data.maps[k] for k in pool])
+        for way, order in WAYS.items():
+            ranked = pool[order(rng, first_look)]
+            for count in NEW_LABELS:
+                classifier = before if not count else data.fitted(np.concatenate([others, ranked[:count]]))
+                predicted = judged(classifier, [data.maps[k] for k in test]).probabilities.argmax(1)
+                confusion = np.zeros((1, len(BERT), len(BERT)), dtype=int)
+                np.add.at(confusion[0], (data.truth[test], predicted), 1)
+                right = float((predicted == data.truth[test]).mean())
+                found.append({"way": way, "count": count, "right": right, "f1": float(macro_f1(confusion)[0])})
+    means = pd.DataFrame(found).groupby(["way", "count"]).mean()
+    return [
+        f"| {source} | {way} | "
+        + " | ".join(f"{means.loc[(way, n), 'right']:.3f} / {means.loc[(way, n), 'f1']:.3f}" for n in NEW_LABELS)
+        + " |"
+        for way in WAYS
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", choices=["unseen", "shipped", "labels"])
+    parser.add_argument("--source", default="bert-base-sst2", help="the new checkpoint of `labels`")
+    arguments = parser.parse_args()
+    data = labelled()
+    if arguments.table == "labels":
+        head = ["| new checkpoint | maps chosen | " + " | ".join(f"{n} labels" for n in NEW_LABELS) + " |"]
+        rows = [*head, "|---|---|" + "---|" * len(NEW_LABELS), *new_labels(data, arguments.source)]
+    else:
+        rows = unseen(data) if arguments.table == "unseen" else shipped(data)
+    print("\n".join([*rows, "", f"{TREES} trees; {len(data.maps)} maps; labels by an AI model."]))
+
+
+if __name__ == "__main__":
+    main()
