@@ -104,6 +104,7 @@ class FrameSummary:
     heads: int
     above_99: int
     survivors: list[str]
+    beat_places: list[str]
     links: int
     links_before: int
 

@@ -1,7 +1,8 @@
 """Which heads carry frame-semantic relations? (Kovaleva et al. 2019, section 4.2, Fig 3.)
 
 For each head the mean over sentences of the largest weight between the pieces of a frame element and of its target;
-then whether that is more than the head's habits: two permutation nulls, an interval, and a correction over heads.
+then whether that is more than the head's habits: four permutation nulls (the place, and which word looks), an interval,
+and a correction over heads.
 """
 
 import base64
@@ -22,6 +23,7 @@ from core.frames.rows import parse_rows, read_rows
 from core.scoring import link_tests
 from core.scoring.links import Links, PairScores, Placement, exchange_groups, fixed_scores, habits, pairs_of, shifted
 from core.scoring.links import without_key as without
+from core.scoring.queries import Looked, QueryResiduals
 from core.studies.study import Options, Row, Study, Unit
 
 BUNDLED = config.SAMPLES / "frames" / "sentences.jsonl"
@@ -134,7 +136,7 @@ def _check(options: Options) -> None:
 
 
 def run(options: Options, unit: Unit) -> list[Row]:
-    """Rows of kind "sentence" (a score for each head) and one of kind "draws" (sums under both nulls)."""
+    """Rows of kind "sentence" (a score for each head) and one of kind "draws" (sums under the nulls)."""
     from core.models.opening import open_checkpoint
 
     checkpoint = open_checkpoint(options["checkpoint"], dtype=options["dtype"], device=options["device"])
@@ -166,13 +168,22 @@ def score_sentences(checkpoint: Any, sentences: Sequence[AnnotatedSentence], opt
     scores = PairScores(
         _placements(entries, places, groups, encodings, how), layers=checkpoint.layers, heads=checkpoint.heads
     )
-    run_model(checkpoint, encodings, [_Sinkless(scores) if options["without_first"] else scores])
+    residuals = QueryResiduals(
+        [Looked(one.input, pairs_of(one.links, **how), encodings[one.input].ordinary) for one in entries],
+        layers=checkpoint.layers,
+        heads=checkpoint.heads,
+        longest=max(len(one) for one in encodings),
+        causal=checkpoint.causal,
+    )
+    both = [scores, residuals]
+    run_model(checkpoint, encodings, [_Sinkless(one) for one in both] if options["without_first"] else both)
     found = {key: value.reshape(-1) for key, value in scores.result().items()}
     draws = options["draws"] or link_tests.draws_needed(checkpoint.layers * checkpoint.heads)
     lengths = [len(encodings[one.input]) for one in entries]
     return [
         *(_sentence_row(sentences[one.input], one, found[one.input, (k, "place", 0)]) for k, one in enumerate(entries)),
         _draws_row(entries, places, groups, found, draws, options["seed"])
+        | _query_draws(residuals, draws, options["seed"])
         | {
             "layers": checkpoint.layers,
             "heads": checkpoint.heads,
@@ -187,7 +198,7 @@ def score_sentences(checkpoint: Any, sentences: Sequence[AnnotatedSentence], opt
 class _Sinkless:
     """Hands maps on without the first position (the sink), rows renormalised."""
 
-    def __init__(self, observer: PairScores) -> None:
+    def __init__(self, observer: PairScores | QueryResiduals) -> None:
         self._observer = observer
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
@@ -257,9 +268,19 @@ def _draws_row(
         "habits": habit,
         "movable": sum(len(one) > 1 for one in places),
         "exchangeable": sum(len(one) for one in groups if len(one) > 1),
-        "distance": packed(link_tests.distance_draws(moved, draws, seed=seed)),
+        "distance": packed(link_tests.place_draws(moved, draws, seed=seed)),
         "exchange": packed(link_tests.exchange_draws(exchanged, draws, seed=seed + 1)),
     }
+
+
+def _query_draws(residuals: QueryResiduals, draws: int, seed: int) -> Row:
+    """True sums and draws of the nulls on which word looks; comparable: inputs with another query."""
+    row: Row = {"comparable": sum(len(one) > 1 for one in residuals.places)}
+    for number, (name, kind) in enumerate((("query", "weight"), ("share", "share"))):
+        places = residuals.result(kind)
+        row[f"{name}_observed"] = np.sum([one[0] for one in places], axis=0).tolist()
+        row[name] = packed(link_tests.place_draws(places, draws, seed=seed + 2 + number))
+    return row
 
 
 def packed(values: np.ndarray) -> str:
@@ -289,10 +310,15 @@ def summarize(options: Options, rows: list[Row]) -> list[Row]:
             "later_to_earlier or target_to_element, or sentences with elements on the other side."
         )
     scores = np.array([row["scores"] for row in sentences])
-    distance, exchange = (
-        np.sum([unpacked(part[name], part["draws"]) for part in parts], axis=0) for name in ("distance", "exchange")
+    drawn = {
+        name: np.sum([unpacked(part[name], part["draws"]) for part in parts], axis=0)
+        for name in ("distance", "exchange", "query", "share")
+    }
+    query, share = (
+        link_tests.Null(np.sum([part[f"{name}_observed"] for part in parts], axis=0), drawn[name])
+        for name in ("query", "share")
     )
-    test = link_tests.verdict(scores, distance, exchange, seed=options["seed"])
+    test = link_tests.verdict(scores, drawn["distance"], drawn["exchange"], query, share)
     heads = _head_rows(test, parts, options)
     return [_summary(test, heads, parts, sentences, options), *sorted(heads, key=lambda row: -row["value"]), *sentences]
 
@@ -317,9 +343,14 @@ def _head_rows(test: link_tests.LinkTest, parts: list[Row], options: Options) ->
             "exchanged": float(test.exchange[k]),
             "p_distance": float(test.p_distance[k]),
             "p_exchange": float(test.p_exchange[k]),
-            "p": float(max(test.p_distance[k], test.p_exchange[k])),
+            "p_query": float(test.p_query[k]),
+            "p_share": float(test.p_share[k]),
+            "p": float(max(test.p_distance[k], test.p_exchange[k], test.p_query[k], test.p_share[k])),
+            "excess": float(test.excess[k]),
             "q": float(test.q[k]),
             "survives": bool(test.survives[k]),
+            "q_places": float(test.q_places[k]),
+            "beats_places": bool(test.beats_places[k]),
             "above_99": bool(test.score[k] >= line),
             **{f"to_{name}": float(habit[name][k]) for name in HABITS},
         }
@@ -344,11 +375,13 @@ def _summary(
         "links": sum(row["links"] for row in sentences),
         "links_before": sum(row["before"] for row in sentences),
         "survivors": [row["name"] for row in heads if row["survives"]],
+        "beat_places": [row["name"] for row in heads if row["beats_places"]],
         "line_99": float(np.quantile(test.score, 0.99)),
         "above_99": sum(row["above_99"] for row in heads),
         "draws": parts[0]["draws"],
         "movable": sum(part["movable"] for part in parts),
         "exchangeable": sum(part["exchangeable"] for part in parts),
+        "comparable": sum(part["comparable"] for part in parts),
         "mean": float(test.score.mean()),
         "fixed": {name: sum(part["fixed"][name] for part in parts) / test.n for name in parts[0]["fixed"]},
         "read": len(reading.sentences),

@@ -155,9 +155,9 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
     survivors = [Head.parse(name) for name in summary["survivors"]]
     picture = charts.head_picture(heads, value="value", title="Mean weight along the links", highlight=survivors,
                                   domain=(0, most), label="weight", select=True, cell=22,
-                                  tooltip=("low", "high", "baseline", "exchanged", "q"))  # fmt: skip
+                                  tooltip=("low", "high", "baseline", "exchanged", "excess", "q"))  # fmt: skip
     event = st.altair_chart(picture, width="content", on_select="rerun", key=f"set|{run}")
-    st.caption("Outlined: heads that survive. Click a head for its sentences.")
+    st.caption("Outlined: heads that survive all nulls. Click a head for its sentences.")
     bars = charts.bars_with_intervals(
         heads.head(SHOWN_BARS), x="name", y="value", low="low", high="high", sort=None, rule=summary["line_99"],
         title="Best heads, 95 % intervals over sentences", x_title="head", y_title="mean weight",
@@ -179,17 +179,31 @@ def _headline(summary: dict[str, Any], count: int) -> None:
     kept = summary["survivors"]
     number = f"**{len(kept)} of {count} heads survive**" + (f": {', '.join(kept[:12])}" if kept else "")
     st.markdown(f"{plain(summary['checkpoint'])}: {number}")
+    st.caption(_weaker(summary, count))
     fixed = " · ".join(f"{name} {value:.2f}" for name, value in summary["fixed"].items())
     st.caption(
         f"n = {summary['n']} {summary['average']}, {summary['links']} links, {summary['links_before']} with the "
-        f"element first · {DIRECTIONS[summary['direction']]} · {summary['pairing']} of pieces · beats both nulls "
-        f"(other places at the same distances; links exchanged between sentences of equal length), Benjamini-Hochberg "
+        f"element first · {DIRECTIONS[summary['direction']]} · {summary['pairing']} of pieces · survives: beats "
+        f"all four nulls (other places at the same distances; links exchanged between sentences of equal length; other "
+        f"words looking at the same place, by weight and by share of the row), Benjamini-Hochberg "
         f"q ≤ 0.05 over {count} heads, {summary['draws']} draws · {summary['movable']} sentences have another place, "
         f"{summary['exchangeable']} a partner · heads of a fixed kind would score: {fixed}"
     )
     if summary["kept"] < summary["read"]:
         reasons = ", ".join(f"{number} {reason}" for reason, number in summary["dropped"].items())
         st.caption(f"{summary['kept']} of {summary['read']} sentences passed the selection; dropped: {reasons}.")
+
+
+def _weaker(summary: dict[str, Any], count: int) -> str:
+    """What the nulls on the place alone say, named for what it is."""
+    names = summary.get("beat_places")
+    if names is None:
+        return "This result is from before the nulls on which word looks: it tested the place alone. Score it again."
+    listed = f" ({', '.join(names[:12])})" if names else ""
+    return (
+        f"{len(names)} of {count} look at the linked places more than position and distance explain{listed}; only "
+        "those that survive do so from the linked word more than from the other words of the sentence."
+    )
 
 
 def _table(heads: pd.DataFrame) -> None:
@@ -200,18 +214,23 @@ def _table(heads: pd.DataFrame) -> None:
         "high",
         "baseline",
         "exchanged",
+        "excess",
         "q",
         "survives",
+        "beats_places",
         "to_previous",
         "to_next",
         "to_first",
     ]
+    names = [name for name in names if name in heads]
     three = st.column_config.NumberColumn(format="%.3f")
     st.dataframe(heads[names], hide_index=True, height=240, column_config={
         "name": "head", "value": st.column_config.NumberColumn("weight", format="%.3f"), "low": three, "high": three,
         "baseline": st.column_config.NumberColumn("same distance", format="%.3f", help="mean of the first null"),
         "exchanged": st.column_config.NumberColumn("exchanged", format="%.3f", help="mean of the second null"),
-        "q": st.column_config.NumberColumn("q", format="%.4f", help="larger p of both, corrected over heads"),
+        "q": st.column_config.NumberColumn("q", format="%.4f", help="largest p of the nulls, corrected over heads"),
+        "excess": st.column_config.NumberColumn("over other words", format="%.2f", help="even shares, distance out"),
+        "beats_places": "beats places",
         "to_previous": st.column_config.NumberColumn("to previous", format="%.2f", help="from the same queries"),
         "to_next": st.column_config.NumberColumn("to next", format="%.2f"),
         "to_first": st.column_config.NumberColumn("to position 0", format="%.2f"),

@@ -81,7 +81,8 @@ def frames_rows(table, kept=()):
     above = sum(row["value"] >= line for row in heads)
     summary = {
         "kind": "summary", "layers": len(table), "heads": len(table[0]), "above_99": above,
-        "survivors": list(kept), "n": 20, "links": 20, "links_before": 19, "average": "sentences", "line_99": line,
+        "survivors": list(kept), "beat_places": list(kept),
+        "n": 20, "links": 20, "links_before": 19, "average": "sentences", "line_99": line,
     }  # fmt: skip
     return [summary, *heads]
 

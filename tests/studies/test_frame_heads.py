@@ -84,11 +84,35 @@ def test_a_planted_head_survives_and_a_first_word_head_and_a_random_one_do_not(e
             raw[0, 1, :, 1] += 2.0
             maps = (raw / raw.sum(-1, keepdims=True)).astype("float32")
             for layer in range(6):
-                observers[0].update(layer, maps[layer][None], [number])
+                for observer in observers:
+                    observer.update(layer, maps[layer][None], [number])
 
     monkeypatch.setattr("core.capture.running.run", run)
     summary, *_ = rows_of(encoder, asked, sentences)
-    assert summary["survivors"] == ["L1H1"]
+    assert summary["survivors"] == summary["beat_places"] == ["L1H1"]
+    assert summary["comparable"] == summary["n"]
+
+
+def test_a_head_that_any_word_looks_along_beats_the_place_nulls_alone(encoder, monkeypatch):
+    """L1H1 attends to the target's pieces from every query: the target is looked at, the element has no part in it."""
+    asked = options(direction="element_to_target", draws=999)
+    sentences = chosen(asked)[0].kept
+    known = {encoder.encode(one.text).ids: links_in_pieces(encoder.encode(one.text), one) for one in sentences}
+
+    def run(checkpoint, encodings, observers):
+        chance = np.random.default_rng(0)
+        for number, encoding in enumerate(encodings):
+            raw = 0.02 + 0.02 * chance.random((6, 6, len(encoding), len(encoding)))
+            for _, target in known[encoding.ids]:
+                raw[0, 0][:, list(target)] += 0.3
+            maps = (raw / raw.sum(-1, keepdims=True)).astype("float32")
+            for layer in range(6):
+                for observer in observers:
+                    observer.update(layer, maps[layer][None], [number])
+
+    monkeypatch.setattr("core.capture.running.run", run)
+    summary, *_ = rows_of(encoder, asked, sentences)
+    assert (summary["beat_places"], summary["survivors"]) == (["L1H1"], [])
 
 
 def test_an_element_that_occurs_twice_is_placed_by_its_characters(encoder):

@@ -68,7 +68,7 @@ def percentile(evidence: Evidence) -> list[Outcome]:
         kept = ", ".join(summary.survivors) or "none"
         sentence = (
             f"{summary.above_99} of {total} heads; the 99th percentile of any {total} different numbers has "
-            f"{always} at or above it, so this tests nothing. Beyond both permutation nulls: {kept}"
+            f"{always} at or above it, so this tests nothing. Beyond all permutation nulls: {kept}"
         )
         return found_by(result, Decision(HOLDS if summary.above_99 == 2 else FAILS), sentence, summary.n)
 
@@ -76,13 +76,14 @@ def percentile(evidence: Evidence) -> list[Outcome]:
 
 
 def survivors(evidence: Evidence) -> list[Outcome]:
-    """At least one head carries frame links beyond both nulls."""
+    """At least one head looks along frame links beyond all four nulls: the place, and which word looks."""
 
     def test(result: StepResult) -> Outcome:
         frames = readings.frames(result.rows)
         best = max(frames.heads, key=lambda one: one.estimate.value)
         kept = frames.summary.survivors
-        sentence = f"{len(kept)} heads survive ({', '.join(kept[:6]) or 'none'}); the highest, {best.name}, "
+        sentence = f"{len(kept)} heads survive all four nulls ({', '.join(kept[:6]) or 'none'}); "
+        sentence += f"{len(frames.summary.beat_places)} beat the two on the place alone; the highest, {best.name}, "
         sentence += f"{said(best.estimate)} against {best.baseline:.3f} at the same distance elsewhere"
         return found_by(result, Decision(HOLDS if kept else FAILS), sentence, frames.summary.n)
 

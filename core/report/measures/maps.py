@@ -73,7 +73,7 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
 
 def _nulls(one: Score) -> str:
     """What the permutation nulls say of a head."""
-    return f"{'survives' if one.survives else 'does not survive'} both nulls, baseline {one.baseline:.3f}"
+    return f"{'survives' if one.survives else 'does not survive'} all nulls, baseline {one.baseline:.3f}"
 
 
 def frames(evidence: Evidence) -> list[Measured]:
