@@ -85,7 +85,9 @@ def optimal_constants(
         if on_progress:
             on_progress((layer + 1) / len(stack.blocks))
     mean, zero, fitted = torch.stack(losses, 1).unbind(0)
-    return Fitted(ByClass("constant", torch.stack(kept), means.n), mean, zero, fitted)
+    return Fitted(
+        ByClass("constant", torch.stack(kept), means.n, weights_hash=checkpoint.weights_hash), mean, zero, fitted
+    )
 
 
 def _bucket(stack: Stack, some: Sequence[Encoding], labels: Sequence[int | float]) -> _Bucket:

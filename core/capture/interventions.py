@@ -121,6 +121,17 @@ def touches_of(
     return touches
 
 
+def check_source(source: Source | None, weights_hash: str) -> None:
+    """Refuse outputs that another checkpoint gave. Raises InterventionError; sources that do not say whose theirs are
+    pass."""
+    theirs = getattr(source, "weights_hash", "")
+    if theirs and weights_hash and theirs != weights_hash:
+        raise InterventionError(
+            f"Outputs stand in within one checkpoint; these come from weights {theirs[:8]}, the model has "
+            f"{weights_hash[:8]}: take them from the same checkpoint."
+        )
+
+
 def given_by(
     operator: str, source: Source | None, some: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:

@@ -73,6 +73,7 @@ class ByClass:
     outputs: Float[Tensor, "layer class head dim"]
     n: tuple[int, ...]
     positions: Float[Tensor, "layer position head dim"] | None = None
+    weights_hash: str = ""  # of the checkpoint that gave them
 
     def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """The output of each position's class, or of its place."""
@@ -99,9 +100,9 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
     kept = means.to(next(checkpoint.model.parameters()).dtype)
     n = tuple(int(count) for count in counts)
     if by == "class":
-        return ByClass("mean", kept, n)
+        return ByClass("mean", kept, n, weights_hash=checkpoint.weights_hash)
     overall = whole[:, None].expand(-1, len(CLASSES), -1, -1).to(kept)
-    return ByClass("mean", overall, n, kept if by == "position" else None)
+    return ByClass("mean", overall, n, kept if by == "position" else None, checkpoint.weights_hash)
 
 
 def _summed(checkpoint: Checkpoint, encodings: Sequence[Encoding], by: str) -> tuple[Tensor, Tensor]:
@@ -138,6 +139,11 @@ class Donors:
     seed: int = 0
     draw: int = 0
     operator: Literal["resample"] = "resample"
+
+    @property
+    def weights_hash(self) -> str:
+        """Of the checkpoint that gives the outputs."""
+        return self.checkpoint.weights_hash
 
     def __post_init__(self) -> None:
         if len({encoding.ids for encoding in self.encodings}) < 2:
@@ -208,6 +214,7 @@ class Patched:
     outputs: Sequence[Float[Tensor, "layer _ head dim"]]
     alignments: Sequence[Alignment]
     operator: Literal["patch"] = "patch"
+    weights_hash: str = ""  # of the checkpoint that gave them
 
     def given(self, some: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """The partners' outputs where positions are aligned; elsewhere the input's own."""

@@ -72,7 +72,7 @@ def patch(checkpoint: Checkpoint, pairs: Pairs, variants: Sequence[Variant]) -> 
     second = answers(checkpoint, pairs.seconds, [place for _, place in places])
     patched = second.expand(len(wanted), *second.shape).clone()
     of_heads = [k for k, variant in enumerate(wanted) if variant and heads_of(variant) == variant]
-    source = Patched(head_outputs(checkpoint, pairs.firsts), pairs.alignments) if any(map(heads_of, wanted)) else None
+    source = taken_from(checkpoint, pairs) if any(map(heads_of, wanted)) else None
     if of_heads and checkpoint.labels is not None:
         swept = sweep(checkpoint, pairs.seconds, [wanted[k] for k in of_heads], "patch", source=source)
         patched[of_heads] = swept.changed.to(patched)
@@ -85,6 +85,12 @@ def patch(checkpoint: Checkpoint, pairs: Pairs, variants: Sequence[Variant]) -> 
         changes += [parts[one] for one in sorted(one for one in wanted[k] if isinstance(one, Part))]
         patched[k] = answers(checkpoint, pairs.seconds, [place for _, place in places], changes)
     return Patches(first, second, patched)
+
+
+def taken_from(checkpoint: Checkpoint, pairs: Pairs) -> Patched:
+    """The As' heads' outputs, to stand in at the aligned positions of the Bs."""
+    outputs = head_outputs(checkpoint, pairs.firsts)
+    return Patched(outputs, pairs.alignments, weights_hash=checkpoint.weights_hash)
 
 
 def answers(
@@ -139,7 +145,7 @@ def first_order(
 
     sum over positions and dims of d objective / d z (z_A - z_B); objective(logits, numbers of the inputs) [input].
     """
-    source = Patched(head_outputs(checkpoint, pairs.firsts), pairs.alignments)
+    source = taken_from(checkpoint, pairs)
     places = pairs.places or ((0, 0),) * len(pairs.firsts)
     estimates = torch.zeros(len(pairs.seconds), checkpoint.layers, checkpoint.heads)
     for inputs in batches(pairs.seconds):

@@ -16,7 +16,7 @@ from torch import Tensor
 from core.attention import AttentionMaps
 from core.capture.blocks import PartChange, parts_changed
 from core.capture.function import NAME, Run, running
-from core.capture.interventions import Intervention, Knockout, cuts_of, touches_of
+from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, touches_of
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -90,6 +90,8 @@ def prepared(
     watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()
     on_heads = [one for one in touched if not isinstance(one, PartChange)]
     size = {"layers": checkpoint.layers, "heads": checkpoint.heads, "causal": checkpoint.causal}
+    for one in on_heads:
+        check_source(getattr(one, "source", None), checkpoint.weights_hash)
     touches = touches_of(on_heads, some=some, inputs=inputs, **size)
     cuts = cuts_of(on_heads, some=some, **size)
     wanted = Run(checkpoint.layers, watcher=watcher, watched=watched, touches=touches, cuts=cuts, gates=gates)

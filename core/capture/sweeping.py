@@ -17,7 +17,7 @@ from torch import Tensor
 from core.attention import Head
 from core.capture.blocks import PartChange
 from core.capture.components import Component, Part
-from core.capture.interventions import Intervention, Operator, Source, operator_of
+from core.capture.interventions import Intervention, Operator, Source, check_source, operator_of
 from core.capture.packed import packed_logits
 from core.capture.running import Change, batches, predict
 from core.capture.stacks import Stack, contributions, stack_of
@@ -91,6 +91,7 @@ def sweep(
     components that do not exist.
     """
     chosen = operator_of(operator, causal=checkpoint.causal, source=source)
+    check_source(source, checkpoint.weights_hash)
     wanted = [_checked(variant, checkpoint, chosen) for variant in variants]
     if not encodings:
         raise InputError("A sweep needs at least one row; there is none: choose a task with rows.")

@@ -1,16 +1,19 @@
 """Patching: all layers at all positions restore A, nothing changes none, a planted head alone brings back."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 
 from core.attention import Head
 from core.capture.components import Part, every_part
+from core.capture.interventions import Intervention
 from core.capture.outputs import Alignment
-from core.capture.patching import Pairs, answers, everywhere, first_order, patch
-from core.capture.sweeping import every_head
-from core.errors import CheckpointError, InputError
+from core.capture.patching import Pairs, answers, everywhere, first_order, patch, taken_from
+from core.capture.running import predict
+from core.capture.sweeping import every_head, sweep
+from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from tests.capture import by_hand
 from tests.capture.conftest import TEXT, tiny
@@ -28,8 +31,6 @@ def equal_lengths(checkpoint):
         second = checkpoint.encode("a small dog", "the bag")
     ids = list(first.ids)
     ids[2], ids[-3] = ids[-3], ids[2]
-    from dataclasses import replace
-
     return first, replace(first, ids=tuple(ids))
 
 
@@ -154,6 +155,18 @@ def test_a_language_model_is_patched_at_a_place():
     assert found.first.shape == (1, model.config.vocab_size)
     assert (found.patched[0] - found.first).abs().max() < 1e-5
     assert (found.patched[1] - found.second).abs().max() > 1e-6
+
+
+def test_outputs_of_another_checkpoint_are_refused():
+    one, other = (replace(classifier("bert"), weights_hash=name * 32) for name in ("ab", "cd"))
+    first, second = equal_lengths(one)
+    source = taken_from(one, Pairs((first,), (second,), (everywhere(first, second),)))
+    said = r"within one checkpoint; these come from weights abababab, the model has cdcdcdcd"
+    with pytest.raises(InterventionError, match=said):
+        sweep(other, [second], every_head(3, 4), "patch", source=source)
+    with pytest.raises(InterventionError, match=said):
+        predict(other, [second], interventions=[Intervention("patch", HEADS, source)])
+    predict(one, [second], interventions=[Intervention("patch", HEADS, source)])
 
 
 def test_what_cannot_be_patched_is_refused_in_a_sentence():
