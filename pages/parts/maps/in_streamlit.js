@@ -8,7 +8,7 @@ export default function ({ data, parentElement, setStateValue }) {
   const root = parentElement.querySelector(".root");
   let workbench = WORKBENCHES.get(root);
   if (!workbench) {
-    const host = { tell: () => {}, room: () => window.innerHeight - topOf(root) - UNDER };
+    const host = { tell: () => {}, room: () => roomOf(root) };
     workbench = startWorkbench(root, host);
     const back = () => takeView(workbench, Object.fromEntries(new URLSearchParams(location.search)));
     window.addEventListener("popstate", back);
@@ -20,6 +20,12 @@ export default function ({ data, parentElement, setStateValue }) {
   workbench.host.tell = (view) => setStateValue("view", view);
   openPayload(workbench, data instanceof Uint8Array ? data : new Uint8Array(data), themeOf(root));
   return workbench.leave;
+}
+
+// What the window leaves under the component's top; further down a page, where that is little, a window full.
+function roomOf(root) {
+  const left = window.innerHeight - topOf(root) - UNDER;
+  return left >= SMALLEST ? left : Math.max(SMALLEST, window.innerHeight - 2 * UNDER);
 }
 
 // Where the component begins on the page, however far the page is scrolled.

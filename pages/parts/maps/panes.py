@@ -61,4 +61,8 @@ def titles_of(first: Input, second: Input) -> tuple[str, str]:
 
 def _with_difference(panes: list[Pane], weights: tuple[np.ndarray, np.ndarray]) -> Compared:
     third = difference(panes[0], panes[1], weights)
-    return Compared(panes, third) if isinstance(third, str) else Compared([*panes, third])
+    if isinstance(third, str):
+        return Compared(panes, third)
+    others = sum(a != b for a, b in zip(panes[0].tokens, panes[1].tokens, strict=True))
+    note = f"The difference is of equal positions; {others} of {len(third.tokens)} hold other tokens." if others else ""
+    return Compared([*panes, third], note)

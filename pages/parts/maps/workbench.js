@@ -4,7 +4,7 @@
 // hears of the view and room says how many pixels high the workbench may be.
 
 const USUAL = { head: null, also: [], look: "map", score: "", show: "layers", least: 0, scale: "absolute", line: 0.1 };
-const SMALLEST = 360, STACKED = 620, BESIDE = 16; // pixels: height of the workbench, width below which parts lie under each other
+const SMALLEST = 340, STACKED = 620, BESIDE = 16; // pixels: height of the workbench, width below which parts lie under each other
 
 function startWorkbench(root, host) {
   const workbench = { root, host, header: null, columns: [], cell: null, pinned: false, pointed: null, view: { ...USUAL } };
