@@ -58,7 +58,7 @@ def show() -> None:
     with st.sidebar:
         people.who_is_here()
         running_indicator()
-        style.fold_when_narrow()
+        style.watch_window(warming.start)
     arrive(chosen.url_path)
     if loading.busy() and chosen.url_path != PAGES[0].name:  # that page asks for nothing before it is there
         with st.spinner("Loading the models ..."):
@@ -68,7 +68,6 @@ def show() -> None:
             chosen.run()
     finally:  # also when the page stopped early
         settle(chosen.url_path)
-        warming.start()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,15 @@ function nameLists() {
   for (const section of list.children) if (section.tagName !== "LI") section.setAttribute("role", "list");
 }
 
-export default function () {
+// Say once that the first page stands: the script has run and the browser has nothing else to do.
+function whenPainted(say) {
+  const idle = window.requestIdleCallback || ((done) => setTimeout(done, 200));
+  const look = () => (document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+    ? idle(say, { timeout: 1500 }) : setTimeout(look, 50));
+  look();
+}
+
+export default function ({ setTriggerValue }) {
   nameLists();
   const fold = () => {
     const sidebar = document.querySelector('[data-testid="stSidebar"][data-collapsed="false"]');
@@ -21,5 +29,6 @@ export default function () {
     window.atlasFolds = () => { if (wide && window.innerWidth < NARROW) fold(); wide = window.innerWidth >= NARROW; };
     window.addEventListener("resize", window.atlasFolds);
     fold();
+    whenPainted(() => setTriggerValue("painted", true));
   }
 }

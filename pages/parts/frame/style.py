@@ -1,5 +1,6 @@
 """What every page looks like beyond Streamlit's theme: frame.css, the mark, and the sidebar of a narrow window."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
@@ -7,7 +8,7 @@ import streamlit as st
 FRAME = Path(__file__).resolve().parent
 ICON = str(FRAME / "icon.png")  # a file: named icons are fetched from the network
 _STYLE = f"<style>{(FRAME / 'frame.css').read_text()}</style>"
-_narrow = st.components.v2.component("atlas_narrow", js=(FRAME / "sidebar.js").read_text(), html="<span></span>\n")
+_window = st.components.v2.component("atlas_window", js=(FRAME / "sidebar.js").read_text(), html="<span></span>\n")
 
 
 def dress() -> None:
@@ -16,6 +17,8 @@ def dress() -> None:
     st.logo(ICON, size="large")
 
 
-def fold_when_narrow() -> None:
-    """Let the sidebar give its room to the page where the window is narrow."""
-    _narrow(key="narrow", data=None, height=1)
+@st.fragment
+def watch_window(on_painted: Callable[[], None]) -> None:
+    """Let the sidebar give its room to the page where the window is narrow; call `on_painted` when a page stands."""
+    if _window(key="window", data=None, height=1, on_painted_change=lambda: None).painted:
+        on_painted()

@@ -10,7 +10,6 @@ from core import config
 from core.errors import AtlasError
 from pages.parts.frame import loading, resources
 
-AFTER = 0.5  # seconds, in which the browser paints the first page
 log = logging.getLogger("atlas")
 _allowed = threading.Event()
 
@@ -24,9 +23,7 @@ def start() -> None:
     """Begin, once a process and where it is allowed; returns at once."""
     if _allowed.is_set():
         _allowed.clear()
-        timer = threading.Timer(AFTER, load)
-        timer.daemon = True
-        timer.start()
+        threading.Thread(target=load, name="warming", daemon=True).start()
 
 
 def load() -> None:
