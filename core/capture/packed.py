@@ -208,3 +208,10 @@ def _read(
     every = torch.cat([one.view(1 + count, len(g.encodings), -1) for one, g in zip(logits, groups, strict=True)], 1)
     back = torch.tensor([*streams[1:], *late], dtype=torch.long, device=every.device).argsort()
     return every[0], every[1:][back]
+
+
+def cost_of(variant: Iterable[Head], layers: int) -> float:
+    """What a variant of one row costs here, in passes of that row through the untouched model: the feed-forward part
+    (two thirds of a layer's products) where it begins, whole layers above, and of the last layer next to nothing."""
+    begins = min(head.layer for head in variant)
+    return max(0.0, layers - 1 - begins - 1 / 3) / max(1, layers - 1)

@@ -189,12 +189,29 @@ class Runner:
             store.add_units(self._db, job, divided["options"], divided["units"])
             known = store.one_job(self._db, job)
         self._run_units(job, known, live, flight)
+        while self._next_round(job, known, flight):
+            self._run_units(job, known, live, flight)
+        self._all_done(job)
+        self._keep(job, known, flight)
+
+    def _next_round(self, job: str, known: Row, flight: Flight) -> bool:
+        """Add the units that those so far call for, if the study goes in rounds; whether there are any."""
+        study = find_study(known["study"])
+        if not isinstance(study, Study) or not study.in_rounds:
+            return False
+        self._all_done(job)
+        units = flight.ask("more", known["study"], known["options"], store.job_rows(self._db, job))["units"]
+        if units:
+            store.add_units(self._db, job, known["options"], units)
+        return bool(units)
+
+    def _all_done(self, job: str) -> None:
+        """Errors: JobError where units failed."""
         failed = store.unit_outcomes(self._db, job).query("state == 'failed'")
         if len(failed):
             units = store.progress(self._db, job)["units"]
             first = failed["error"].iloc[0]
             raise JobError(f"{len(failed)} of {units} units failed, the first with: {first}")
-        self._keep(job, known, flight)
 
     def _run_units(self, job: str, known: Row, live: Live, flight: Flight) -> None:
         units = store.open_units(self._db, job)

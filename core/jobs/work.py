@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.config import code_version
@@ -71,12 +71,23 @@ def divide(name: str, options: Options) -> Outcome:
     study = find_study(name)
     completed = complete(study, options)
     planned = study.units(study.read(completed) if isinstance(study, Study) else completed)
-    units = [{"key": u.key, "size": int(u.size), "arguments": plain(encode(u.arguments))} for u in planned]
+    units = _as_rows(planned)
     if not units:
         raise JobError(
             f"The study {study.name} must have something to do, but these options leave nothing; widen them."
         )
     return {"options": completed, "units": units}
+
+
+def _as_rows(units: Sequence[Any]) -> list[Row]:
+    return [{"key": u.key, "size": int(u.size), "arguments": plain(encode(u.arguments))} for u in units]
+
+
+def more(name: str, options: Options, rows: list[Row]) -> Outcome:
+    """The units of the next round, from the partial results of all before: {"units"}; none when there is none."""
+    study = find_study(name)
+    partials = [decode(study.partial, row[PARTIAL]) for row in rows]
+    return {"units": _as_rows(study.more(study.read(options), partials))}
 
 
 def run_unit(name: str, options: Options, unit: Row) -> Outcome:
@@ -109,7 +120,7 @@ def summarize(name: str, options: Options, rows: list[Row]) -> Outcome:
     return {"rows": [plain(row) for row in summary]}
 
 
-TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, "summarize": summarize}
+TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, "more": more, "summarize": summarize}
 
 
 def perform(task: str, code: str | None, *arguments: Any) -> Outcome:

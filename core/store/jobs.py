@@ -45,14 +45,16 @@ def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) ->
 
 
 def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequence[Row]) -> None:
-    """Divide `job` into `units` (key, size, arguments), in this order, with its options completed by defaults."""
-    keys = [unit["key"] for unit in units]
+    """Divide `job` into `units` (key, size, arguments), in this order, with its options completed by defaults; or add
+    those of a later round behind the ones there are."""
+    there = db.cursor().execute("SELECT key FROM job_unit WHERE job = ?", [job]).fetchall()
+    keys = [*(key for (key,) in there), *(unit["key"] for unit in units)]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise JobError(f"A study's units must have keys of their own, but {twice!r} is used twice; report this defect.")
     rows = (
         {**unit, "job": job, "position": place, "arguments": to_json(unit["arguments"])}
-        for place, unit in enumerate(units)
+        for place, unit in enumerate(units, len(there))
     )
     with db.write() as cursor:
         cursor.execute("UPDATE job SET options = ? WHERE job = ?", [to_json(dict(options)), job])

@@ -4,10 +4,11 @@ A study module exports `STUDY`, an instance of a class below `Study`. Its option
 field has its type, its default and, where a terminal may set it, a `Flag` with its help. From that declaration come
 the terminal's command (`core.commands.declared`), the defaults and help of pages, and the identity of a job.
 
-`units` splits the work into pieces that can be run anywhere and in any order; `run` does one piece in a worker, where
-it opens its own checkpoint and never touches the store. What it saw comes back as a partial result: a frozen
-dataclass that `core.studies.transport` turns into JSON. `merge` adds partial results up, in the units' order; `rows`
-turns the sum into what a person reads. The runner stores the rows, and `keep` whatever else a finished run leaves.
+`units` splits the work into pieces that can be run anywhere and in any order, `more` that of later rounds; `run` does
+one piece in a worker, where it opens its own checkpoint and never touches the store. What it saw comes back as a
+partial result: a frozen dataclass that `core.studies.transport` turns into JSON. `merge` adds partial results up, in
+the units' order; `rows` turns the sum into what a person reads. The runner stores the rows, and `keep` whatever else a
+finished run leaves.
 
 `data` is always where rows come from, `out` where files go.
 """
@@ -99,6 +100,11 @@ class Study(Generic[O, P]):
         """Do one piece, in a worker."""
         raise NotImplementedError
 
+    def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
+        """What all units so far call for: the units of the next round. None, unless a study goes in rounds; what they
+        are may depend on the partial results only, so that any number of workers asks for the same."""
+        return []
+
     def merge(self, options: O, partials: Sequence[P]) -> P:
         """At least one partial result, in the units' order, as one."""
         raise NotImplementedError
@@ -115,6 +121,11 @@ class Study(Generic[O, P]):
         """What a job of these options is called unless it is given another title."""
         about = getattr(options, "checkpoint", None)
         return f"{self.name} of {about}" if about else self.name
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether units may call for more."""
+        return type(self).more is not Study.more
 
     @property
     def help(self) -> str:

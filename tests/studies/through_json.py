@@ -9,11 +9,16 @@ from core.jobs import work
 
 
 def rows_of(study: str, options: Mapping[str, Any], order: random.Random | None = None) -> list[dict[str, Any]]:
-    """All units' partial results, in the order of the units or shuffled, as the study's rows."""
+    """All units' partial results, in the order of the units or shuffled, as the study's rows; round by round."""
     divided = json.loads(json.dumps(work.divide(study, dict(options))))
-    found = [work.run_unit(study, divided["options"], unit)["rows"] for unit in divided["units"]]
-    if order is not None:
-        order.shuffle(found)
+    units, found = divided["units"], []
+    while units:
+        found += [work.run_unit(study, divided["options"], unit)["rows"] for unit in units]
+        if order is not None:
+            order.shuffle(found)
+        so_far = json.loads(json.dumps([row for rows in found for row in rows]))
+        in_rounds = getattr(work.find_study(study), "in_rounds", False)
+        units = json.loads(json.dumps(work.more(study, divided["options"], so_far)["units"])) if in_rounds else []
     return work.summarize(study, divided["options"], json.loads(json.dumps([row for rows in found for row in rows])))[
         "rows"
     ]

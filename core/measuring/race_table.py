@@ -1,0 +1,141 @@
+"""A race as rows: how it went, a verdict for each head with its intervals, and what every look settled."""
+
+from typing import Any
+
+import numpy as np
+
+from core.measuring.outcomes import metrics_of
+from core.measuring.races import Race
+from core.scoring import effects
+from core.scoring.racing import Rules, taken
+from core.store.rows import Row
+
+
+def table(race: Race) -> list[Row]:
+    """The race, its verdicts in the order of the heads, its looks."""
+    return [_race(race), *_verdicts(race), *_looks(race)]
+
+
+def _about(race: Race) -> Row:
+    options = race.options
+    return {"task": race.task.key, "what": options.what, "operator": options.operator, "n": len(race.rows)}
+
+
+def _race(race: Race) -> Row:
+    rules, state, choice = race.rules, race.standings, race.choice
+    counted = {f"{name}": state.verdicts.count(name) for name in ("matters", "does not matter", "open")}
+    return {
+        "kind": "race",
+        "name": "race",
+        **_about(race),
+        "loss": "squared error" if race.task.is_score else "nats",
+        "margin": rules.margin,
+        "alpha": rules.alpha,
+        "looks": " ".join(str(look) for look in rules.looks),
+        "intervals": "anytime" if rules.anytime else "at looks",
+        **counted,
+        "over": choice is not None and race.next().over,
+        **_control(race),
+        **_work(race),
+        **_gradient(race),
+    }
+
+
+def _control(race: Race) -> Row:
+    choice = race.choice
+    if choice is None:
+        return {"control": None, "foreseen_without": None, "foreseen_with": None}
+    return {"control": choice.use, "foreseen_without": choice.without, "foreseen_with": choice.with_control}
+
+
+def _work(race: Race) -> Row:
+    """What the verdicts took, in row evaluations and in passes of a row, against all rows of every variant. What the
+    metric of survivors took beyond them is not counted."""
+    rules, state, choice = race.rules, race.standings, race.choice
+    rows = np.where(state.rows > 0, state.rows, np.minimum(taken(race.exact), rules.first))
+    full = rules.rows * (1 + race.work.heads.sum())
+    slopes = rules.rows if choice is not None and choice.use else rules.first
+    passes = float((race.work.heads * rows).sum() + rows.max() + race.work.backward * slopes)
+    return {
+        "evaluations": int(rows.sum()),
+        "evaluations_full": rules.rows * rules.heads,
+        "passes": passes,
+        "passes_full": float(full),
+        "forward_ratio": float(full / passes) if passes else None,
+    }
+
+
+def _gradient(race: Race) -> Row:
+    """How far the gradient alone would lead, on the rows of the first look: ranks, and signs of heads that matter."""
+    if race.choice is None:
+        return {"gradient_spearman": None, "gradient_wrong_signs": None}
+    first = race.rules.first
+    exact, slope = race.exact[:, :first].mean(1), race.first_order[:, :first].mean(1)
+    matter = np.array([verdict == "matters" for verdict in race.standings.verdicts])
+    wrong = matter & (np.sign(exact) != np.sign(slope))
+    agreement = effects.rank_agreement(exact, slope)
+    return {"gradient_spearman": agreement.spearman, "gradient_wrong_signs": int(wrong.sum())}
+
+
+def _verdicts(race: Race) -> list[Row]:
+    state, metric, first, body = race.standings, _metric(race), race.rules.first, []
+    exact, slope = (one[:, :first].mean(1) for one in (race.exact, race.first_order))
+    for k, variant in enumerate(race.variants):
+        row = {"kind": "verdict", **variant.facts(), **_about(race), "margin": race.rules.margin}
+        row |= {"verdict": state.verdicts[k], "rows": int(state.rows[k])}
+        values = {
+            "effect": state.value[k], "effect_low": state.low[k], "effect_high": state.high[k],
+            "always_low": state.always_low[k], "always_high": state.always_high[k],
+            "exact_first": exact[k], "gradient_first": slope[k],
+        }  # fmt: skip
+        row |= {name: _known(value) for name, value in values.items()}
+        body.append(row | metric.get(k, {}) | _score(race, k, row))
+    return body
+
+
+def _score(race: Race, k: int, row: Row) -> Row:
+    """The fields that make a row of one head a head score in the store."""
+    if race.options.what not in ("heads", "all-but-one") or row["effect"] is None:
+        return {}
+    return {
+        "statistic": f"race {race.options.operator} {race.options.what}",
+        "feature": f"{race.options.task} loss",
+        "value": row["effect"],
+        "low": row["effect_low"],
+        "high": row["effect_high"],
+    }
+
+
+def _metric(race: Race) -> dict[int, Row]:
+    """The metric of survivors that ran on all rows, with the interval of its change; for F1 and Pearson too."""
+    part, verdicts = race.taken, race.standings.verdicts
+    if len(part.rows) < len(race.rows) or np.isnan(part.plain).any():
+        return {}
+    whole = [k for k in range(len(verdicts)) if verdicts[k] == "matters" and not np.isnan(part.changed[k]).any()]
+    if not whole:
+        return {}
+    found: dict[int, Row] = {k: {} for k in whole}
+    for name in metrics_of(race.task):
+        changes = effects.metric_intervals(name, part.gold, part.plain, part.changed[whole], seed=race.options.seed)
+        for k, change in zip(whole, changes, strict=True):
+            found[k] |= {f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
+    return found
+
+
+def _looks(race: Race) -> list[Row]:
+    """Per look: how many were open before it, and what it settled."""
+    rules: Rules = race.rules
+    state, rows = race.standings, []
+    for look in rules.looks:
+        at = [v for v, n in zip(state.verdicts, state.rows, strict=True) if n == look]
+        before = int((state.rows >= look).sum())
+        if before:
+            settled = {"settled": sum(v != "open" for v in at), "matters": at.count("matters")}
+            rows.append(
+                {"kind": "look", "name": f"{look} rows", **_about(race), "rows": look, "open": before} | settled
+            )
+    return rows
+
+
+def _known(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,219 @@
+"""What a race of heads measures and asks for next: its rows in the order of the draw, its margin, its rounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from core.errors import InputError, InterventionError
+from core.measuring.disabling import Asked, Variant, groups_of, variants_of
+from core.scoring.racing import Choice, Rules, Standings, Step, Work, choose, next_step, standings
+from core.tasks.glue import Task, TaskRow
+
+SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/racing.md says why)
+BACKWARD = 3.0  # passes of a row that all its first-order effects cost: one forward, and twice that backward
+LEAST = 1e-6  # effects below this are rounding
+KINDS = ("heads", "layers", "all-but-one", "groups")
+
+
+@runtime_checkable
+class Raced(Asked, Protocol):
+    """The options of a race."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def heads(self) -> str: ...
+    @property
+    def operator(self) -> str: ...
+    @property
+    def margin(self) -> float | None: ...
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def anytime(self) -> bool: ...
+    @property
+    def control(self) -> str: ...
+    @property
+    def survivors(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a unit measures. rows: places in the task; variants: numbers, None for all; exact, first_order: which
+    effects. number: of the round."""
+
+    rows: tuple[int, ...]
+    variants: tuple[int, ...] | None
+    exact: bool
+    first_order: bool
+    number: int
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was measured of some rows.
+
+    rows: their places in the task. layers, heads: of the checkpoint. gold, plain: [row], changed: [variant, row], in
+    the task's labels or scores; loss: untouched [row]. exact, first_order: effects on the loss [variant, row]. NaN
+    where a variant was not run. fast: whether what variants share was run once. rounds: how many there were so far.
+    """
+
+    rows: np.ndarray
+    layers: int
+    heads: int
+    gold: np.ndarray
+    loss: np.ndarray
+    plain: np.ndarray
+    changed: np.ndarray
+    exact: np.ndarray
+    first_order: np.ndarray
+    fast: bool
+    rounds: int
+
+
+def draw(options: Raced, rows: int) -> np.ndarray:
+    """Places of the task's rows in the order in which they are taken."""
+    return np.random.default_rng([options.seed, rows]).permutation(rows)
+
+
+def constant_loss(task: Task, gold: np.ndarray) -> float:
+    """The mean loss of the best constant answer: the entropy of the labels in nats, the variance of scores.
+
+    Raises InputError where it is 0: rows of one class, or of one score.
+    """
+    if task.is_score:
+        spread = float(np.var(gold))
+    else:
+        shares = np.unique(gold, return_counts=True)[1] / len(gold)
+        spread = float(-(shares * np.log(shares)).sum())
+    if not spread > 0:
+        kind = "score" if task.is_score else "class"
+        raise InputError(
+            f"A race needs rows of more than one {kind}; the {len(gold)} rows of {task.name} have one alone "
+            f"({gold[0]}): take more rows, or others."
+        )
+    return spread
+
+
+def margin_of(options: Raced, task: Task, rows: Sequence[TaskRow]) -> float:
+    """The margin asked for, or 5% of what knowing nothing costs. Raises InputError as `constant_loss`."""
+    nothing = constant_loss(task, np.array([row.label for row in rows]))
+    return SHARE * nothing if options.margin is None else options.margin
+
+
+@dataclass(frozen=True)
+class Race:
+    """A race at some point. rows: of the task, all; taken: what was measured of them."""
+
+    options: Raced
+    task: Task
+    rows: Sequence[TaskRow]
+    taken: Taken
+
+    @cached_property
+    def variants(self) -> list[Variant]:
+        """What races, in the order of the heads."""
+        return variants_of(self.options.what, self.options.heads, self.taken.layers, self.taken.heads)
+
+    @cached_property
+    def rules(self) -> Rules:
+        """What verdicts are held to."""
+        options, margin = self.options, margin_of(self.options, self.task, self.rows)
+        return Rules(margin, len(self.rows), len(self.variants), options.alpha, options.first, options.anytime)
+
+    @cached_property
+    def work(self) -> Work:
+        """What effects cost, in passes of a row."""
+        from core.capture.packed import cost_of
+
+        layers = self.taken.layers
+        costs = [cost_of(one.heads, layers) if self.taken.fast else 1.0 for one in self.variants]
+        return Work(np.array(costs), BACKWARD)
+
+    @cached_property
+    def exact(self) -> np.ndarray:
+        """Exact effects in the order of the draw [variant, row]; NaN where not taken."""
+        return self._drawn(self.taken.exact)
+
+    @cached_property
+    def first_order(self) -> np.ndarray:
+        """First-order effects likewise."""
+        return self._drawn(self.taken.first_order)
+
+    def _drawn(self, effects: np.ndarray) -> np.ndarray:
+        whole = np.full((len(self.variants), len(self.rows)), np.nan)
+        whole[:, self.taken.rows.astype(int)] = effects
+        return whole[:, draw(self.options, len(self.rows))]
+
+    @cached_property
+    def choice(self) -> Choice | None:
+        """Whether first-order effects serve as a control variate; None before the first look.
+
+        Raises InterventionError where the operator did nothing to any row.
+        """
+        first = self.rules.first
+        exact, beside = self.exact[:, :first], self.first_order[:, :first]
+        if np.isnan(exact).any() or np.isnan(beside).any():
+            return None
+        if (np.abs(exact) < LEAST).all():
+            raise InterventionError(
+                f"The operator {self.options.operator} changed the loss of none of the first {first} rows, whatever it "
+                "was done to; such a race says nothing: check the checkpoint (python -m core check), or choose another."
+            )
+        chosen = choose(exact, beside, self.rules, self.work)
+        wanted = {"auto": chosen.use, "always": True, "never": False}[self.options.control]
+        return Choice(wanted, chosen.without, chosen.with_control)
+
+    @cached_property
+    def standings(self) -> Standings:
+        """Where each variant stands."""
+        used = self.choice is not None and self.choice.use and not np.isnan(self.first_order).any()
+        if self.choice is not None and self.choice.use and not used:
+            return standings(self.exact[:, :0], self.rules)  # what decides is still under way
+        return standings(self.exact, self.rules, self.first_order if used else None)
+
+    def next(self) -> Step:
+        """What is to be measured next."""
+        return next_step(self.exact, self.first_order, self.rules, self.choice)
+
+    @cached_property
+    def left(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of the survivors: which variants matter, and the places of rows that some of them lack, if the metric is
+        wanted of them."""
+        matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
+        if not self.options.survivors or not len(matter):
+            return matter[:0], matter[:0]
+        lacking = np.isnan(self.exact[matter]).any(0)
+        return matter, draw(self.options, len(self.rows))[lacking]
+
+
+def check(options: Raced, task: Task, rows: Sequence[TaskRow]) -> Rules:
+    """The rules of a race of one head, for what can be refused before anything is opened. Raises InputError."""
+    if options.what not in KINDS:
+        raise InputError(f'What races is one of {", ".join(KINDS)}; "{options.what}" is none of them: choose one.')
+    if options.control not in ("auto", "always", "never"):
+        raise InputError(f'First-order effects are used auto, always or never; seen "{options.control}": choose one.')
+    if options.what == "groups":
+        groups_of(options.heads)
+    margin = margin_of(options, task, rows)
+    return Rules(margin, len(rows), 1, options.alpha, options.first, options.anytime)
+
+
+def merged(parts: Sequence[Taken]) -> Taken:
+    """All that was measured, rows in the task's order; a row may be in several parts under different variants."""
+    places = np.unique(np.concatenate([part.rows for part in parts])).astype(int)
+    arrays: dict[str, np.ndarray] = {}
+    for name in ("gold", "loss", "plain", "changed", "exact", "first_order"):
+        shape = getattr(parts[0], name).shape[:-1]
+        arrays[name] = np.full((*shape, len(places)), np.nan)
+        for part in parts:
+            where, values = np.searchsorted(places, part.rows), getattr(part, name)
+            arrays[name][..., where] = np.where(np.isnan(values), arrays[name][..., where], values)
+    first = parts[0]
+    fast, rounds = all(part.fast for part in parts), max(part.rounds for part in parts)
+    return Taken(rows=places, layers=first.layers, heads=first.heads, fast=fast, rounds=rounds, **arrays)

@@ -1,0 +1,156 @@
+"""Which heads (layers, groups) matter to the task's loss by more than a margin: verdicts with error control, from as
+few rows as each of them takes (`core.scoring.racing`).
+
+Rows are taken in a random order that the seed fixes, in rounds: the first look with exact effects of every head and
+first-order effects of the same rows; first-order effects of all other rows where they pay as a control variate; then
+exact effects of the heads that are still open, up to the next look. Units of a round are slices of its rows and depend
+on what was measured before alone, so any number of workers gives the same verdicts. Heads that matter are then swept on
+the rows they lack, for the metric, whose own interval they get.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import pydantic.dataclasses
+
+from core.measuring import disabling, races
+from core.measuring.provenance import provenance
+from core.measuring.race_table import table
+from core.measuring.races import Race, Round, Taken
+from core.scoring.racing import ALPHA, FIRST
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.tasks.glue import TaskRow, task_of
+
+EXACT_A_UNIT = 16  # rows of a unit that runs every variant; more where fewer are left
+MOST_A_UNIT = 128
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """What races, of which checkpoint, on which rows, against which margin."""
+
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = None
+    dtype: Dtype = "float32"
+    device: str = "auto"
+    seed: Seed = 0
+    what: Annotated[str, Flag("heads, layers, all-but-one or groups")] = "heads"
+    operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "disable"
+    heads: Annotated[str, Flag('groups disabled together, like "L1H2,L7H6; L4H1"')] = ""
+    margin: Annotated[
+        float | None,
+        Flag("of the mean change of the task's loss (nats, or squared error); default: 5% of the best constant's loss"),
+    ] = None
+    alpha: Annotated[float, Flag("chance of any wrong verdict, over all heads and looks")] = ALPHA
+    first: Annotated[int, Flag("rows at the first look; each next look takes twice as many", least=4)] = FIRST
+    anytime: Annotated[
+        bool, Flag("verdicts by intervals that hold whenever somebody stops: wider", name="--anytime/--at-looks")
+    ] = False
+    control: Annotated[str, Flag("first-order effects as a control variate: auto, always or never")] = "auto"
+    survivors: Annotated[
+        bool, Flag("sweep heads that matter in full, for the metric", name="--survivors/--verdicts-only")
+    ] = True
+
+
+class RaceStudy(Study[Options, Taken]):
+    """Race heads (layers, groups): which matter to the loss beyond a margin, from as few rows as that takes."""
+
+    name, options, partial, arguments = "race", Options, Taken, Round
+
+    def read(self, given: Mapping[str, Any]) -> Options:
+        """Typed heads are groups."""
+        return super().read({**given, "what": "groups"} if given.get("heads") else given)
+
+    def title(self, options: Options) -> str:
+        """Name what races and the checkpoint."""
+        return f"Race {options.what} of {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """The first look: every variant, and first-order effects; options that cannot be are refused here."""
+        from core.capture.interventions import operator_of
+
+        operator_of(options.operator, causal=False)
+        rows = disabling.rows_of(options)
+        rules = races.check(options, task_of(options.task), rows)
+        places = races.draw(options, len(rows))[: rules.first]
+        return _units(rows, places, Round((), None, exact=True, first_order=True, number=0), EXACT_A_UNIT)
+
+    def more(self, options: Options, partials: Sequence[Taken]) -> list[Unit]:
+        """What the race wants next; when it is over, the rows that heads that matter lack."""
+        race = _race(options, self.merge(options, partials))
+        step, number, order = race.next(), race.taken.rounds + 1, races.draw(options, len(race.rows))
+        if not step.over:
+            wanted = tuple(int(k) for k in step.heads) if step.exact else ()
+            asked = Round((), wanted, step.exact, step.first_order, number)
+            most = _most(len(wanted), len(race.variants)) if step.exact else MOST_A_UNIT
+            return _units(race.rows, order[step.start : step.stop], asked, most)
+        matter, lacking = race.left
+        asked = Round((), tuple(int(k) for k in matter), True, False, number)
+        return _units(race.rows, lacking, asked, _most(len(matter), len(race.variants)))
+
+    def run(self, options: Options, unit: Unit) -> Done[Taken]:
+        """The effects that this round wants of these rows."""
+        from core.capture.losses import effects, first_order, slopes_of
+
+        asked, opened, every = unit.arguments, disabling.opened(options), disabling.rows_of(options)
+        checkpoint, rows = opened.checkpoint, [every[k] for k in asked.rows]
+        variants = disabling.variants_of(options.what, options.heads, checkpoint.layers, checkpoint.heads)
+        sets, labels, encodings = [frozenset(one.heads) for one in variants], opened.outputs(rows), opened.encoded(rows)
+        part, fast, dtype = _empty(len(variants), rows), True, checkpoint.dtype
+        if asked.exact:
+            chosen = list(range(len(variants)) if asked.variants is None else asked.variants)
+            some, names = [sets[k] for k in chosen], [row.id for row in rows]
+            measured = effects(checkpoint, encodings, labels, some, options.operator, names=names, dtype=options.dtype)
+            part["loss"], part["plain"] = measured.plain.numpy(), opened.predicted(measured.logits).astype(float)
+            part["exact"][chosen], part["changed"][chosen] = measured.exact, opened.predicted(measured.changed)
+            fast, dtype = measured.fast, measured.dtype
+        if asked.first_order:
+            slopes = first_order(checkpoint, encodings, labels, options.operator)
+            part["first_order"] = slopes_of(sets, slopes).numpy()
+        taken = Taken(np.array(asked.rows), checkpoint.layers, checkpoint.heads, fast=fast, rounds=asked.number, **part)
+        return Done(taken, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
+
+    def merge(self, options: Options, partials: Sequence[Taken]) -> Taken:
+        """All rows, in the task's order."""
+        return races.merged(partials)
+
+    def rows(self, options: Options, merged: Taken) -> list[Row]:
+        """How the race went, a row per variant with its verdict, a row per look."""
+        return table(_race(options, merged))
+
+
+STUDY = RaceStudy()
+
+
+def _race(options: Options, taken: Taken) -> Race:
+    return Race(options, task_of(options.task), disabling.rows_of(options), taken)
+
+
+def _empty(variants: int, rows: Sequence[TaskRow]) -> dict[str, np.ndarray]:
+    unknown = np.full(len(rows), np.nan)
+    found = {name: np.full((variants, len(rows)), np.nan) for name in ("changed", "exact", "first_order")}
+    return found | {"gold": np.array([float(row.label) for row in rows]), "loss": unknown, "plain": unknown.copy()}
+
+
+def _most(open_variants: int, variants: int) -> int:
+    """Rows of a unit, so that units of any round take about as long."""
+    return min(MOST_A_UNIT, EXACT_A_UNIT * variants // max(1, open_variants))
+
+
+def _units(rows: Sequence[TaskRow], places: np.ndarray, asked: Round, most: int) -> list[Unit]:
+    """Slices of these rows, similar lengths together."""
+    sizes = {int(k): len(rows[k].text) + len(rows[k].pair or "") for k in places}
+    order = sorted(sizes, key=lambda k: (sizes[k], k))
+    found = []
+    for start in range(0, len(order), most):
+        some = tuple(order[start : start + most])
+        arguments = Round(some, asked.variants, asked.exact, asked.first_order, asked.number)
+        size = max(1, sum(sizes[k] for k in some) // 4)
+        found.append(Unit(f"round-{asked.number}-{start // most}", arguments, size))
+    return found

@@ -1,0 +1,151 @@
+"""The planted head is what a race finds, from few rows; rounds run in any order; bad input is a sentence."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from core.errors import InputError, InterventionError
+from core.measuring import races
+from core.studies import race
+from core.studies.race import STUDY, Options
+from core.tasks.glue import task_of
+from tests.studies.planted import CARRIER, save_planted, write_rows
+from tests.studies.through_json import rows_of
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planted")
+    torch.set_num_threads(1)
+    checkpoint = save_planted(folder / "checkpoint")
+    return {"checkpoint": str(checkpoint), "task": "sst2", "data": str(write_rows(folder / "data", 150))}
+
+
+def verdicts(rows):
+    return {row["name"]: row["verdict"] for row in rows if row["kind"] == "verdict"}
+
+
+def test_the_planted_head_matters_and_the_others_do_not(options):
+    rows = rows_of("race", options)
+    whole, body = rows[0], [row for row in rows if row["kind"] == "verdict"]
+    assert {name for name, verdict in verdicts(rows).items() if verdict == "matters"} == {str(CARRIER)}
+    assert set(verdicts(rows).values()) == {"matters", "does not matter"}
+    assert (whole["matters"], whole["does not matter"], whole["open"], whole["over"]) == (1, 11, 0, True)
+    assert whole["margin"] == pytest.approx(0.05 * np.log(2))
+    assert whole["evaluations"] == 12 * 64
+    assert whole["forward_ratio"] > 1.5
+    carrier = next(row for row in body if row["name"] == str(CARRIER))
+    assert carrier["effect_low"] > whole["margin"]
+    assert carrier["always_low"] < carrier["effect_low"] < carrier["effect"] == carrier["value"]
+    assert carrier["accuracy_change"] == pytest.approx(-0.5, abs=0.1)  # of all 150 rows
+    assert carrier["accuracy_high"] < 0
+    assert all(row.get("accuracy_change") is None for row in body if row is not carrier)
+    looks = [row for row in rows if row["kind"] == "look"]
+    assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 12)]
+
+
+def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
+    """The race's mean at its look is the mean change of the loss, counted one head and row at a time."""
+    from core.capture.interventions import Intervention
+    from core.capture.losses import row_losses
+    from core.capture.running import predict
+    from core.measuring import disabling
+
+    rows = rows_of("race", options)
+    chosen = STUDY.read(options)
+    opened, every = disabling.opened(chosen), disabling.rows_of(chosen)
+    first = [every[k] for k in races.draw(chosen, len(every))[:64]]
+    labels, encodings = opened.outputs(first), opened.encoded(first)
+    plain = row_losses(predict(opened.checkpoint, encodings), labels)
+    touched = [Intervention("disable", frozenset({CARRIER}))]
+    changed = row_losses(predict(opened.checkpoint, encodings, interventions=touched), labels)
+    row = next(row for row in rows if row.get("name") == str(CARRIER))
+    assert row["effect"] == pytest.approx(float((changed - plain).mean()), abs=1e-4)
+
+
+def test_units_in_any_order_give_the_same_verdicts(options):
+    harder = options | {"margin": 1.1, "first": 16, "control": "always"}  # near the carrier's effect: several rounds
+    found = rows_of("race", harder)
+    assert len([row for row in found if row["kind"] == "look"]) > 1
+    assert found == rows_of("race", harder, order=random.Random(2))  # noqa: S311 - the order of units
+    assert found[0]["control"] is True
+
+
+def test_slices_of_another_size_give_the_same_verdicts(options, monkeypatch):
+    found = rows_of("race", options | {"margin": 1.1, "first": 16})
+    monkeypatch.setattr(race, "EXACT_A_UNIT", 5)
+    again = rows_of("race", options | {"margin": 1.1, "first": 16})
+    assert verdicts(found) == verdicts(again)
+    assert [row.get("rows") for row in found] == [row.get("rows") for row in again]
+
+
+@pytest.mark.parametrize(("change", "expected"), [({"what": "layers"}, 3), ({"heads": "L1H1; L2H3,L3H1"}, 2)])
+def test_layers_and_groups_race_too(options, change, expected):
+    found = verdicts(rows_of("race", options | change))
+    assert len(found) == expected
+    matters = {name for name, verdict in found.items() if verdict == "matters"}
+    assert matters == ({"L2"} if "what" in change else {"L2H3,L3H1"})
+
+
+def test_without_survivors_no_metric_is_swept(options):
+    rows = rows_of("race", options | {"survivors": False})
+    assert not [row for row in rows if "accuracy_change" in row]
+
+
+def test_intervals_for_any_time_are_wider_and_decide_where_asked(options):
+    found = rows_of("race", options | {"anytime": True})
+    carrier = next(row for row in found if row.get("name") == str(CARRIER))
+    assert carrier["effect_low"] == carrier["always_low"]
+    assert found[0]["intervals"] == "anytime"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"margin": 0.0}, "above 0"),
+        ({"margin": -1.0}, "above 0"),
+        ({"limit": 40}, "64 rows"),
+        ({"what": "duplicates"}, "heads, layers"),
+        ({"control": "perhaps"}, "auto, always or never"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(options, change, said):
+    with pytest.raises(InputError, match=said):
+        STUDY.units(STUDY.read(options | change))
+
+
+def test_rows_of_one_class_cannot_race(options, tmp_path):
+    folder = write_rows(tmp_path / "data", 150)
+    file = folder / "SST-2" / "dev.tsv"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], *(line[:-1] + "1" for line in lines[1:])]) + "\n")
+    with pytest.raises(InputError, match="more than one class"):
+        STUDY.units(STUDY.read(options | {"data": str(folder)}))
+
+
+def test_an_operator_without_effect_is_an_error_not_a_result(options, monkeypatch):
+    from core.capture import losses
+
+    real = losses.effects
+
+    def still(*arguments, **named):
+        measured = real(*arguments, **named)
+        return losses.Effects(
+            measured.plain, measured.exact * 0, measured.logits, measured.changed, measured.fast, measured.dtype
+        )
+
+    monkeypatch.setattr(losses, "effects", still)
+    with pytest.raises(InterventionError, match="none of the first 64 rows"):
+        rows_of("race", options)
+
+
+def test_the_margin_is_a_share_of_what_knowing_nothing_costs():
+    chosen = Options(checkpoint="any")
+    task, scores = task_of("sst2"), task_of("stsb")
+    rows = [races.TaskRow("dev-1", "a", None, label) for label in (0, 0, 0, 1)]
+    assert races.margin_of(chosen, task, rows) == pytest.approx(-0.05 * (0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+    graded = [races.TaskRow("dev-1", "a", "b", score) for score in (0.0, 5.0)]
+    assert races.margin_of(chosen, scores, graded) == pytest.approx(0.05 * 6.25)
+    assert races.margin_of(Options(checkpoint="any", margin=0.5), task, rows) == 0.5
