@@ -8,6 +8,7 @@ from pages.parts.disable_results import show_results
 from pages.parts.disable_sweeps import active_jobs, start_sweep
 from pages.parts.disable_training import show_training
 from pages.parts.frame.messages import clear_errors
+from pages.parts.races import show_races
 
 
 def show_sweeps() -> None:
@@ -21,6 +22,7 @@ def show_sweeps() -> None:
 VIEWS = {
     "One sentence": show_live,
     "A task's rows": show_sweeps,
+    "Race": show_races,
     "Operators": show_operators,
     "Training without": show_training,
 }

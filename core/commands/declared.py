@@ -48,11 +48,14 @@ def command(
     show: Callable[[Ran], None] = Ran.show,
     own: type = NoOptions,
     ready: Callable[[Any, Any], Any] = lambda options, own: None,
+    instead: Callable[[Any, Any], tuple[Study, Any] | None] = lambda options, own: None,
+    show_instead: Callable[[Ran], None] = Ran.show,
 ) -> Callable[..., None]:
     """The function that typer makes a command of.
 
     show: prints what ran. own: a record of options that only the command has, declared as a study's are. ready: called
     with the study's options and the command's own before anything runs; it may refuse them with an AtlasError.
+    instead: another study with its options that runs in place of this one, if these ask for it; show_instead prints it.
     """
     options, extra = declared(study.options), declared(own)
 
@@ -62,8 +65,10 @@ def command(
         own_chosen: Any = read_options(own, study.name, _given(extra, given))
         made_ready = ready(chosen, own_chosen)
         where = {name: given[name] for name in PLACES}
-        known, rows = ran(study.name, as_json(chosen), title=study.title(chosen), **where)
-        show(Ran(study.name, chosen, own_chosen, made_ready, known, rows, form))
+        other = instead(chosen, own_chosen)
+        doing, asked = other or (study, chosen)
+        known, rows = ran(doing.name, as_json(asked), title=doing.title(asked), **where)
+        (show_instead if other else show)(Ran(doing.name, asked, own_chosen, made_ready, known, rows, form))
 
     parameters = [_parameter(one) for one in (*options.values(), *extra.values()) if one.flag]
     parameters += [_plain_parameter(name, hint, default=False) for name, hint in FORMS.items()]

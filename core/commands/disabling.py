@@ -19,6 +19,7 @@ from core.commands.output import (
     run_study,
 )
 from core.commands.patterns import database
+from core.commands.racing import Racing, raced, show_race
 from core.errors import InputError
 from core.store import runs
 from core.store.rows import Row
@@ -29,7 +30,7 @@ from core.studies.contract import Flag
 
 
 @dataclass(frozen=True)
-class Beside:
+class Beside(Racing):
     """What only the command of sweeps takes."""
 
     beside: Annotated[str | None, Flag("an earlier sweep's run, for the correlation of the two")] = None
@@ -159,7 +160,12 @@ def _show_curve(ran: Ran) -> None:
 
 
 disable = command(
-    sweeps.STUDY, show=_show_sweep, own=Beside, ready=lambda _, own: own.beside and earlier_sweep(own.beside)
+    sweeps.STUDY,
+    show=_show_sweep,
+    own=Beside,
+    ready=lambda _, own: own.beside and earlier_sweep(own.beside),
+    instead=raced,
+    show_instead=show_race,
 )
 importance = command(weighing.STUDY)
 prune = command(pruning.STUDY, show=_show_curve, own=Saving, ready=_check_share)

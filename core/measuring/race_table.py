@@ -139,3 +139,21 @@ def _looks(race: Race) -> list[Row]:
 
 def _known(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def said_of(row: Row) -> str:
+    """How a race went, in sentences."""
+    counts = f"{row['matters']} matter, {row['does not matter']} do not, {row['open']} stay open"
+    took = (
+        f"{row['evaluations']:,} of {row['evaluations_full']:,} row evaluations, {row['forward_ratio']:.1f}x less "
+        f"forward work than a full sweep ({row['passes']:,.0f} against {row['passes_full']:,.0f} passes of a row)"
+    )
+    used = "were taken on all rows as a control variate" if row["control"] else "did not pay beyond the first look"
+    foreseen = f"foreseen {row['foreseen_with']:,.0f} passes with them, {row['foreseen_without']:,.0f} without"
+    rho = "undefined" if row["gradient_spearman"] is None else f"{row['gradient_spearman']:.2f}"
+    return (
+        f"At a margin of {row['margin']:.4g} {row['loss']}: {counts}, with any verdict wrong in at most "
+        f"{row['alpha']:.0%} of such races (all heads and looks). It took {took}. First-order effects {used} "
+        f"({foreseen}); alone they rank the heads with a correlation of {rho} and have the wrong sign for "
+        f"{row['gradient_wrong_signs']} of those that matter: they are no verdict."
+    )

@@ -211,6 +211,8 @@ class Standings:
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
     """How many rows each head has, from the first of the draw on without a gap."""
     missing = np.isnan(effects)
+    if not effects.shape[1]:
+        return np.zeros(len(effects), dtype=int)
     return np.where(missing.any(1), missing.argmax(1), effects.shape[1])
 
 

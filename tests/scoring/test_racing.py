@@ -140,6 +140,7 @@ def test_verdicts_by_where_the_interval_lies():
 def test_rows_count_up_to_the_first_gap():
     nan = np.nan
     assert taken(np.array([[1, nan, 1], [nan, 1, 1], [1, 1, 1], [nan, nan, nan]])).tolist() == [1, 0, 3, 0]
+    assert taken(np.zeros((2, 0))).tolist() == [0, 0]
 
 
 # ---------------------------------------------------------------- standings

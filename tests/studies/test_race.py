@@ -73,6 +73,21 @@ def test_units_in_any_order_give_the_same_verdicts(options):
     assert found[0]["control"] is True
 
 
+def test_a_race_under_way_has_rows_after_every_unit(options):
+    """Of each round, also while first-order effects of some rows are missing: open, or as at the last look."""
+    chosen = STUDY.read(options | {"margin": 1.1, "first": 16, "control": "always"})
+    units, partials, seen = STUDY.units(chosen), [], []
+    while units:
+        for unit in units:
+            partials.append(STUDY.run(chosen, unit).partial)
+            seen.append(STUDY.summarize(chosen, partials))
+        units = STUDY.more(chosen, partials)
+    assert [rows[0]["over"] for rows in seen] == [False] * (len(seen) - 1) + [True]
+    assert set(verdicts(seen[0]).values()) == set(verdicts(seen[1]).values()) == {"open"}
+    assert all(row["rows"] == 0 for row in seen[1] if row["kind"] == "verdict")
+    assert seen[-1] == rows_of("race", options | {"margin": 1.1, "first": 16, "control": "always"})
+
+
 def test_slices_of_another_size_give_the_same_verdicts(options, monkeypatch):
     found = rows_of("race", options | {"margin": 1.1, "first": 16})
     monkeypatch.setattr(race, "EXACT_A_UNIT", 5)

@@ -1,9 +1,9 @@
 """Record what every head does to every row's loss, exactly and to first order: what the benchmark `race` judges.
 
-    python -m tests.benchmarks.recording CHECKPOINT OUT.npz [OPERATOR] [DATA]
+    python -m tests.benchmarks.recorded.record CHECKPOINT OUT.npz [OPERATOR] [DATA]
 
 CHECKPOINT is a fine-tuned classifier of SST-2; the rows are the 872 of its official dev split. OUT holds numbers only,
-no texts: exact and first_order [head, row] in float32, layer by layer; loss and right [row]; layers, heads, operator.
+no texts: exact and first_order [head, row] in float16, layer by layer; loss and right [row]; layers, heads, operator.
 """
 
 import sys
@@ -19,7 +19,7 @@ from core.models.opening import open_checkpoint
 from core.tasks.glue import read_rows, task_of
 from core.tasks.labels import label_order
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 AT_ONCE = 109  # rows between two lines of progress
 
 
@@ -36,8 +36,8 @@ def main(name: str, out: str, operator: str = "disable", data: str | None = None
         some, wanted = encodings[start : start + AT_ONCE], labels[start : start + AT_ONCE]
         exact = effects(checkpoint, some, wanted, variants, operator)
         slopes = first_order(checkpoint, some, wanted, operator)
-        kept["exact"].append(exact.exact.float().numpy())
-        kept["first_order"].append(slopes_of(variants, slopes).float().numpy())
+        kept["exact"].append(exact.exact.half().numpy())
+        kept["first_order"].append(slopes_of(variants, slopes).half().numpy())
         kept["loss"].append(exact.plain.float().numpy())
         kept["right"].append((exact.logits.argmax(-1) == torch.tensor(wanted)).numpy())
         joined = {field: np.concatenate(parts, -1) for field, parts in kept.items()}

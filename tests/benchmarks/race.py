@@ -1,0 +1,222 @@
+"""A race of every head against the full sweep: time at BERT-base's size, verdicts from effects that were recorded.
+
+Time does not depend on the weights, verdicts do. So the two are joined: `recorded/*.npz` hold the exact and first-order
+effects of every head of two checkpoints fine-tuned on SST-2 on its 872 dev rows (the bundled encoder, 36 heads; MiniLM,
+72). A race over 144 heads gives head h of layer l the effects of MiniLM's head h of layer l // 2, which says which
+heads are open at which look; each look's rows are then run on a BERT-base with random weights and timed.
+
+Sizes: RACE_ROWS rows time the full sweep (default 8; 872 is all), RACE_TOKENS tokens each look of the race (default one
+pack); both are scaled by tokens. RACE_SWEEPS null sweeps a recording (default 200).
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t
+
+from core.capture.losses import effects, first_order
+from core.capture.packed import PACK_TOKENS, cost_of
+from core.capture.sweeping import every_head, sweep
+from core.measuring.races import BACKWARD, SHARE
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.scoring.racing import Choice, Rules, Standings, Work, choose, next_step, standings, verdicts
+from core.tasks.glue import read_rows
+from tests.benchmarks.sweep import SHARED, base
+
+RECORDED = Path(__file__).parent / "recorded"
+ROWS, TOKENS, SWEEPS = (
+    int(os.environ.get(name, value))
+    for name, value in (("RACE_ROWS", 8), ("RACE_TOKENS", PACK_TOKENS), ("RACE_SWEEPS", 200))
+)
+MARGIN = SHARE * np.log(2)  # the default: both classes of SST-2 are about as frequent
+MARGINS = (0.1, 0.05, MARGIN, 0.02, 0.01)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Effects of every head [head, row]."""
+
+    exact: np.ndarray
+    first_order: np.ndarray
+    layers: int
+    heads: int
+
+    @property
+    def work(self) -> Work:
+        return Work(np.array([cost_of(one, self.layers) for one in every_head(self.layers, self.heads)]), BACKWARD)
+
+    def drawn(self, order: np.ndarray) -> "Recording":
+        return Recording(self.exact[:, order], self.first_order[:, order], self.layers, self.heads)
+
+
+@dataclass(frozen=True)
+class Raced:
+    """One race: where it ended, its looks (heads open, rows from, to), and whether g was taken on all rows."""
+
+    state: Standings
+    looks: list[tuple[np.ndarray, int, int]]
+    choice: Choice
+
+
+def recorded(name: str) -> Recording:
+    with np.load(RECORDED / f"{name}.npz") as stored:
+        both = (stored[field].astype(float) for field in ("exact", "first_order"))
+        return Recording(*both, int(stored["layers"]), int(stored["heads"]))
+
+
+def joined(recording: Recording, layers: int = 12, heads: int = 12) -> Recording:
+    """The recording stretched to another shape: layer l takes that of l / layers, head h likewise."""
+    source = [
+        (layer * recording.layers // layers) * recording.heads + head * recording.heads // heads
+        for layer in range(layers)
+        for head in range(heads)
+    ]
+    return Recording(recording.exact[source], recording.first_order[source], layers, heads)
+
+
+def race(recording: Recording, rules: Rules) -> Raced:
+    """A race over effects that are known, in the order of their rows."""
+    exact, slopes = np.full_like(recording.exact, np.nan), np.full_like(recording.exact, np.nan)
+    choice: Choice | None = None
+    looks = []
+    while True:
+        step = next_step(exact, slopes, rules, choice)
+        if step.over:
+            assert choice is not None
+            return Raced(standings(exact, rules, slopes if choice.use else None), looks, choice)
+        rows = slice(step.start, step.stop)
+        if step.exact:
+            exact[step.heads, rows] = recording.exact[step.heads, rows]
+            looks.append((step.heads, step.start, step.stop))
+        if step.first_order:
+            slopes[:, rows] = recording.first_order[:, rows]
+        if choice is None:
+            choice = choose(exact[:, : rules.first], slopes[:, : rules.first], rules, recording.work)
+
+
+def full_verdicts(recording: Recording, margin: float) -> list[str]:
+    """Of the full sweep: simultaneous t-intervals over all rows."""
+    heads, rows = recording.exact.shape
+    half = t.ppf(1 - 0.05 / (2 * heads), rows - 1) * recording.exact.std(1, ddof=1) / np.sqrt(rows)
+    means = recording.exact.mean(1)
+    return list(verdicts(means - half, means + half, margin))
+
+
+def passes(recording: Recording, raced: Raced, rows: int, first: int) -> tuple[float, float]:
+    """Forward passes of a row: of the full sweep, and of the race."""
+    work = recording.work
+    full = rows * (1 + work.heads.sum())
+    looks = sum((stop - start) * (1 + work.heads[heads].sum()) for heads, start, stop in raced.looks)
+    return full, looks + work.backward * (rows if raced.choice.use else first)
+
+
+def judged(recording: Recording, margin: float, seeds: int = 10) -> dict[str, float]:
+    """Means over seeds: forward ratio, heads left open (share), contradictions and verdicts where the full is open."""
+    rows = recording.exact.shape[1]
+    rules, wanted, found = Rules(margin, rows, len(recording.exact)), full_verdicts(recording, margin), []
+    for seed in range(seeds):
+        some = recording.drawn(np.random.default_rng(seed).permutation(rows))
+        raced = race(some, rules)
+        pairs = [(a, b) for a, b in zip(raced.state.verdicts, wanted, strict=True) if a != "open" and a != b]
+        undecided = sum(b == "open" for _, b in pairs)
+        full, took = passes(some, raced, rows, rules.first)
+        evaluations = rows * len(wanted) / raced.state.rows.sum()
+        found.append((full / took, evaluations, len(raced.state.open) / len(wanted), len(pairs) - undecided, undecided))
+    names = ("forward_ratio", "rows_ratio", "open", "contradictions", "decided_where_full_is_open")
+    return dict(zip(names, np.mean(found, 0).tolist(), strict=True))
+
+
+def null_sweeps(recording: Recording, margin: float, sweeps: int) -> int:
+    """Of sweeps whose heads all lie exactly at the margin: how many had any verdict. Rows are drawn with replacement
+    from the recording, each head's mean moved to plus or minus the margin."""
+    heads, rows = recording.exact.shape
+    wrong = 0
+    for seed in range(sweeps):
+        generator = np.random.default_rng([17, seed])
+        drawn = recording.drawn(generator.integers(0, rows, rows))
+        sides = generator.choice([-margin, margin], heads)[:, None]
+        moved = drawn.exact - recording.exact.mean(1, keepdims=True) + sides
+        at_the_margin = Recording(moved, drawn.first_order, recording.layers, recording.heads)
+        wrong += len(race(at_the_margin, Rules(margin, rows, heads)).state.open) < heads
+    return wrong
+
+
+# ---------------------------------------------------------------- time
+
+
+def spread(encodings: Sequence[Encoding], count: int) -> list[Encoding]:
+    """Some of the rows, evenly over their lengths."""
+    order = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
+    places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)
+    return [encodings[order[k]] for k in places]
+
+
+def alike(encodings: Sequence[Encoding], count: int) -> list[Encoding]:
+    """Some rows of the commonest length: the batches that a sweep of all rows makes."""
+    lengths = [len(one) for one in encodings]
+    commonest = max(sorted(set(lengths)), key=lengths.count)
+    if count >= len(encodings):
+        return list(encodings)
+    return [one for one in encodings if len(one) == commonest][:count]
+
+
+def tokens(encodings: Sequence[Encoding]) -> int:
+    return sum(len(one) for one in encodings)
+
+
+def seconds(work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def timed(checkpoint: Checkpoint, encodings: Sequence[Encoding], raced: Raced, first: int) -> dict[str, float]:
+    """Seconds of the full sweep and of every part of the race, each from some of its rows and scaled by tokens."""
+    variants, whole = every_head(12, 12), tokens(encodings)
+    some = alike(encodings, ROWS)
+    found, looks = {"full": whole / tokens(some) * seconds(lambda: sweep(checkpoint, some, variants))}, 0.0
+    for heads, start, stop in raced.looks:
+        chosen, rows = [variants[k] for k in heads], encodings[start:stop]
+        part = spread(rows, max(2, round(TOKENS / (1 + len(chosen)) / (whole / len(encodings)))))
+        spent = seconds(lambda part=part, chosen=chosen: effects(checkpoint, part, [0] * len(part), chosen))
+        looks += spent * tokens(rows) / tokens(part)
+    middle = alike(encodings, 16)
+    rate = seconds(lambda: first_order(checkpoint, middle, [0] * len(middle))) / tokens(middle)
+    found["looks"], found["first_order"] = looks, rate * tokens(encodings if raced.choice.use else encodings[:first])
+    return found
+
+
+def main() -> dict[str, object]:
+    recordings = {name: recorded(name) for name in ("encoder", "minilm")}
+    figures: dict[str, object] = {"margin": MARGIN}
+    at_default = {name: judged(one, MARGIN) for name, one in recordings.items()}
+    heads = sum(len(one.exact) for one in recordings.values())
+    figures["contradictions"] = sum(one["contradictions"] for one in at_default.values())
+    figures["open"] = sum(at_default[name]["open"] * len(one.exact) for name, one in recordings.items()) / heads
+    figures["null_false"] = max(null_sweeps(one, MARGIN, SWEEPS) for one in recordings.values())
+    figures["null_sweeps"] = SWEEPS
+    for name, one in recordings.items():
+        for margin in MARGINS:
+            said = judged(one, margin)
+            figures |= {f"{name} at {margin:.3g}, {field}": value for field, value in said.items()}
+    wide = joined(recordings["minilm"])
+    rows = wide.exact.shape[1]
+    order = np.random.default_rng(0).permutation(rows)
+    rules = Rules(MARGIN, rows, 144)
+    raced = race(wide.drawn(order), rules)
+    full, took = passes(wide, raced, rows, rules.first)
+    figures["forward_ratio"] = full / took
+    checkpoint = base()
+    dev = read_rows("sst2", "dev", folder=SHARED / "glue")
+    encodings = [checkpoint.encode(dev[k].text, dev[k].pair) for k in order]
+    sweep(checkpoint, encodings[:1], every_head(12, 12)[:2], packed=True)  # warm up
+    spent = timed(checkpoint, encodings, raced, rules.first)
+    figures["time_ratio"] = spent["full"] / (spent["looks"] + spent["first_order"])
+    figures |= {f"seconds, {name}": value for name, value in spent.items()}
+    figures["looks, heads x rows"] = " ".join(f"{len(heads)}x{stop - start}" for heads, start, stop in raced.looks)
+    return figures | {"rows timed of the full sweep": ROWS, "first-order effects on all rows": raced.choice.use}

@@ -1,0 +1,90 @@
+"""`study disable --race` and `study race` as typed: verdicts, how the race went, refusals; a job in rounds."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import core.__main__
+from core.errors import AtlasError
+from core.jobs import running
+from core.jobs.pools import Place
+from core.store import jobs as store
+from core.store import runs
+from core.store.database import Database
+from tests.studies.planted import CARRIER, save_planted, write_rows
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planted")
+    return save_planted(folder / "checkpoint"), write_rows(folder / "data", rows=150), folder
+
+
+@pytest.fixture(scope="module")
+def asked(planted):
+    checkpoint, data, folder = planted
+
+    def command(study, *arguments):
+        done = CliRunner().invoke(
+            core.__main__.app,
+            ["study", study, str(checkpoint), "--data", str(data), "--workers", "1", *map(str, arguments)],
+            env={"ATLAS_DB": str(folder / "atlas.duckdb"), "OMP_NUM_THREADS": "1", "COLUMNS": "300"},
+        )
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    return command
+
+
+@pytest.mark.slow
+def test_a_race_in_place_of_a_sweep(asked):
+    raced = json.loads(asked("disable", "--race", "--json"))
+    assert raced["study"] == "race"
+    whole = raced["rows"][0]
+    assert (whole["matters"], whole["does not matter"], whole["over"]) == (1, 11, True)
+    alone = json.loads(asked("race", "--margin", 0.02, "--limit", 0, "--json"))
+    names = {row["name"] for row in alone["rows"] if row.get("verdict") == "matters"}
+    assert names == {str(CARRIER)}
+    assert alone["rows"][0]["margin"] == 0.02
+    table = asked("disable", "--race")
+    assert "1 matter, 11 do not, 0 stay open" in table
+    assert "they are no verdict" in table
+    assert str(CARRIER) in table
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("disable", "--margin", 0.1), "add --race"),
+        (("disable", "--race", "--margin", 0), "above 0"),
+        (("race", "--margin", -0.5), "above 0"),
+        (("race", "--limit", 50), "64 rows"),
+        (("disable", "--race", "--what", "duplicates"), "heads, layers"),
+    ],
+)
+def test_refusals(asked, arguments, said):
+    with pytest.raises(AtlasError, match=said):
+        asked(*arguments)
+
+
+@pytest.mark.slow
+def test_rounds_are_units_and_any_number_of_workers_gives_the_same_verdicts(planted, tmp_path):
+    checkpoint, data, _ = planted
+    options = {"checkpoint": str(checkpoint), "data": str(data), "margin": 1.1, "first": 16, "control": "always"}
+    found = []
+    for workers in (1, 2):
+        with Database(tmp_path / f"{workers}.duckdb") as db:
+            keeper = running.runner(db, Place(workers=workers, threads=1))
+            done = running.wait(db, running.start(db, "race", options), 240)
+            assert done.state == "done", done.error
+            keys = {one["key"].rsplit("-", 1)[0] for one in db.read("SELECT key FROM job_unit").to_dict("records")}
+            assert keys >= {"round-0", "round-1", "round-2"}
+            assert store.progress(db, done.job)["done"] == done.units
+            found.append(runs.run_rows(db, done.run))
+            keeper.close()
+    assert found[0] == found[1]
+    assert found[0][0]["over"]

@@ -1,0 +1,64 @@
+"""The Disable page's race: started from its widgets, its verdicts and pictures read; bad margins are a sentence."""
+
+import pytest
+import torch
+
+from core.jobs import running
+from core.store import jobs
+from tests.pages.test_disabling import db, fine, opened, said, stored  # noqa: F401
+from tests.studies.planted import CARRIER, save_planted, write_rows
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("planted")
+    data = write_rows(folder / "data", rows=150)
+    return {"checkpoint": str(save_planted(folder / "checkpoint")), "task": "sst2", "data": str(data)}
+
+
+def test_without_a_race_the_page_says_what_to_do(db):  # noqa: F811
+    page = fine(opened("disable", view="Race"))
+    assert "No race was run yet" in said(page)
+
+
+def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
+    stored(db, "race", options)
+    page = fine(opened("disable", view="Race"))
+    numbers = {one.label: one.value for one in page.metric}
+    assert numbers == {"matters": "1 of 12", "does not matter": "11 of 12", "open": "0 of 12"}
+    assert "they are no verdict" in said(page)
+    table = page.dataframe[-1].value
+    assert table.iloc[0]["name"] == str(CARRIER)
+    assert table.iloc[0]["verdict"] == "matters"
+    assert table.iloc[0]["accuracy_change"] < -0.3
+    titles = " ".join(one.proto.spec for one in page.get("vega_lite_chart"))
+    for words in ("Intervals against the margin", "Rows each head took", "The gradient is no answer"):
+        assert words in titles
+
+
+def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):  # noqa: F811
+    begun = []
+    monkeypatch.setattr(running, "start", lambda db, study, given, title="": begun.append((study, given)) or "job")
+    page = fine(opened("disable", view="Race", checkpoint=options["checkpoint"]))
+    page.number_input(key="race_margin").set_value(0.05).run()
+    next(one for one in page.button if one.label == "Race").click().run()
+    assert [study for study, _ in begun] == ["race"]
+    assert begun[0][1]["margin"] == 0.05
+    assert begun[0][1]["what"] == "heads"
+    assert jobs.jobs(db).empty
+
+
+def test_running_intervals_hold_at_any_time():
+    """The picture under way draws the confidence sequence, not the intervals of the looks."""
+    import pandas as pd
+
+    from pages.parts.race_pictures import intervals
+
+    body = pd.DataFrame(
+        {"name": ["L1H1"], "verdict": ["open"], "rows": [64], "effect_low": [0.0], "effect_high": [1.0],
+         "always_low": [-1.0], "always_high": [2.0]}
+    )  # fmt: skip
+    drawn = intervals(body, 0.1, always=True).to_dict()
+    values = next(one for one in drawn["datasets"].values() if "low" in one[0])
+    assert (values[0]["low"], values[0]["high"]) == (-1.0, 2.0)
