@@ -95,7 +95,8 @@ def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
 
 @dataclass(frozen=True)
 class FrameSummary:
-    """Of all heads together. line_99: the 99th percentile; above_99: heads that reach it; average: over what."""
+    """Of all heads together. line_99: the 99th percentile; above_99: heads that reach it; average: over what;
+    survivors: of all nulls; beat_places: of the two on the place, None where only these two were asked."""
 
     n: int
     average: str
@@ -104,9 +105,14 @@ class FrameSummary:
     heads: int
     above_99: int
     survivors: list[str]
-    beat_places: list[str]
+    beat_places: list[str] | None
     links: int
     links_before: int
+
+    @property
+    def nulls(self) -> str:
+        """Which nulls a survivor survived."""
+        return "both" if self.beat_places is None else "all"
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,8 @@ def test_frame_heads_that_survive():
     assert only(maps.survivors(evidence(found("frames", rows)))) == HOLDS
     assert only(maps.survivors(evidence(found("frames", frames_rows([[0.1, 0.4]]))))) == FAILS
     assert only(maps.element_first(evidence(found("frames", rows)))) == HOLDS
+    rows[0] = rows[0] | {"beat_places": None}  # a run of before there were four nulls
+    assert only(maps.survivors(evidence(found("frames", rows)))) == UNTESTED
 
 
 def test_frame_heads_are_harmless_only_where_the_rows_can_say_so():

@@ -29,6 +29,7 @@ from core.report.measures.maps import LOOKED_AT, last_layer
 from core.report.measures.scores import cosines
 from core.report.readings import by_layer, over_heads, picked
 
+ON_THE_PLACE_ALONE = "heads were tested on the place alone, not on which word looks: run that step anew"
 NO_SPECIAL_TOKENS = "a decoder has no [CLS] and no [SEP]"
 
 # ---------------------------------------------------------------- change with fine-tuning
@@ -68,7 +69,7 @@ def percentile(evidence: Evidence) -> list[Outcome]:
         kept = ", ".join(summary.survivors) or "none"
         sentence = (
             f"{summary.above_99} of {total} heads; the 99th percentile of any {total} different numbers has "
-            f"{always} at or above it, so this tests nothing. Beyond all permutation nulls: {kept}"
+            f"{always} at or above it, so this tests nothing. Beyond {summary.nulls} permutation nulls: {kept}"
         )
         return found_by(result, Decision(HOLDS if summary.above_99 == 2 else FAILS), sentence, summary.n)
 
@@ -81,9 +82,11 @@ def survivors(evidence: Evidence) -> list[Outcome]:
     def test(result: StepResult) -> Outcome:
         frames = readings.frames(result.rows)
         best = max(frames.heads, key=lambda one: one.estimate.value)
-        kept = frames.summary.survivors
+        kept, placed = frames.summary.survivors, frames.summary.beat_places
+        if placed is None:
+            return Outcome(UNTESTED, ON_THE_PLACE_ALONE)
         sentence = f"{len(kept)} heads survive all four nulls ({', '.join(kept[:6]) or 'none'}); "
-        sentence += f"{len(frames.summary.beat_places)} beat the two on the place alone; the highest, {best.name}, "
+        sentence += f"{len(placed)} beat the two on the place alone; the highest, {best.name}, "
         sentence += f"{said(best.estimate)} against {best.baseline:.3f} at the same distance elsewhere"
         return found_by(result, Decision(HOLDS if kept else FAILS), sentence, frames.summary.n)
 

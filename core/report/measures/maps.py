@@ -61,7 +61,7 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
         return Measured(exhibit, None, item, condition, estimate, n, of, run, note)
 
     values = [
-        measured(Item(Quantity.HEAD, head=Head.parse(one.name)), one.estimate, _nulls(one))
+        measured(Item(Quantity.HEAD, head=Head.parse(one.name)), one.estimate, _nulls(one, frames.summary.nulls))
         for one in ranked
         if one.name in named
     ]
@@ -71,9 +71,9 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
     return values if mean is None else [*values, measured(Item(Quantity.MEAN_OVER_HEADS), mean)]
 
 
-def _nulls(one: Score) -> str:
+def _nulls(one: Score, nulls: str) -> str:
     """What the permutation nulls say of a head."""
-    return f"{'survives' if one.survives else 'does not survive'} all nulls, baseline {one.baseline:.3f}"
+    return f"{'survives' if one.survives else 'does not survive'} {nulls} nulls, baseline {one.baseline:.3f}"
 
 
 def frames(evidence: Evidence) -> list[Measured]:
