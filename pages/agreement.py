@@ -4,9 +4,9 @@ from datetime import date
 
 import streamlit as st
 
+from core.labelling.snapshot import known_class_set, standing_labels
 from core.patterns import agreement
 from core.store import labels
-from core.studies.label_snapshot import known_class_set, standing_labels
 from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain

@@ -4,9 +4,9 @@ import streamlit as st
 
 from core import config
 from core.jobs import running
+from core.measuring.tuned import shown_folder
 from core.store.jobs import jobs
 from core.store.runs import one_run, study_rows
-from core.studies.finetune import shown_folder
 from core.tuning.shelf import tuned_checkpoints
 from pages.parts import job_progress, pickers
 from pages.parts.change_pictures import STATISTICS, pictures, strongest

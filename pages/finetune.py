@@ -4,10 +4,11 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs import running
+from core.measuring.tuned import METRICS
 from core.store.database import Database
 from core.store.jobs import jobs, one_job, unit_outcomes
 from core.store.runs import one_run, run_rows
-from core.studies import finetune
+from core.studies.finetune import STUDY, live_runs
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
 from pages.parts import charts, job_progress, pickers, table_one
 from pages.parts.frame import resources
@@ -61,7 +62,7 @@ def picture(job: str) -> None:
     """Loss by step and metrics by epoch of every run under way on this machine."""
     with clear_errors():
         db = resources.database()
-        under_way = finetune.live_runs(one_job(db, job)["options"], list(unit_outcomes(db, job)["key"]))
+        under_way = live_runs(STUDY.read(one_job(db, job)["options"]), list(unit_outcomes(db, job)["key"]))
         for key, live in under_way.items():
             left = "" if live["left"] is None else f" · about {job_progress.duration(live['left'])} left"
             st.markdown(f"**{plain(key)}** · step {live['step']} of {live['steps']}{left}")
@@ -77,8 +78,8 @@ def picture(job: str) -> None:
 
 def kept_best(db: Database, run: str) -> str:
     """Says so where each run kept its best epoch."""
-    options = one_run(db, run)["options"]
-    kept = Recipe.of(options["preset"], options["settings"]).keep == "best"
+    options = STUDY.read(one_run(db, run)["options"])
+    kept = Recipe.of(options.preset, options.settings).keep == "best"
     return " · the best epoch by these dev rows was kept, so scores are too high" if kept else ""
 
 
@@ -101,7 +102,9 @@ def results() -> None:
         table_one.table_one(rows, beside_printed=True).set_index("task").T
     )  # a column a task, so that all of it is in sight
     mine = [row for row in rows if row["kind"] == "run"]
-    source = one_run(db, run)["options"]["data"] or "bundled samples, whose figures compare with nothing published"
+    source = (
+        STUDY.read(one_run(db, run)["options"]).data or "bundled samples, whose figures compare with nothing published"
+    )
     st.caption(
         plain(
             f"x 100; mean ± standard deviation over n seeds; rows: train / dev · {about['checkpoint']} · "
@@ -113,7 +116,7 @@ def results() -> None:
     table_one.show_bars(rows)
     st.subheader("Checkpoints")
     shown = pd.DataFrame(mine)
-    columns = ["task", "initialisation", "seed", *finetune.METRICS, "note", "seconds", "folder"]
+    columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
     st.dataframe(shown[[name for name in columns if name in shown]], hide_index=True)
     st.caption("Every folder opens in all pages: it is in the list of each checkpoint picker.")
     base = about["checkpoint"]

@@ -7,7 +7,6 @@ import streamlit as st
 from core.jobs import running
 from core.store import exchange
 from core.store.jobs import jobs
-from core.store.runs import one_run, run_rows
 from pages.parts import job_progress
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -26,15 +25,10 @@ def remove(job: str) -> None:
 
 
 def take_in(file: str) -> None:
-    """Store the run that a terminal left in `file`; a trained classifier is kept, as its command would have done."""
+    """Store the run that a terminal left in `file`, and what its study keeps of it."""
     db = resources.database()
     with clear_errors():
-        run = exchange.import_run(db, Path(file))
-        known = one_run(db, run)
-        if known["study"] == "train-patterns":
-            from core.studies.kept_classifiers import keep_classifier
-
-            keep_classifier(db, run_rows(db, run), known["options"], name=run[:12])
+        running.take_in(db, Path(file))
         st.toast("Imported.", icon=":material/check:")
 
 

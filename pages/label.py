@@ -4,9 +4,9 @@ from datetime import date
 
 import streamlit as st
 
+from core.labelling.kept import bundled_labels
+from core.labelling.queue import Wish, queue
 from core.store import classifiers, labels
-from core.studies.kept_classifiers import bundled_labels
-from core.studies.label_queue import Wish, queue
 from pages.parts import label_tools, people
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain

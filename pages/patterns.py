@@ -5,11 +5,11 @@ from datetime import date
 import streamlit as st
 
 from core.jobs import running
+from core.labelling.kept import bundled_classifier, bundled_labels, training_options
+from core.labelling.snapshot import known_class_set, snapshot, standing_labels
 from core.patterns.agreement import consensus, inputs_of
-from core.store import classifiers, runs
+from core.store import classifiers
 from core.store.jobs import jobs, one_job
-from core.studies.kept_classifiers import bundled_classifier, bundled_labels, keep_classifier, training_options
-from core.studies.label_snapshot import known_class_set, snapshot, standing_labels
 from pages.parts import job_progress, people
 from pages.parts.classifier_results import show_log, show_results
 from pages.parts.frame import resources
@@ -47,21 +47,10 @@ def start(db, class_set: str) -> None:
                 class_weights=weights,
                 beside=beside,
                 curve=beside,
+                annotator=people.person().name,
             )
             running.start(db, STUDY, options, f"Pattern classifier, {class_set}, {kind}")
             st.rerun()
-
-
-def finished(db, class_set: str) -> None:
-    """Keep the classifiers of trainings that have ended; asking again keeps none twice."""
-    found = jobs(db)
-    known = set(classifiers.classifiers(db)["classifier"])
-    done = found[(found["study"] == STUDY) & (found["state"] == "done")] if len(found) else found
-    for job in done["job"] if len(done) else ():
-        if job[:12] not in known:
-            about = one_job(db, job)
-            rows = runs.run_rows(db, about["run"])
-            keep_classifier(db, rows, about["options"], name=job[:12], annotator=people.person().name)
 
 
 def watch(db) -> None:
@@ -86,7 +75,6 @@ class_set = st.selectbox(
     key="class_set",
     bind="query-params",
 )
-finished(db, class_set)
 found = standing_labels(db, class_set)
 if found.empty:
     st.info(

@@ -6,10 +6,10 @@ import streamlit as st
 
 from core.config import settings
 from core.jobs import running
+from core.labelling.kept import best_known, classifying_options
+from core.labelling.snapshot import known_class_set
 from core.store import classifiers
 from core.store.jobs import jobs
-from core.studies.kept_classifiers import best_known, classifying_options
-from core.studies.label_snapshot import known_class_set
 from pages.parts import job_progress, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -41,7 +41,7 @@ def start(db, class_set: str, name: str) -> None:
                     checkpoints=[c for c in (one, other) if c],
                     task=task,
                     limit=limit,
-                    folder=None if glue is None else str(glue),
+                    data=None if glue is None else str(glue),
                 )
                 running.start(db, STUDY, options, f"Class shares, {pickers.named([task])}")
             st.rerun()

@@ -90,9 +90,10 @@ def _parameter(option: Declared) -> inspect.Parameter:
     flag, hint = option.flag, _typed(option)
     assert flag is not None  # noqa: S101 - asked for by the caller
     least = {} if flag.least is None else {"min": flag.least}
-    names = [flag.name] if flag.name else [] if flag.argument else [f"--{option.name.replace('_', '-')}"]
+    names = flag.name.split() if flag.name else [] if flag.argument else [f"--{option.name.replace('_', '-')}"]
     told: Any = typer.Argument if flag.argument else typer.Option
-    default = inspect.Parameter.empty if option.required else _shown_default(option, hint)
+    must = option.required or flag.required or (flag.argument and option.default is not None)
+    default = inspect.Parameter.empty if must else _shown_default(option, hint)
     annotation = Annotated[hint, told(*names, help=flag.help, **least)]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -7,23 +7,13 @@ import typer
 
 from core.attention import parse_heads
 from core.commands.declared import Ran, command
-from core.commands.output import (
-    Checkpoint,
-    Cluster,
-    Csv,
-    Data,
-    Json,
-    Latex,
-    Workers,
-    form_of,
-    run_study,
-)
 from core.commands.patterns import database
 from core.commands.racing import Racing, raced, show_race
 from core.errors import InputError
 from core.store import runs
 from core.store.rows import Row
 from core.studies import disable as sweeps
+from core.studies import held as holding
 from core.studies import importance as weighing
 from core.studies import prune as pruning
 from core.studies.contract import Flag
@@ -103,32 +93,6 @@ def said_of(rows: list[Row]) -> str:
     return sentence
 
 
-def held(
-    checkpoint: Checkpoint,
-    task: Annotated[list[str], typer.Option(help="several times for several tasks")],
-    seeds: Annotated[int, typer.Option(min=1, help="how many, from 0")] = 1,
-    data: Data = None,
-    heads: Annotated[str, typer.Option(help="held at --operator; default: all but one a layer, patterns in turn")] = "",
-    operator: Annotated[str, typer.Option(help="disable, zero, previous, current, next or first")] = "previous",
-    preset: Annotated[str, typer.Option(help="paper, replication or small")] = "paper",
-    setting: Annotated[list[str] | None, typer.Option("--set", help="one of the recipe's, like epochs=1")] = None,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-    cluster: Cluster = None,
-    workers: Workers = None,
-) -> None:
-    """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
-    from core.commands.finetune import settings_of
-
-    options = {
-        "checkpoint": checkpoint, "tasks": task, "seeds": list(range(seeds)), "data": data, "heads": heads,
-        "operator": operator, "preset": preset, "settings": settings_of(setting or []),
-    }  # fmt: skip
-    form = form_of(as_json, csv, latex)
-    run_study("held", options, form=form, title="Fixed patterns", cluster=cluster, workers=workers)
-
-
 def save_from(rows: list[Row], checkpoint: str, folder: str, share: float) -> str:
     """Save the checkpoint without that share of its heads, in the first order of the rows; says what was done."""
     from core.capture.pruning import save_pruned
@@ -168,4 +132,5 @@ disable = command(
     show_instead=show_race,
 )
 importance = command(weighing.STUDY)
+held = command(holding.STUDY)
 prune = command(pruning.STUDY, show=_show_curve, own=Saving, ready=_check_share)

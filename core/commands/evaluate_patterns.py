@@ -68,10 +68,10 @@ def as_record(result: "Evaluated") -> Row:
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
     """The classifier asked for and its class set. Errors: InputError when it is of another set or is none."""
     from core.commands.patterns import database
+    from core.labelling.kept import bundled_weights, open_classifier
     from core.patterns.classes import SHIPPED
     from core.patterns.training import Classifier
     from core.store.classifiers import one_classifier
-    from core.studies.kept_classifiers import bundled_weights, open_classifier
 
     if name == "bundled":
         return Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"

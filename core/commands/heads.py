@@ -28,8 +28,8 @@ def heads(
     from core.capture.running import capture
     from core.frames.records import AnnotatedSentence, Element
     from core.frames.words import place
+    from core.measuring.frame_lookup import links_for, picture
     from core.models.opening import open_checkpoint
-    from core.studies.frame_lookup import links_for, picture
 
     form = form_of(as_json, csv, latex)
     spans = tuple(Element(f"element {k}", (place(sentence, one, "element"),)) for k, one in enumerate(element, 1))

@@ -25,6 +25,8 @@ from core.commands.output import (
 from core.config import settings
 from core.errors import InputError
 from core.jobs import running
+from core.labelling.kept import best_known, bundled_labels, classifying_options, headline, training_options
+from core.labelling.snapshot import from_file, snapshot
 from core.store.database import Database
 from core.store.exchange import runs_folder
 from core.store.recovery import HeldError
@@ -78,17 +80,13 @@ def train(
     workers: Workers = None,
 ) -> None:
     """Train a pattern classifier; print macro and per-class F1 on inputs it never saw, and keep it in the store."""
-    from core.studies import label_snapshot, train_patterns
-    from core.studies.kept_classifiers import bundled_labels, keep_classifier, training_options
-
     form = form_of(as_json, csv, latex)
     with database(beside=True) as db:
         if labels is None:
             bundled_labels(db, class_set)
-        found = label_snapshot.from_file(labels, class_set) if labels else label_snapshot.snapshot(db, class_set)
-        options = train_patterns.DEFAULTS | training_options(
+        options = training_options(
             db,
-            found,
+            from_file(labels, class_set) if labels else snapshot(db, class_set),
             kind=kind,
             epochs=epochs,
             folds=folds,
@@ -99,15 +97,13 @@ def train(
         )
     title = f"Pattern classifier, {class_set}"
     known, rows = ran("train-patterns", options, title=title, cluster=cluster, workers=workers)
-    with database(beside=True) as db:  # a passing one keeps it for nobody: the Jobs page does when it imports the run
-        name = keep_classifier(db, rows, options, name=known["run"][:12])
-    best = train_patterns.headline(rows)
+    best = headline(rows)
     print_scores(
         class_set,
         best,
         rows,
         {name: known[name] for name in ("seed", "created", "code_version")}
-        | {"classifier": name, "class_set": class_set, "kind": kind, "epochs": epochs},
+        | {"classifier": known["run"][:12], "class_set": class_set, "kind": kind, "epochs": epochs},
         form,
     )
 
@@ -151,7 +147,7 @@ def shares(
     limit: Annotated[int, typer.Option(min=1, help="rows of the task")] = 1000,
     split: Annotated[str, typer.Option(help="dev or train")] = "dev",
     folder: Annotated[
-        str | None, typer.Option("--glue", help="folder with GLUE's task folders; default: samples")
+        str | None, typer.Option("--data", "--glue", help="folder with GLUE's task folders; default: samples")
     ] = None,
     class_set: Annotated[str | None, typer.Option(help="default: gpt2 for decoders, bert for encoders")] = None,
     classifier: Annotated[str | None, typer.Option(help="a stored one; default: the one that suggests")] = None,
@@ -163,8 +159,6 @@ def shares(
     workers: Workers = None,
 ) -> None:
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
-    from core.studies.kept_classifiers import best_known, classifying_options
-
     form = form_of(as_json, csv, latex)
     with database(beside=classifier is None) as db:
         name = classifier or best_known(db, class_set or class_set_of(checkpoints[0]))
@@ -175,7 +169,7 @@ def shares(
             task=task,
             limit=limit,
             split=split,
-            folder=folder or settings_glue(),
+            data=folder or settings_glue(),
             seed=seed,
         )
         if class_set and options["class_set"] != class_set:

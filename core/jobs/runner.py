@@ -22,7 +22,7 @@ from core.store.backup import answer_requests
 from core.store.database import Database
 from core.store.exchange import runs_folder
 from core.store.rows import Row
-from core.studies.contract import Finished, Study
+from core.studies.contract import Finished
 from core.studies.transport import decode
 
 log = logging.getLogger("atlas.jobs")
@@ -182,8 +182,7 @@ class Runner:
 
         flight = Flight(keeper, self.place, stopped)
         known = store.one_job(self._db, job)
-        if isinstance(find_study(known["study"]), Study):
-            store.reopen_others(self._db, job, f'{{"{PARTIAL}"')
+        store.reopen_others(self._db, job, f'{{"{PARTIAL}"')
         if not store.progress(self._db, job)["units"]:
             divided = flight.ask("divide", known["study"], known["asked"])
             store.add_units(self._db, job, divided["options"], divided["units"])
@@ -251,11 +250,12 @@ class Runner:
 def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
     """Have the study of a stored run keep what else the run leaves. partials: rows of its units, where there are any.
 
-    Errors: those of the study.
+    A run of what is no study here (a report, say) has its rows and nothing else. Errors: those of the study.
     """
     known = runs.one_run(db, run)
-    study = find_study(known["study"])
-    if not isinstance(study, Study):
+    try:
+        study = find_study(known["study"])
+    except JobError:
         return
     finished = Finished(
         run,

@@ -9,14 +9,16 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from core.errors import AtlasError, JobError, StoreError
 from core.jobs.pools import Place
-from core.jobs.runner import Runner
+from core.jobs.runner import Runner, keep
 from core.jobs.work import complete, find_study
+from core.store import exchange
 from core.store import jobs as store
 from core.store.database import Database
 from core.studies.contract import as_json, identity
@@ -171,6 +173,15 @@ def delete(db: Database, job: str) -> None:
     if store.one_job(db, job)["state"] in {"queued", "running"}:
         raise JobError("Only a job that has stopped can be deleted, and this one is still at work; cancel it first.")
     store.delete_job(db, job)
+
+
+def take_in(db: Database, file: Path) -> str:
+    """Store the run that a terminal left in `file` and what its study keeps of it; returns its id. Errors: StoreError,
+    RightsError, those of the study."""
+    with db.write():
+        run = exchange.import_run(db, file)
+        keep(db, run)
+    return run
 
 
 def running_count(db: Database) -> int:

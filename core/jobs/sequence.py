@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from core.errors import AtlasError, JobError
 from core.jobs import running
 from core.store.database import Database
-from core.studies.study import Options
+from core.store.rows import Row
 
 log = logging.getLogger("atlas.jobs")
 
@@ -23,7 +23,7 @@ class Asked:
     """One job of a sequence."""
 
     study: str
-    options: Options
+    options: Row
     title: str
 
 

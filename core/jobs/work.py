@@ -12,16 +12,13 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.config import code_version
 from core.errors import AtlasError, JobError
-from core.store.rows import plain
+from core.store.rows import Row, plain
 from core.studies.contract import Study, Unit, as_json
-from core.studies.study import Options, Row
-from core.studies.study import Study as EarlierStudy
-from core.studies.study import Unit as EarlierUnit
 from core.studies.transport import decode, encode
 
 Outcome = dict[str, Any]
@@ -36,7 +33,7 @@ def module_of(name: str) -> str:
     return name if "." in name else f"core.studies.{name.replace('-', '_')}"
 
 
-def find_study(name: str) -> Any:
+def find_study(name: str) -> Study:
     """The study called `name`. Errors: JobError when there is none."""
     module = module_of(name)
     try:
@@ -48,75 +45,54 @@ def find_study(name: str) -> Any:
             f"A study must be one of core/studies, but {name!r} is not; see `python -m core --help`."
         ) from error
     study = getattr(imported, "STUDY", None)
-    if not isinstance(study, (Study, EarlierStudy)):
+    if not isinstance(study, Study):
         raise JobError(f"A study's module must export STUDY, but {module} does not; see core/studies/contract.py.")
     return study
 
 
-def complete(study: Any, options: Options) -> Options:
+def complete(study: Study, options: Mapping[str, Any]) -> Row:
     """`options` over the study's defaults, as JSON has them. Errors: AtlasError naming one that it does not have."""
-    if isinstance(study, Study):
-        return as_json(study.read(options))
-    unknown = sorted(set(options) - set(study.defaults))
-    if unknown:
-        raise JobError(
-            f"The study {study.name} has the options {', '.join(study.defaults)}, but {unknown[0]!r} was given; "
-            "leave it out or correct its name."
-        )
-    return plain({**study.defaults, **options})
+    return as_json(study.read(options))
 
 
-def divide(name: str, options: Options) -> Outcome:
+def divide(name: str, options: Row) -> Outcome:
     """The study's options completed and its units: {"options", "units": [{key, size, arguments}]}."""
     study = find_study(name)
-    completed = complete(study, options)
-    planned = study.units(study.read(completed) if isinstance(study, Study) else completed)
-    units = _as_rows(planned)
+    chosen = study.read(options)
+    units = _as_rows(study.units(chosen))
     if not units:
         raise JobError(
             f"The study {study.name} must have something to do, but these options leave nothing; widen them."
         )
-    return {"options": completed, "units": units}
+    return {"options": as_json(chosen), "units": units}
 
 
-def _as_rows(units: Sequence[Any]) -> list[Row]:
-    return [{"key": u.key, "size": int(u.size), "arguments": plain(encode(u.arguments))} for u in units]
+def _as_rows(units: Sequence[Unit]) -> list[Row]:
+    return [{"key": unit.key, "size": int(unit.size), "arguments": plain(encode(unit.arguments))} for unit in units]
 
 
-def more(name: str, options: Options, rows: list[Row]) -> Outcome:
+def more(name: str, options: Row, rows: list[Row]) -> Outcome:
     """The units of the next round, from the partial results of all before: {"units"}; none when there is none."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}
 
 
-def run_unit(name: str, options: Options, unit: Row) -> Outcome:
+def run_unit(name: str, options: Row, unit: Row) -> Outcome:
     """One unit's partial result as a row: {"rows": [{"partial"}], "provenance"}.
 
     The code's version goes with each unit, so a job that was resumed after an update names every version it ran on.
     """
     study = find_study(name)
-    if not isinstance(study, Study):
-        return _run_earlier(study, options, unit)
     done = study.run(study.read(options), Unit(unit["key"], decode(study.arguments, unit["arguments"]), unit["size"]))
     provenance = {name: value for name, value in done.provenance.as_row().items() if value is not None}
     return {"rows": [{PARTIAL: encode(done.partial)}], "provenance": provenance | {"code_version": code_version()}}
 
 
-def _run_earlier(study: EarlierStudy, options: Options, unit: Row) -> Outcome:
-    found = study.run(options, EarlierUnit(unit["key"], unit["arguments"], unit["size"]))
-    rows = [plain(row) for row in found if set(row) != {"provenance"}]
-    said = [row["provenance"] for row in found if set(row) == {"provenance"}]
-    return {"rows": rows, "provenance": merged([*said, {"code_version": code_version()}])}
-
-
-def summarize(name: str, options: Options, rows: list[Row]) -> Outcome:
+def summarize(name: str, options: Row, rows: list[Row]) -> Outcome:
     """The rows a person reads: {"rows"}."""
     study = find_study(name)
-    if isinstance(study, Study):
-        summary = study.summarize(study.read(options), [decode(study.partial, row[PARTIAL]) for row in rows])
-    else:
-        summary = study.summarize(options, rows)
+    summary = study.summarize(study.read(options), [decode(study.partial, row[PARTIAL]) for row in rows])
     return {"rows": [plain(row) for row in summary]}
 
 

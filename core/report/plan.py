@@ -11,12 +11,14 @@ from typing import Any
 
 from core import config
 from core.errors import InputError
+from core.labelling.kept import best_known, classifying_options
+from core.measuring.tuned import runs_folder, shown_folder
 from core.report.data import Data, Facts
 from core.report.ids import Part
 from core.store.database import Database
+from core.store.rows import Row
 from core.studies import finetune
-from core.studies.kept_classifiers import best_known, classifying_options
-from core.studies.study import Options
+from core.studies.contract import as_json
 from core.tasks.glue import task_of
 
 REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
@@ -82,7 +84,7 @@ class Step:
 
     part: Part
     study: str
-    options: Options
+    options: Row
     checkpoint: str
     title: str
     task: str | None = None
@@ -131,7 +133,7 @@ class _Planned:
             steps += [self._shares(db, task, task in tuned) for task in self.tasks]
         return steps + [step for task in tuned for step in self._disabled(task)]
 
-    def _step(self, part: Part, study: str, options: Options, task: str | None = None) -> Step:
+    def _step(self, part: Part, study: str, options: Row, task: str | None = None) -> Step:
         short = Path(self.checkpoint).name
         return Step(
             part, study, options, self.checkpoint, f"Report: {part} of {short}" + f", {task}" * bool(task), task
@@ -157,9 +159,9 @@ class _Planned:
             steps.append(self._step(Part.SINKLESS, "frame-heads", again | {"without_first": True}))
         return steps
 
-    def _rows(self, limit: int | None) -> Options:
+    def _rows(self, limit: int | None) -> Row:
         seed = self.options.seed
-        return {"checkpoint": self.checkpoint, "folder": self.data.glue, "limit": limit, "seed": seed}
+        return {"checkpoint": self.checkpoint, "data": self.data.glue, "limit": limit, "seed": seed}
 
     def _untuned(self) -> list[Step]:
         several = {"tasks": list(self.tasks)}
@@ -174,29 +176,30 @@ class _Planned:
             steps.insert(2, self._step(Part.DEPENDENCIES, "dependencies", options))
         return steps
 
-    def tuning(self, task: str) -> Options:
+    def tuning(self, task: str) -> Row:
         """Options of the fine-tuning that everything after it relies on."""
         preset = self.facts.preset if self.options.preset == "auto" else self.options.preset
         limits = {"train_limit": self.options.train_limit, "dev_limit": self.options.dev_limit}
-        limits = {name: limit for name, limit in limits.items() if limit is not None}
-        return finetune.DEFAULTS | {
-            "checkpoint": self.checkpoint,
-            "tasks": [task],
-            "initialisations": INITIALISATIONS,
-            "seeds": list(range(self.options.seeds)),
-            "data": self.data.glue,
-            "preset": preset,
-            "settings": limits,
-            "folder": self.options.folder,
-        }
+        return as_json(
+            finetune.Options(
+                checkpoint=self.checkpoint,
+                tasks=(task,),
+                initialisations=tuple(INITIALISATIONS),
+                seeds=tuple(range(self.options.seeds)),
+                data=self.data.glue,
+                preset=preset,
+                settings={name: limit for name, limit in limits.items() if limit is not None},
+                out=self.options.folder,
+            )
+        )
 
     def _folder(self, task: str) -> str:
-        options = self.tuning(task)
+        options = finetune.STUDY.read(self.tuning(task))
         name = finetune.run_name(options, task, "pretrained", 0)
-        return finetune.shown_folder(finetune.runs_folder(options).resolve() / name)
+        return shown_folder(runs_folder(options.out).resolve() / name)
 
     def _tuned(self, task: str) -> list[Step]:
-        rows: Options = {"task": task, "data": self.data.glue, "limit": self.options.limit, "seed": self.options.seed}
+        rows: Row = {"task": task, "data": self.data.glue, "limit": self.options.limit, "seed": self.options.seed}
         change = rows | {"before": self.checkpoint, "after": [self._folder(task)]}
         return [
             self._step(Part.TUNING, "finetune", self.tuning(task), task),

@@ -4,76 +4,163 @@ Kovaleva et al. section 4.1 (up to 1000 dev rows a task, all heads); the GPT-2 r
 classified as they are computed and dropped; what is kept is a count by input, class, layer and head.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
+import pydantic.dataclasses
 
 from core.errors import InputError
-from core.studies.study import Options, Row, Study, Unit
+from core.store.rows import Row
+from core.store.runs import Provenance
+from core.studies.contract import Done, Study, Unit
+from core.studies.options import Data, Limit, Seed, Split, TaskName
+from core.tasks.glue import TaskRow, read_rows
 
 ROWS_A_UNIT = 50
-DEFAULTS: Options = {
-    "checkpoints": ["atlas-encoder"],
-    "task": "mrpc",
-    "split": "dev",
-    "folder": None,
-    "limit": 1000,
-    "seed": 0,
-    "classifier": "",
-    "name": "",
-    "class_set": "",
-    "confusions": [],
-    "dtype": "bfloat16",
-}
 
 
-def units(options: Options) -> list[Unit]:
-    """Rows of the task in pieces, for each checkpoint."""
-    from core.tasks.glue import read_rows
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Which maps are classified by what. classifier: a file of weights; name: as it is stored; confusions: its
+    held-out confusion [input, true, predicted], which corrects the shares."""
 
-    if not options["classifier"]:
-        raise InputError("Shares need a trained classifier; none was given: train one on the Pattern classifier page.")
-    count = len(
-        read_rows(
-            options["task"], options["split"], folder=options["folder"], limit=options["limit"], seed=options["seed"]
+    checkpoints: tuple[str, ...] = ("atlas-encoder",)
+    task: TaskName = "mrpc"
+    split: Split = "dev"
+    data: Data = None
+    limit: Limit = 1000
+    seed: Seed = 0
+    classifier: str = ""
+    name: str = ""
+    class_set: str = ""
+    confusions: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    dtype: str = "bfloat16"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """ROWS_A_UNIT rows from `start` on, on a checkpoint."""
+
+    checkpoint: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Class numbers [input, layer, head] of some inputs of a checkpoint; by input how many maps the classifier was
+    unsure of, how many lie outside what it was trained on, whether it was cut, and whether cropped."""
+
+    checkpoint: str
+    row_ids: tuple[str, ...]
+    names: tuple[str, ...]
+    classes: np.ndarray
+    unsure: np.ndarray
+    outside: np.ndarray
+    cut: np.ndarray
+    cropped: np.ndarray
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Classes of the maps of each checkpoint."""
+
+    pieces: tuple[Piece, ...]
+
+
+class ClassifyMaps(Study[Options, Counts]):
+    """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
+
+    name, options, partial, arguments = "classify-maps", Options, Counts, Chunk
+    renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
+
+    def title(self, options: Options) -> str:
+        """Name the task."""
+        return f"Class shares, {options.task}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Rows of the task in pieces, for each checkpoint."""
+        if not options.classifier:
+            raise InputError(
+                "Shares need a trained classifier; none was given: train one on the Pattern classifier page."
+            )
+        count = len(_rows(options))
+        return [
+            Unit(
+                f"{checkpoint} rows {start + 1}-{min(start + ROWS_A_UNIT, count)}",
+                Chunk(checkpoint, start),
+                min(ROWS_A_UNIT, count - start),
+            )
+            for checkpoint in options.checkpoints
+            for start in range(0, count, ROWS_A_UNIT)
+        ]
+
+    def run(self, options: Options, unit: Unit) -> Done[Counts]:
+        """Class number of every layer and head for each of some rows of the task."""
+        from core.measuring import opened
+        from core.measuring.classifying import classified
+
+        of: Chunk = unit.arguments
+        checkpoint = opened.checkpoint(of.checkpoint)
+        rows = _rows(options)[of.start : of.start + ROWS_A_UNIT]
+        encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
+        maps = classified(checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype)
+        cut = np.array([encoding.cut for encoding in encodings])
+        cropped = np.array([maps.size is not None and len(encoding) > maps.size for encoding in encodings])
+        row_ids = tuple(row.id for row in rows)
+        provenance = Provenance(
+            checkpoint=checkpoint.name,
+            weights_hash=checkpoint.weights_hash,
+            task=options.task,
+            split=options.split,
+            row_ids=row_ids,
+            seed=options.seed,
+            dtype=checkpoint.dtype,
         )
-    )
-    return [
-        Unit(
-            f"{checkpoint} rows {start + 1}-{min(start + ROWS_A_UNIT, count)}",
-            {"checkpoint": checkpoint, "start": start},
-            min(ROWS_A_UNIT, count - start),
+        return Done(
+            Counts(
+                (Piece(checkpoint.name, row_ids, maps.names, maps.classes, maps.unsure, maps.outside, cut, cropped),)
+            ),
+            provenance,
         )
-        for checkpoint in options["checkpoints"]
-        for start in range(0, count, ROWS_A_UNIT)
-    ]
+
+    def merge(self, options: Options, partials: Sequence[Counts]) -> Counts:
+        """The inputs of each checkpoint, one after another."""
+        pieces = [piece for part in partials for piece in part.pieces]
+        return Counts(
+            tuple(
+                _together([piece for piece in pieces if piece.checkpoint == checkpoint])
+                for checkpoint in dict.fromkeys(piece.checkpoint for piece in pieces)
+            )
+        )
+
+    def rows(self, options: Options, merged: Counts) -> list[Row]:
+        """Rows by `part`: share and corrected (a class each), head (a class of each head), by checkpoint; moved (a
+        class each): the change from the first checkpoint to the second, paired by input."""
+        rows: list[Row] = []
+        for piece in merged.pieces:
+            about = {
+                "checkpoint": piece.checkpoint,
+                "task": options.task,
+                "classifier": options.name,
+                "class_set": options.class_set,
+                "inputs": len(piece.classes),
+            }
+            rows += [{**about, **row} for row in _share_rows(options, piece.classes, piece.names)]
+            rows += [{**about, **row} for row in _head_rows(piece.classes, piece.names)]
+            doubts = {name: int(getattr(piece, name).sum()) / piece.classes.size for name in ("unsure", "outside")}
+            counts = {"cropped": int(piece.cropped.sum()), "cut": int((piece.cut > 0).sum())}
+            rows.append({**about, "part": "note", "maps": int(piece.classes.size), **doubts, **counts})
+        return rows + _moved_rows(options, merged.pieces)
 
 
-class ClassCounts:
-    """An observer that classifies each map: class numbers [input, layer, head], and how many maps of each input are
-    unsure, lie outside what the classifier was trained on, or were cropped.
-    """
+STUDY = ClassifyMaps()
 
-    def __init__(self, classifier: Any, inputs: int, layers: int, heads: int, dtype: str) -> None:
-        self.classifier, self.dtype = classifier, dtype
-        self.found = np.full((inputs, layers, heads), -1, dtype=np.int16)
-        self.unsure = np.zeros(inputs, dtype=np.int64)
-        self.outside = np.zeros(inputs, dtype=np.int64)
-        self.cropped = 0
 
-    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Classify one layer's maps [batch, head, query, key] of one batch."""
-        from core.patterns.suggestions import judged
-
-        maps = weights.float().cpu().numpy()
-        flat = maps.reshape(-1, *maps.shape[2:])
-        found = judged(self.classifier, list(flat), dtype=self.dtype)
-        self.found[inputs, layer] = found.probabilities.argmax(1).reshape(maps.shape[:2])
-        self.unsure[inputs] += found.unsure.reshape(maps.shape[:2]).sum(1)
-        self.outside[inputs] += found.outside.reshape(maps.shape[:2]).sum(1)
-        self.cropped += found.cropped
+def _rows(options: Options) -> list[TaskRow]:
+    return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 
 def _bytes(file: str) -> bytes:
@@ -85,115 +172,45 @@ def _bytes(file: str) -> bytes:
         ) from error
 
 
-def run(options: Options, unit: Unit) -> list[Row]:
-    """Class number of every layer and head for each of some rows of the task."""
-    from core.capture.running import run as forward
-    from core.models.opening import open_checkpoint
-    from core.patterns.training import Classifier
-    from core.tasks.glue import read_rows
-
-    classifier = Classifier.from_bytes(_bytes(options["classifier"]))
-    checkpoint = open_checkpoint(unit.arguments["checkpoint"])
-    start = unit.arguments["start"]
-    rows = read_rows(
-        options["task"], options["split"], folder=options["folder"], limit=options["limit"], seed=options["seed"]
-    )[start : start + ROWS_A_UNIT]
-    encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
-    counts = ClassCounts(classifier, len(rows), checkpoint.layers, checkpoint.heads, options["dtype"])
-    forward(checkpoint, encodings, [counts])
-    provenance = {
-        "checkpoint": checkpoint.name,
-        "weights_hash": checkpoint.weights_hash,
-        "task": options["task"],
-        "split": options["split"],
-        "row_ids": [row.id for row in rows],
-        "seed": options["seed"],
-        "dtype": checkpoint.dtype,
-    }
-    return [{"provenance": provenance}] + [
-        {
-            "checkpoint": checkpoint.name,
-            "row_id": row.id,
-            "classes": list(classifier.classes),
-            "found": counts.found[k].tolist(),
-            "unsure": int(counts.unsure[k]),
-            "outside": int(counts.outside[k]),
-            "cut": encodings[k].cut,
-            "cropped": classifier.crops and len(encodings[k]) > classifier.size,
-        }
-        for k, row in enumerate(rows)
-    ]
+def _together(pieces: Sequence[Piece]) -> Piece:
+    names = ("classes", "unsure", "outside", "cut", "cropped")
+    arrays = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in names)
+    row_ids = tuple(row_id for piece in pieces for row_id in piece.row_ids)
+    return Piece(pieces[0].checkpoint, row_ids, pieces[0].names, *arrays)
 
 
-def summarize(options: Options, rows: list[Row]) -> list[Row]:
-    """Rows by `part`: share and corrected (a class each), head (a class of each head), by checkpoint; moved (a class
-    each): the change from the first checkpoint to the second, paired by input."""
-    found: list[Row] = []
-    for checkpoint in dict.fromkeys(row["checkpoint"] for row in rows):
-        mine = [row for row in rows if row["checkpoint"] == checkpoint]
-        names = mine[0]["classes"]
-        numbers = np.array([row["found"] for row in mine])
-        about = {
-            "checkpoint": checkpoint,
-            "task": options["task"],
-            "classifier": options["name"],
-            "class_set": options["class_set"],
-            "inputs": len(mine),
-        }
-        found += [{**about, **row} for row in _share_rows(options, numbers, names)]
-        found += [{**about, **row} for row in _head_rows(numbers, names)]
-        found.append(
-            {
-                **about,
-                "part": "note",
-                "maps": int(numbers.size),
-                **_doubts(mine, numbers.size),
-                "cropped": sum(row["cropped"] for row in mine),
-                "cut": sum(row["cut"] > 0 for row in mine),
-            }
-        )
-    return found + _moved_rows(options, rows)
-
-
-def _moved_rows(options: Options, rows: list[Row]) -> list[Row]:
+def _moved_rows(options: Options, pieces: Sequence[Piece]) -> list[Row]:
+    """A row a class: the change of its share from the first checkpoint to the second, paired by input."""
     from core.patterns.evaluation import moved_shares
 
-    names = list(dict.fromkeys(row["checkpoint"] for row in rows))
-    by_input = [{row["row_id"]: row for row in rows if row["checkpoint"] == name} for name in names]
-    if len(names) != 2 or by_input[0].keys() != by_input[1].keys():
+    if len(pieces) != 2 or set(pieces[0].row_ids) != set(pieces[1].row_ids):
         return []
-    classes = next(iter(by_input[0].values()))["classes"]
+    first, second = pieces
+    places = [second.row_ids.index(row_id) for row_id in first.row_ids]
     before, after = (
-        np.stack([np.bincount(np.ravel(mine[row_id]["found"]), minlength=len(classes)) for row_id in by_input[0]])
-        for mine in by_input
+        np.stack([np.bincount(numbers.ravel(), minlength=len(first.names)) for numbers in classes])
+        for classes in (first.classes, second.classes[places])
     )
-    about = {"task": options["task"], "classifier": options["name"], "class_set": options["class_set"]}
-    about |= {"part": "moved", "checkpoint": names[1], "before": names[0], "inputs": len(before)}
+    about = {"task": options.task, "classifier": options.name, "class_set": options.class_set}
+    about |= {"part": "moved", "checkpoint": second.checkpoint, "before": first.checkpoint}
     return [
-        about | {"class": one.name, "share": one.change, "low": one.low, "high": one.high}
-        | {"low_all": one.low_all, "high_all": one.high_all}
-        for one in moved_shares(before, after, classes, seed=options["seed"])
+        about | {"inputs": len(before), "class": moved.name, "share": moved.change, "low": moved.low}
+        | {"high": moved.high, "low_all": moved.low_all, "high_all": moved.high_all}
+        for moved in moved_shares(before, after, list(first.names), seed=options.seed)
     ]  # fmt: skip
-
-
-def _doubts(rows: list[Row], maps: int) -> dict[str, float]:
-    """Shares of maps the classifier was unsure of, and of those unlike any it saw; none of rows without the counts."""
-    if any("outside" not in row for row in rows):
-        return {}
-    return {name: sum(row[name] for row in rows) / maps for name in ("unsure", "outside")}
 
 
 def _share_rows(options: Options, numbers: np.ndarray, names: Sequence[str]) -> list[Row]:
     from core.patterns.evaluation import corrected_shares, shares
 
     counts = np.stack([(numbers == k).sum((1, 2)) for k in range(len(names))], axis=1)
-    parts = {"share": shares(counts, names, seed=options["seed"])}
-    if len(options["confusions"]) and len(options["confusions"][0]) == len(names):
-        parts["corrected"] = corrected_shares(counts, np.array(options["confusions"]), names, seed=options["seed"])
+    parts = {"share": shares(counts, names, seed=options.seed)}
+    if len(options.confusions) and len(options.confusions[0]) == len(names):
+        parts["corrected"] = corrected_shares(counts, np.array(options.confusions), names, seed=options.seed)
     return [
-        {"part": part, "class": one.name, "share": one.share, "low": one.low, "high": one.high, "maps": one.count}
-        for part, found in parts.items()
-        for one in found
+        {"part": part, "class": of.name, "share": of.share, "low": of.low, "high": of.high, "maps": of.count}
+        for part, some in parts.items()
+        for of in some
     ]
 
 
@@ -212,6 +229,3 @@ def _head_rows(numbers: np.ndarray, names: Sequence[str]) -> list[Row]:
         for layer in range(counts.shape[1])
         for head in range(counts.shape[2])
     ]
-
-
-STUDY = Study("classify-maps", DEFAULTS, units, run, summarize)

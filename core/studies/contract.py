@@ -35,9 +35,9 @@ P = TypeVar("P")
 class Flag:
     """How a terminal sets an option. An option without one is not set there.
 
-    name: as typed, "--task" or "--normalize/--raw"; "" is the option's own name. argument: told by its place. typed:
-    the type that is read where it is not the option's own, as one number for a tuple; the options' own validators turn
-    it into the value. least: of a number.
+    name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" is the option's own name. argument: told by
+    its place. typed: the type that is read where it is not the option's own, as one number for a tuple; the options'
+    own validators turn it into the value. least: of a number. required: the terminal must say it, whatever the default.
     """
 
     help: str
@@ -45,6 +45,7 @@ class Flag:
     argument: bool = False
     typed: Any = None
     least: int | float | None = None
+    required: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,24 +7,32 @@ with its test accuracy, 95% bootstrap interval over sentences, n links, and the 
 """
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import pydantic.dataclasses
 
+from core.config import inside
+from core.errors import InputError
+from core.measuring.inputs import ROWS_A_UNIT
+from core.measuring.sums import Place, RelationSums, added
 from core.scoring.definitions import DIRECTIONS
-from core.studies import passes
-from core.studies.features import estimate
-from core.studies.relations import RelationMeasure, linked_words, unpack, visible
-from core.studies.study import Options, Row, Study, Unit
+from core.scoring.intervals import Estimate
+from core.store.rows import Row
+from core.studies.attending import estimate
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Checkpoint, Limit, Seed
+from core.studies.relations import visible
+from core.tasks.conllu import GoldSentence, read_conllu
+from core.tasks.features import is_dependency
+from core.tasks.relations import Relation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from core.tasks.conllu import GoldSentence
     from core.tasks.language import TaggedWord
-    from core.tasks.relations import Relation
 
 ALL = "all"
 RELATIONS = (
@@ -33,67 +41,124 @@ RELATIONS = (
 )  # fmt: skip
 SKIPPED = ("root", "punct")  # as in Clark et al.
 PARTS = ("dev", "test")
-DEFAULTS: Options = {
-    "checkpoint": "atlas-encoder",
-    "treebank": None,  # a folder with *-dev.conllu and *-test.conllu
-    "limit": None,
-    "seed": 0,
-    "dtype": "float32",
-}
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Which heads are asked, on which treebank. limit: most sentences of each part, from its beginning."""
+
+    checkpoint: Checkpoint = "atlas-encoder"
+    treebank: Annotated[
+        str | None, Flag("a Universal Dependencies folder with *-dev.conllu and *-test.conllu", required=True)
+    ] = None
+    limit: Limit = None
+    seed: Seed = 0
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Sentences `start` to `stop` of a part of the treebank."""
+
+    part: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Attention along gold links; each piece's "checkpoint" is the part of the treebank."""
+
+    pieces: tuple[RelationSums, ...]
+
+
+class Dependencies(Study[Options, Seen]):
+    """How well single heads predict dependencies of gold trees; chosen on dev, reported on test (Clark et al.)."""
+
+    name, options, partial, arguments = "dependencies", Options, Seen, Part
+
+    def units(self, options: Options) -> list[Unit]:
+        """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""
+        every = []
+        for part in PARTS:
+            known = sentences(options, part)
+            for start in range(0, len(known), ROWS_A_UNIT):
+                some = known[start : start + ROWS_A_UNIT]
+                size = sum(len(sentence.words) for sentence in some)
+                every.append(Unit(f"{part}|{start}", Part(part, start, start + len(some)), size=size))
+        return every
+
+    def run(self, options: Options, unit: Unit) -> Done[Seen]:
+        """The sums of one unit's sentences."""
+        from core.capture.running import run
+        from core.measuring import opened
+        from core.measuring.attending import RelationMeasure, linked_words
+        from core.measuring.provenance import provenance
+
+        at: Part = unit.arguments
+        checkpoint = opened.checkpoint(options.checkpoint, dtype=options.dtype)
+        some = sentences(options, at.part)[at.start : at.stop]
+        measure, linked = RelationMeasure(checkpoint, _relations()), []
+        encodings = [checkpoint.encode(sentence.text) for sentence in some]
+        for encoding, sentence in zip(encodings, some, strict=True):
+            spans = [[(word.start, word.end) for word in sentence.words]]
+            pairs = [[((0, a), (0, b)) for a, b in tree_links(label, sentence.words)] for label in RELATIONS]
+            linked.append(linked_words(encoding, spans, pairs))
+        numbers = list(range(at.start, at.start + len(some)))
+        run(checkpoint, encodings, [measure.attention.take(linked, numbers)])
+        names = [f"{at.part}-{number}" for number in numbers]
+        return Done(Seen((measure.sums(Place(at.part, "", at.start)),)), provenance(checkpoint, names))
+
+    def merge(self, options: Options, partials: Sequence[Seen]) -> Seen:
+        """The sums of each part of the treebank."""
+        return Seen(tuple(added(piece for part in partials for piece in part.pieces)))
+
+    def rows(self, options: Options, merged: Seen) -> list[Row]:
+        """One a relation and direction; none while a part has not been looked at."""
+        from core.measuring.attending import relations_again
+
+        parts = {sums.at.checkpoint: sums for sums in merged.pieces}
+        if set(parts) != set(PARTS):
+            return []
+        dev, test = (parts[part] for part in PARTS)
+        rows: list[Row] = []
+        results = zip(*(relations_again(sums, _relations()).result() for sums in (dev, test)), strict=True)
+        for number, label in enumerate(RELATIONS):
+            ways = []
+            for (_, direction, on_dev), (_, _, on_test) in islice(results, len(DIRECTIONS)):
+                distances = [visible(sums.distances[number], direction, causal=sums.causal) for sums in (dev, test)]
+                known = {"checkpoint": options.checkpoint, "statistic": direction, "feature": label}
+                ways.append(known | best_of_dev(on_dev["accuracy"], on_test["accuracy"], *distances))
+            best = max(ways, key=lambda row: row.get("dev", 0) * row.get("dev_n", 0))
+            rows += [row | {"chosen": row is best} for row in ways]
+        return rows
+
+
+STUDY = Dependencies()
+
+
+def _relations() -> list[Relation]:
+    return [Relation(f"dep:{label}", label, "dependent", "governor", "") for label in RELATIONS]
 
 
 def file_of(folder: str | None, part: str) -> Path:
     """The CoNLL-U file of a part. Raises InputError when there is not exactly one."""
-    from core.config import inside
-    from core.errors import InputError
-
-    found = sorted(inside(folder).glob(f"*-{part}.conllu")) if folder else []
-    if len(found) != 1:
+    files = sorted(inside(folder).glob(f"*-{part}.conllu")) if folder else []
+    if len(files) != 1:
         raise InputError(
             f"Gold trees are read from a treebank's folder with one *-{part}.conllu; {folder or 'no folder'} has "
-            f"{len(found)}: give a Universal Dependencies folder."
+            f"{len(files)}: give a Universal Dependencies folder."
         )
-    return found[0]
+    return files[0]
 
 
-def sentences(options: Options, part: str) -> "list[GoldSentence]":
+def sentences(options: Options, part: str) -> list[GoldSentence]:
     """The sentences of a part, at most `limit` from its beginning."""
-    from core.tasks.conllu import read_conllu
-
-    return read_conllu(file_of(options["treebank"], part))[: options["limit"]]
-
-
-def units(options: Options) -> list[Unit]:
-    """Chunks of gold sentences, of dev (where heads are chosen) and of test (where they are scored)."""
-    found = []
-    for part in PARTS:
-        known = sentences(options, part)
-        for start in range(0, len(known), passes.ROWS_A_UNIT):
-            some = known[start : start + passes.ROWS_A_UNIT]
-            arguments = {"part": part, "start": start, "stop": start + len(some)}
-            found.append(Unit(f"{part}|{start}", arguments, size=sum(len(one.words) for one in some)))
-    return found
-
-
-class TreeMeasure(RelationMeasure):
-    """Links of gold trees instead of tagged texts."""
-
-    def take_trees(self, inputs: "Sequence[tuple[int, Any, GoldSentence]]") -> list[Any]:
-        """inputs: (number, encoding, sentence)."""
-        linked = []
-        for _, encoding, gold in inputs:
-            spans = [[(word.start, word.end) for word in gold.words]]
-            found = [
-                [((0, a), (0, b)) for a, b in tree_links(label_of(relation), gold.words)] for relation in self.relations
-            ]
-            linked.append(linked_words(encoding, spans, found))
-        return [self.attention.take(linked, [number for number, *_ in inputs])]
+    return read_conllu(file_of(options.treebank, part))[: options.limit]
 
 
 def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int]]:
     """(dependent, governor) of every word with this label or a subtype of it; ALL: of every label but SKIPPED."""
-    from core.tasks.features import is_dependency
-
     return [
         (k, word.head)
         for k, word in enumerate(words)
@@ -102,49 +167,9 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
     ]
 
 
-def run(options: Options, unit: Unit) -> list[Row]:
-    """The sums of one unit's inputs, which add up over units."""
-    from core.capture.running import run as run_model
-    from core.tasks.relations import Relation
-
-    wanted = unit.arguments
-    checkpoint = passes.opened(options["checkpoint"], options["dtype"])
-    some = sentences(options, wanted["part"])[wanted["start"] : wanted["stop"]]
-    relations = [Relation(f"dep:{label}", label, "dependent", "governor", "") for label in RELATIONS]
-    measure = TreeMeasure(
-        checkpoint.layers, checkpoint.heads, relations, causal=checkpoint.causal, seed=options["seed"]
-    )
-    inputs = [(wanted["start"] + k, checkpoint.encode(gold.text), gold) for k, gold in enumerate(some)]
-    run_model(checkpoint, [encoding for _, encoding, _ in inputs], measure.take_trees(inputs))
-    row = {"checkpoint": wanted["part"], "task": "", "start": wanted["start"], "packed": measure.packed()}
-    return [row, passes.provenance(checkpoint, [f"{wanted['part']}-{number}" for number, *_ in inputs])]
-
-
-def summarize(options: Options, rows: list[Row]) -> list[Row]:
-    """Add the units up and turn them into rows: one a head and statistic, by checkpoint and task."""
-    merged = passes.merged(rows, unpack)
-    dev, test = (merged.get((part, "")) for part in PARTS)
-    if dev is None or test is None:
-        return []  # a summary of unfinished work
-    out: list[Row] = []
-    results = zip(dev.attention.result(), test.attention.result(), strict=True)
-    for number, relation in enumerate(dev.relations):
-        ways = []
-        for (_, direction, on_dev), (_, _, on_test) in islice(results, len(DIRECTIONS)):
-            distances = [visible(one.attention.distances[number], direction, causal=one.causal) for one in (dev, test)]
-            known = {"checkpoint": options["checkpoint"], "statistic": direction, "feature": label_of(relation)}
-            ways.append(known | best_of_dev(on_dev["accuracy"], on_test["accuracy"], *distances))
-        best = max(ways, key=lambda row: row.get("dev", 0) * row.get("dev_n", 0))
-        out += [row | {"chosen": row is best} for row in ways]
-    return out
-
-
-def label_of(relation: "Relation") -> str:
-    """The dependency label of a relation by name."""
-    return relation.name.removeprefix("dep:")
-
-
-def best_of_dev(on_dev: Any, on_test: Any, dev_distances: "Counter[int]", test_distances: "Counter[int]") -> Row:
+def best_of_dev(
+    on_dev: Estimate, on_test: Estimate, dev_distances: "Counter[int]", test_distances: "Counter[int]"
+) -> Row:
     """The best head of dev on test, beside the best distance of dev on test."""
     from core.scoring.tokens import best_distance
 
@@ -160,6 +185,3 @@ def best_of_dev(on_dev: Any, on_test: Any, dev_distances: "Counter[int]", test_d
         "dev_n": int(on_dev.n[0]),
         "dev_baseline": share,
     }
-
-
-STUDY = Study("dependencies", DEFAULTS, units, run, summarize)

@@ -1,113 +1,160 @@
 """Index a FrameNet release: read all its annotations once, as a job, so that a search takes milliseconds.
 
-Workers read slices of the lexical units and the full texts; their rows carry the sentences as compressed JSON lines,
+Workers read slices of the lexical units and the full texts; what they leave has the sentences as compressed JSON lines,
 which `keep` writes into the store when the job is done.
 """
 
 import base64
 import json
 import zlib
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import pydantic.dataclasses
 
 from core.config import settings
-from core.errors import InputError, JobError
-from core.frames.records import Reading
+from core.errors import InputError
+from core.frames.records import Reading, Skipped
 from core.frames.release import Release, open_release
 from core.frames.rows import write_rows
-from core.store import frames, runs
+from core.store import frames
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.study import Options, Study, Unit
+from core.studies.contract import Done, Finished, Flag, Study, Unit
 
 UNITS_A_SLICE = 400  # lexical units; about a minute of NLTK's reader
 DOCUMENTS_A_SLICE = 12
-DEFAULTS: Options = {"folder": None}
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Which release is indexed."""
+
+    data: Annotated[str | None, Flag("unpacked fndata-1.x; default: ATLAS_FRAMENET", argument=True)] = None
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Lexical units ("lu") or full texts ("text") from `start` on."""
+
+    kind: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A slice of a release. lines: its sentences in our own form, compressed JSON lines in base64."""
+
+    release: str
+    folder: str
+    annotations: int
+    skipped: tuple[Skipped, ...]
+    lines: str
+
+    def sentences(self) -> Iterator[Row]:
+        """The sentences, in our own form."""
+        for line in zlib.decompress(base64.b64decode(self.lines)).decode().splitlines():
+            yield json.loads(line)
+
+    def row(self) -> Row:
+        """What a person reads of it."""
+        skipped = [{"where": one.where, "why": one.why} for one in self.skipped]
+        return {
+            "release": self.release,
+            "folder": self.folder,
+            "annotations": self.annotations,
+            "skipped": skipped,
+        }
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The slices of some units."""
+
+    slices: tuple[Indexed, ...]
+
+
+class IndexFrames(Study[Options, Slices]):
+    """Read all annotation sets of a FrameNet release once and store them, searchable by frame, unit and element."""
+
+    name, options, partial, arguments = "index-frames", Options, Slices, Slice
+    renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
+
+    def title(self, options: Options) -> str:
+        """As the Jobs page lists it."""
+        return "Index of FrameNet"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Slices of the lexical units (where there is a folder lu) and of the full texts."""
+        release = _release(options)
+        count = len(release.lexical_units) if (release.folder / "lu").is_dir() else 0
+        lexical = [
+            Unit(f"lu-{start}", Slice("lu", start), size=min(UNITS_A_SLICE, count - start))
+            for start in range(0, count, UNITS_A_SLICE)
+        ]
+        return lexical + [
+            Unit(f"text-{start}", Slice("text", start), size=10 * DOCUMENTS_A_SLICE)
+            for start in range(0, len(release.documents), DOCUMENTS_A_SLICE)
+        ]
+
+    def run(self, options: Options, unit: Unit) -> Done[Slices]:
+        """The slice's sentences, what was skipped, and the release it belongs to."""
+        release = _release(options)
+        readings = list(_readings(release, unit.arguments))
+        lines = "".join(write_rows(reading.sentences) for reading in readings)
+        indexed = Indexed(
+            release.name,
+            str(release.folder),
+            sum(len(reading.sentences) for reading in readings),
+            tuple(one for reading in readings for one in reading.skipped),
+            base64.b64encode(zlib.compress(lines.encode(), 6)).decode(),
+        )
+        return Done(Slices((indexed,)))
+
+    def merge(self, options: Options, partials: Sequence[Slices]) -> Slices:
+        """All slices."""
+        return Slices(tuple(one for part in partials for one in part.slices))
+
+    def rows(self, options: Options, merged: Slices) -> list[Row]:
+        """How many annotations each slice has, and what was skipped."""
+        return [one.row() for one in merged.slices]
+
+    def keep(self, db: Database, run: Finished[Options, Slices]) -> None:
+        """Store the annotations; a release that was indexed before is replaced. InputError where the run came without
+        its sentences."""
+        slices = [one for part in run.partials() for one in part.slices]
+        if not slices:
+            raise InputError(
+                "An index does not travel in a file of rows; index the release again while no other process holds the "
+                "database."
+            )
+        for release in dict.fromkeys(one.release for one in slices):
+            own = [one for one in slices if one.release == release]
+            frames.replace_release(
+                db,
+                release,
+                (sentence for one in own for sentence in one.sentences()),
+                folder=own[0].folder,
+                run=run.run,
+                skipped=[skipped for one in own for skipped in one.row()["skipped"]],
+            )
+
+
+STUDY = IndexFrames()
 
 
 def _release(options: Options) -> Release:
-    folder = options["folder"] or settings().framenet
+    folder = options.data or settings().framenet
     if folder is None:
         raise InputError("An index needs a FrameNet release folder; none is given: name one, or set ATLAS_FRAMENET.")
     return open_release(folder)
 
 
-def units(options: Options) -> list[Unit]:
-    """Slices of the lexical units (where there is a folder lu) and of the full texts."""
-    release = _release(options)
-    count = len(release.lexical_units) if (release.folder / "lu").is_dir() else 0
-    found = [
-        Unit(f"lu-{start}", {"kind": "lu", "start": start}, size=min(UNITS_A_SLICE, count - start))
-        for start in range(0, count, UNITS_A_SLICE)
-    ]
-    return found + [
-        Unit(f"text-{start}", {"kind": "text", "start": start}, size=10 * DOCUMENTS_A_SLICE)
-        for start in range(0, len(release.documents), DOCUMENTS_A_SLICE)
-    ]
-
-
-def run(options: Options, unit: Unit) -> list[Row]:
-    """One row: the slice's sentences, what was skipped, and the release it belongs to."""
-    release = _release(options)
-    readings = list(_readings(release, unit))
-    lines = "".join(write_rows(one.sentences) for one in readings)
-    return [
-        {
-            "release": release.name,
-            "folder": str(release.folder),
-            "annotations": sum(len(one.sentences) for one in readings),
-            "skipped": [{"where": one.where, "why": one.why} for reading in readings for one in reading.skipped],
-            "lines": base64.b64encode(zlib.compress(lines.encode(), 6)).decode(),
-        }
-    ]
-
-
-def _readings(release: Release, unit: Unit) -> Iterator[Reading]:
-    start = unit.arguments["start"]
-    if unit.arguments["kind"] == "lu":
-        for one in release.lexical_units[start : start + UNITS_A_SLICE]:
-            yield release.exemplars(one)
+def _readings(release: Release, some: Slice) -> Iterator[Reading]:
+    if some.kind == "lu":
+        for unit in release.lexical_units[some.start : some.start + UNITS_A_SLICE]:
+            yield release.exemplars(unit)
     else:
-        for document in release.documents[start : start + DOCUMENTS_A_SLICE]:
+        for document in release.documents[some.start : some.start + DOCUMENTS_A_SLICE]:
             yield release.full_text(document)
-
-
-def summarize(options: Options, rows: list[Row]) -> list[Row]:
-    """The slices as they are (the store is filled from them); while the job runs a person sees their counts."""
-    return rows
-
-
-def sentences_of(row: Row) -> Iterator[Row]:
-    """The sentences of a slice, in our own form."""
-    for line in zlib.decompress(base64.b64decode(row["lines"])).decode().splitlines():
-        yield json.loads(line)
-
-
-def keep(db: Database, run: str) -> dict[str, int]:
-    """Write the annotations of a finished run into the store; how many each release has now.
-
-    A release that was indexed before is replaced; a run that is kept already is left alone. Errors: JobError when the
-    run is of another study.
-    """
-    if runs.one_run(db, run)["study"] != STUDY.name:
-        raise JobError(f"Only a run of {STUDY.name} can be indexed; {run} is of another study: choose one of those.")
-    known = frames.indexed_releases(db)
-    if run in set(known["run"]):
-        return dict(zip(known["release"], known["annotations"], strict=True))
-    rows = runs.run_rows(db, run)
-    counted = Counter[str]()
-    for release in dict.fromkeys(row["release"] for row in rows):
-        own = [row for row in rows if row["release"] == release]
-        counted[release] = frames.replace_release(
-            db,
-            release,
-            (one for row in own for one in sentences_of(row)),
-            folder=own[0]["folder"],
-            run=run,
-            skipped=[one for row in own for one in row["skipped"]],
-        )
-    return dict(counted)
-
-
-STUDY = Study("index-frames", DEFAULTS, units, run, summarize)
-"""A FrameNet folder -> annotations in the store."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from core.errors import InputError
 from core.studies.contract import Flag
 
 DTYPES = {"bf16": "bfloat16", "fp32": "float32", "fp16": "float16"}
@@ -38,3 +39,49 @@ Limit = Annotated[
 ]
 Seed = Annotated[int, Flag("of drawn rows, nulls, permutations and intervals")]
 Dtype = Annotated[str, BeforeValidator(_long_name), Flag("float32, bfloat16 or float16")]
+
+
+# ---------------------------------------------------------------- of fine-tuning
+
+_NUMBERS = {"batch", "epochs", "max_length", "train_last", "reset_last", "train_limit", "dev_limit", "pad_to"}
+_WORDS = {"decay", "pooling", "keep", "precision"}
+_SWITCHES = {"true": True, "false": False}
+
+
+def settings_of(given: Any) -> Any:
+    """Settings by name; read "epochs=1" and its like. InputError where one is not written so."""
+    if not isinstance(given, (list, tuple)):
+        return given
+    settings: dict[str, int | float | str | bool] = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        try:
+            if not equals:
+                raise ValueError
+            settings[name] = (
+                value if name in _WORDS else _SWITCHES[value] if name == "bucketed" else
+                int(value) if name in _NUMBERS else float(value)
+            )  # fmt: skip
+        except (ValueError, KeyError) as error:
+            raise InputError(
+                f"A setting is written like epochs=1 or learning_rate=0.0005; {setting!r} is not."
+            ) from error
+    return settings
+
+
+def _from_zero(given: Any) -> Any:
+    return range(given) if isinstance(given, int) else given
+
+
+TunedTasks = Annotated[
+    tuple[str, ...],
+    Flag("mrpc stsb sst2 qqp rte qnli mnli, or a CSV of your own; several times", name="--task", required=True),
+]
+Seeds = Annotated[tuple[int, ...], BeforeValidator(_from_zero), Flag("how many, from 0", typed=int, least=1)]
+Preset = Annotated[str, Flag("paper, replication, small, long or compact")]
+Settings = Annotated[
+    dict[str, Any],
+    BeforeValidator(settings_of),
+    Flag("one of the recipe's, like epochs=1", name="--set", typed=list[str]),
+]
+Out = Annotated[str | None, Flag("where checkpoints go; default: beside the database", name="--out --folder")]

@@ -8,81 +8,212 @@ drawn at random and labelled without a suggestion are scored; all are trained on
 
 import base64
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pydantic.dataclasses
 
 from core.errors import InputError
-from core.studies.label_snapshot import Snapshot, read
-from core.studies.study import Options, Row, Study, Unit
+from core.labelling.kept import ON, RECIPE, keep_classifier
+from core.labelling.snapshot import Snapshot, read
+from core.store.database import Database
+from core.store.rows import Row
+from core.studies.contract import Done, Finished, Study, Unit
 
-RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
 QUICK = "trees"  # fitted in seconds, so every training leaves checkpoints out
-ON = {"checkpoints": "unseen checkpoints", "fold": "unseen inputs", "heads": "unseen heads"}  # the headline first
 CURVE = (0.25, 0.5, 0.75)  # shares of the training inputs of a fold
 CURVE_FOLDS = 2
-DEFAULTS: Options = {
-    "snapshot": "",
-    "log": "",
-    "kind": "trees",
-    "epochs": 200,
-    "batch": 64,
-    "rate": 1e-3,
-    "class_weights": False,
-    "falling": 0.25,
-    "size": None,
-    "folds": 5,
-    "seed": 0,
-    "curve": True,
-    "beside": True,
-}
 
 
-def recipe_of(options: Options) -> Any:
-    """The options that say how a classifier is fitted."""
-    from core.patterns.training import Recipe
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """The labels (snapshot: their file), where the loss is told (log: a folder), the recipe, and what is measured.
 
-    return Recipe(**{one.name: options[one.name] for one in fields(Recipe)})
+    curve: a learning curve. beside: unseen heads and checkpoints too. annotator: who asked for it.
+    """
+
+    snapshot: str = ""
+    log: str = ""
+    kind: str = "trees"
+    epochs: int = 200
+    batch: int = 64
+    rate: float = 1e-3
+    class_weights: bool = False
+    falling: float = 0.25
+    size: int | None = None
+    folds: int = 5
+    seed: int = 0
+    curve: bool = True
+    beside: bool = True
+    annotator: str = ""
+
+    def recipe(self) -> Row:
+        """The options that say how a classifier is fitted."""
+        return {name: getattr(self, name) for name in RECIPE}
 
 
-def units(options: Options) -> list[Unit]:
-    """The folds first, for early results; then the classifier that is kept, then what stands beside the headline."""
-    from core.patterns.training import check_labels
+@dataclass(frozen=True)
+class Fold:
+    """What is fitted: part fold, heads, checkpoints, curve or final; split by group, heads or checkpoint; share of the
+    training inputs, None for all."""
 
-    kept, recipe = read(options["snapshot"]), recipe_of(options)
-    check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=recipe.folds)
-    if not any(kept.column("headline")):
-        raise InputError(
-            "Scores need maps drawn at random and labelled without a suggestion; none of the "
-            f"{len(kept.maps)} labelled maps is such: label some with suggestions off, in random order."
+    part: str
+    split: str = ""
+    fold: int = 0
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Held-out predictions of one fold: truth [map] (numbers of classes), probabilities [map, class]; outside [map]:
+    whether a map lies beyond what the classifier was trained on."""
+
+    of: Fold
+    trained_on: int
+    cropped: int
+    map_ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    checkpoints: tuple[str, ...]
+    truth: np.ndarray
+    probabilities: np.ndarray
+    outside: np.ndarray
+
+    def of_checkpoint(self, name: str) -> "Predictions":
+        """The maps of one checkpoint alone."""
+        places = [k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name]
+        return replace(
+            self,
+            map_ids=tuple(self.map_ids[k] for k in places),
+            groups=tuple(self.groups[k] for k in places),
+            checkpoints=tuple(self.checkpoints[k] for k in places),
+            truth=self.truth[places],
+            probabilities=self.probabilities[places],
+            outside=self.outside[places],
         )
-    maps = len(kept.maps)
-    found = [Unit(f"fold {k}", {"part": "fold", "split": "group", "fold": k}, maps) for k in range(recipe.folds)]
-    found.append(Unit("final", {"part": "final"}, maps))
-    if options["beside"] or options["kind"] == QUICK:
-        found += _unseen_checkpoints(kept)
-    if options["beside"]:
-        found += _unseen_heads(kept, recipe.folds)
-    if options["curve"]:
-        found += [
-            Unit(
-                f"{share:.0%} of the labels, fold {k}",
-                {"part": "curve", "split": "group", "fold": k, "share": share},
-                int(maps * share) or 1,
+
+
+@dataclass(frozen=True)
+class Final:
+    """The classifier that is kept: safetensors in base64, the size of its maps, how many were cropped."""
+
+    weights: str
+    size: int
+    cropped: int
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What was fitted."""
+
+    folds: tuple[Predictions, ...] = ()
+    finals: tuple[Final, ...] = ()
+
+
+class TrainPatterns(Study[Options, Trained]):
+    """Train a pattern classifier on labelled maps; macro F1 is of inputs it never saw."""
+
+    name, options, partial, arguments = "train-patterns", Options, Trained, Fold
+
+    def units(self, options: Options) -> list[Unit]:
+        """The folds first, for early results; then the classifier that is kept, then what stands beside."""
+        from core.patterns.training import check_labels
+
+        kept = read(options.snapshot)
+        check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
+        if not any(kept.column("headline")):
+            raise InputError(
+                "Scores need maps drawn at random and labelled without a suggestion; none of the "
+                f"{len(kept.maps)} labelled maps is such: label some with suggestions off, in random order."
             )
-            for k in range(min(CURVE_FOLDS, recipe.folds))
-            for share in CURVE
+        maps = len(kept.maps)
+        units = [Unit(f"fold {k}", Fold("fold", "group", k), maps) for k in range(options.folds)]
+        units.append(Unit("final", Fold("final"), maps))
+        if options.beside or options.kind == QUICK:
+            units += _unseen_checkpoints(kept)
+        if options.beside:
+            units += _unseen_heads(kept, options.folds)
+        if options.curve:
+            units += [
+                Unit(f"{share:.0%} of the labels, fold {k}", Fold("curve", "group", k, share), int(maps * share) or 1)
+                for k in range(min(CURVE_FOLDS, options.folds))
+                for share in CURVE
+            ]
+        return units
+
+    def run(self, options: Options, unit: Unit) -> Done[Trained]:
+        """Fit one classifier: held-out predictions, or the weights that are kept."""
+        from core.patterns.training import Recipe, fit
+
+        fold: Fold = unit.arguments
+        kept = read(options.snapshot)
+        train, test = _split(kept, options, fold)
+        labels = kept.column("class")
+        log, state = _files(options, unit)
+        classifier = fit(
+            [kept.maps[k] for k in train],
+            [labels[k] for k in train],
+            kept.classes,
+            Recipe(**options.recipe()),
+            origins=[kept.facts[k]["checkpoint"] for k in train],
+            on_epoch=_told(log, unit.key),
+            state=state,
+        )
+        if state:
+            state.unlink(missing_ok=True)
+        if fold.part == "final":
+            weights = base64.b64encode(classifier.as_bytes()).decode()
+            return Done(Trained(finals=(Final(weights, classifier.size, classifier.cropped),)))
+        return Done(Trained((_predictions(kept, classifier, fold, len(train), test),)))
+
+    def merge(self, options: Options, partials: Sequence[Trained]) -> Trained:
+        """All of them."""
+        return Trained(
+            tuple(fold for part in partials for fold in part.folds),
+            tuple(final for part in partials for final in part.finals),
+        )
+
+    def rows(self, options: Options, merged: Trained) -> list[Row]:
+        """Rows by `part`: scores (headline and beside it), checkpoint, curve, final; class, confusion, calibration and
+        map of the headline."""
+        kept = read(options.snapshot)
+        rows: list[Row] = []
+        folds = [fold for fold in merged.folds if fold.map_ids]
+        parts = {part: [fold for fold in folds if fold.of.part == part] for part in ON}
+        measured = [part for part in ON if parts[part]]
+        for part in measured:
+            rows.append(_scored(part, parts[part], kept, options))
+        rows += _of_checkpoints(parts["checkpoints"], kept)
+        rows += _details(parts[measured[0]], kept, options) if measured else []
+        rows += _curve(folds, kept)
+        return rows + [
+            {
+                "part": "final",
+                "weights": final.weights,
+                "size": final.size,
+                "cropped": final.cropped,
+                "n_labels": len(kept.maps),
+            }
+            for final in merged.finals
         ]
-    return found
+
+    def keep(self, db: Database, run: Finished[Options, Trained]) -> None:
+        """Store the classifier, under the beginning of the run's name."""
+        options = run.options
+        keep_classifier(
+            db, run.rows, options.recipe(), read(options.snapshot), name=run.run[:12], annotator=options.annotator
+        )
+
+
+STUDY = TrainPatterns()
 
 
 def _unseen_heads(kept: Snapshot, folds: int) -> list[Unit]:
     heads = len(set(zip(kept.column("layer"), kept.column("head"), strict=True)))
     return [
-        Unit(f"unseen heads {k}", {"part": "heads", "split": "heads", "fold": k}, len(kept.maps))
+        Unit(f"unseen heads {k}", Fold("heads", "heads", k), len(kept.maps))
         for k in range(folds if heads >= folds else 0)
     ]
 
@@ -91,64 +222,29 @@ def _unseen_checkpoints(kept: Snapshot) -> list[Unit]:
     """One unit a checkpoint to leave out, where there are several."""
     checkpoints = sorted(set(kept.column("checkpoint")))
     return [
-        Unit(f"unseen checkpoint {k + 1}", {"part": "checkpoints", "split": "checkpoint", "fold": k}, len(kept.maps))
+        Unit(f"unseen checkpoint {k + 1}", Fold("checkpoints", "checkpoint", k), len(kept.maps))
         for k in range(len(checkpoints) if len(checkpoints) > 1 else 0)
     ]
 
 
-def run(options: Options, unit: Unit) -> list[Row]:
-    """Fit one classifier; rows are held-out predictions, or the weights that are kept."""
-    from core.patterns.training import fit
-
-    kept, recipe = read(options["snapshot"]), recipe_of(options)
-    train, test = _split(kept, options, unit.arguments)
-    labels = kept.column("class")
-    log, state = _files(options, unit)
-    classifier = fit(
-        [kept.maps[k] for k in train],
-        [labels[k] for k in train],
-        kept.classes,
-        recipe,
-        origins=[kept.facts[k]["checkpoint"] for k in train],
-        on_epoch=_told(log, unit.key),
-        state=state,
-    )
-    if state:
-        state.unlink(missing_ok=True)
-    if unit.arguments["part"] == "final":
-        return [
-            {
-                "part": "final",
-                "weights": base64.b64encode(classifier.as_bytes()).decode(),
-                "size": classifier.size,
-                "cropped": classifier.cropped,
-            }
-        ]
-    return _predictions(kept, classifier, unit.arguments, train, test)
-
-
-def _split(kept: Snapshot, options: Options, arguments: Options) -> tuple[list[int], list[int]]:
+def _split(kept: Snapshot, options: Options, fold: Fold) -> tuple[list[int], list[int]]:
     from core.patterns.training import folds
 
     everything = list(range(len(kept.maps)))
-    if arguments["part"] == "final":
+    if fold.part == "final":
         return everything, []
-    if arguments["split"] == "checkpoint":
-        out = sorted(set(kept.column("checkpoint")))[arguments["fold"]]
+    if fold.split == "checkpoint":
+        out = sorted(set(kept.column("checkpoint")))[fold.fold]
         test = [k for k in everything if kept.facts[k]["checkpoint"] == out]
         held_out = {kept.facts[k]["group"] for k in test}  # the same inputs through another checkpoint would leak
         train = [k for k in everything if kept.facts[k]["group"] not in held_out]
         # with every input in both checkpoints there is no clean split; then only the checkpoint is unseen
         return train or [k for k in everything if kept.facts[k]["checkpoint"] != out], test
-    groups = (
-        kept.column("group")
-        if arguments["split"] == "group"
-        else [f"{row['layer']}/{row['head']}" for row in kept.facts]
-    )
-    every_fold = folds(kept.column("class"), groups, count=options["folds"], seed=options["seed"])
-    train, test = every_fold[arguments["fold"]]  # type: ignore[assignment]
-    if "share" in arguments:
-        train = _fewer([int(k) for k in train], groups, arguments["share"], options["seed"])
+    groups = kept.column("group") if fold.split == "group" else [f"{row['layer']}/{row['head']}" for row in kept.facts]
+    every_fold = folds(kept.column("class"), groups, count=options.folds, seed=options.seed)
+    train, test = every_fold[fold.fold]  # type: ignore[assignment]
+    if fold.share is not None:
+        train = _fewer([int(k) for k in train], groups, fold.share, options.seed)
     return [int(k) for k in train], [int(k) for k in test]
 
 
@@ -162,7 +258,7 @@ def _fewer(train: list[int], groups: list[str], share: float, seed: int) -> list
 
 def _files(options: Options, unit: Unit) -> tuple[Path | None, Path | None]:
     """Where the loss is told and the fit is kept; none where the folder cannot be reached (a cluster)."""
-    folder = Path(options["log"]) if options["log"] else None
+    folder = Path(options.log) if options.log else None
     if folder is None or not folder.is_dir():
         return None, None
     name = unit.key.replace(" ", "-").replace("%", "")
@@ -184,163 +280,130 @@ def _told(log: Path | None, key: str) -> Callable[[Any], bool] | None:
     return tell
 
 
-def _predictions(kept: Snapshot, classifier: Any, arguments: Options, train: list[int], test: list[int]) -> list[Row]:
+def _predictions(kept: Snapshot, classifier: Any, fold: Fold, trained_on: int, test: list[int]) -> Predictions:
     from core.patterns.suggestions import judged
 
-    scored = [k for k in test if kept.facts[k]["headline"]]
-    found = judged(classifier, [kept.maps[k] for k in scored])
-    return [
-        {
-            "part": arguments["part"],
-            "fold": arguments["fold"],
-            "trained_on": len(train),
-            "cropped": found.cropped,
-            "checkpoint": kept.facts[k]["checkpoint"],
-            "outside": bool(outside),
-            "share": arguments.get("share"),
-            "map_id": kept.facts[k]["map_id"],
-            "group": kept.facts[k]["group"],
-            "truth": kept.classes.index(kept.facts[k]["class"]),
-            "probabilities": [round(float(p), 5) for p in row],
-        }
-        for k, row, outside in zip(scored, found.probabilities, found.outside, strict=True)
-    ]
+    places = [k for k in test if kept.facts[k]["headline"]]
+    judgement = judged(classifier, [kept.maps[k] for k in places])
+    facts = [kept.facts[k] for k in places]
+    return Predictions(
+        fold,
+        trained_on,
+        judgement.cropped,
+        tuple(fact["map_id"] for fact in facts),
+        tuple(fact["group"] for fact in facts),
+        tuple(fact["checkpoint"] for fact in facts),
+        np.array([kept.classes.index(fact["class"]) for fact in facts]),
+        np.array([[round(float(p), 5) for p in row] for row in judgement.probabilities]),
+        np.array(judgement.outside, dtype=bool),
+    )
 
 
-def summarize(options: Options, rows: list[Row]) -> list[Row]:
-    """Rows by `part`: scores (headline and beside it), checkpoint, curve; class, confusion, calibration and map of the
-    headline.
-    """
-    kept = read(options["snapshot"])
-    parts: dict[str, list[Row]] = {}
-    for row in rows:
-        parts.setdefault(row["part"], []).append(row)
-    found: list[Row] = []
-    measured = [part for part in ON if part in parts]
-    for part in measured:
-        found += _scored(part, parts[part], kept, options)
-    found += _of_checkpoints(parts.get("checkpoints", []), kept)
-    found += _details(parts[measured[0]], kept, options) if measured else []
-    found += _curve(parts.get("curve", []), parts.get("fold", []), kept)
-    return found + [{**row, "n_labels": len(kept.maps)} for row in parts.get("final", [])]
+def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Truth [map], probabilities [map, class] and inputs of all maps of these folds."""
+    truth, likely = (np.concatenate([getattr(fold, name) for fold in folds]) for name in ("truth", "probabilities"))
+    return truth, likely, [group for fold in folds for group in fold.groups]
 
 
-def _numbers(rows: list[Row]) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    probabilities = np.array([row["probabilities"] for row in rows])
-    return np.array([row["truth"] for row in rows]), probabilities, [row["group"] for row in rows]
-
-
-def _scored(part: str, rows: list[Row], kept: Snapshot, options: Options) -> list[Row]:
+def _scored(part: str, folds: Sequence[Predictions], kept: Snapshot, options: Options) -> Row:
     from core.patterns.evaluation import calibration, scores
 
-    truth, probabilities, groups = _numbers(rows)
-    held_out = scores(truth, probabilities.argmax(1), groups, kept.classes, seed=options["seed"])
-    folds = {row["fold"] for row in rows}
-    return [
-        {
-            "part": "scores",
-            "on": ON[part],
-            "kind": options["kind"],
-            "macro_f1": held_out.macro_f1,
-            "low": held_out.low,
-            "high": held_out.high,
-            "accuracy": held_out.accuracy,
-            "maps": held_out.maps,
-            "inputs": held_out.inputs,
-            "n_labels": len(kept.maps),
-            "folds": len(folds),
-            "ece": calibration(probabilities, truth)[1],
-            **_doubts(rows),
-        }
-    ]
-
-
-def _doubts(rows: list[Row]) -> dict[str, float]:
-    """Shares of maps the classifier was unsure of, and of those beyond what it was trained on."""
-    from core.patterns.suggestions import UNSURE
-
+    truth, likely, groups = _numbers(folds)
+    held_out = scores(truth, likely.argmax(1), groups, kept.classes, seed=options.seed)
     return {
-        "unsure": float(np.mean([max(row["probabilities"]) < UNSURE for row in rows])),
-        "outside": float(np.mean([row["outside"] for row in rows])),
+        "part": "scores",
+        "on": ON[part],
+        "kind": options.kind,
+        "macro_f1": held_out.macro_f1,
+        "low": held_out.low,
+        "high": held_out.high,
+        "accuracy": held_out.accuracy,
+        "maps": held_out.maps,
+        "inputs": held_out.inputs,
+        "n_labels": len(kept.maps),
+        "folds": len({fold.of.fold for fold in folds}),
+        "ece": calibration(likely, truth)[1],
+        **_doubts(folds),
     }
 
 
-def _of_checkpoints(rows: list[Row], kept: Snapshot) -> list[Row]:
+def _doubts(folds: Sequence[Predictions]) -> dict[str, float]:
+    """Shares of maps the classifier was unsure of, and of those beyond what it was trained on."""
+    from core.patterns.suggestions import UNSURE
+
+    likely = np.concatenate([fold.probabilities for fold in folds])
+    outside = np.concatenate([fold.outside for fold in folds])
+    return {"unsure": float(np.mean(likely.max(1) < UNSURE)), "outside": float(np.mean(outside))}
+
+
+def _of_checkpoints(folds: Sequence[Predictions], kept: Snapshot) -> list[Row]:
     """How good the classifier was on each checkpoint when it was the one left out."""
     from core.patterns.evaluation import calibration, scores
 
-    found: list[Row] = []
-    for name in sorted({row["checkpoint"] for row in rows}):
-        mine = [row for row in rows if row["checkpoint"] == name]
-        truth, probabilities, groups = _numbers(mine)
-        one = scores(truth, probabilities.argmax(1), groups, kept.classes)
-        about = {"part": "checkpoint", "checkpoint": name, "maps": one.maps, "accuracy": one.accuracy}
-        about |= {"macro_f1": one.macro_f1, "low": one.low, "high": one.high}
-        found.append(about | {"ece": calibration(probabilities, truth)[1], **_doubts(mine)})
-    return found
+    rows: list[Row] = []
+    for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
+        mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
+        truth, likely, groups = _numbers(mine)
+        held_out = scores(truth, likely.argmax(1), groups, kept.classes)
+        about = {"part": "checkpoint", "checkpoint": name, "maps": held_out.maps, "accuracy": held_out.accuracy}
+        about |= {"macro_f1": held_out.macro_f1, "low": held_out.low, "high": held_out.high}
+        rows.append(about | {"ece": calibration(likely, truth)[1], **_doubts(mine)})
+    return rows
 
 
-def _details(rows: list[Row], kept: Snapshot, options: Options) -> list[Row]:
+def _details(folds: Sequence[Predictions], kept: Snapshot, options: Options) -> list[Row]:
     """Classes, confusion, calibration and maps of the headline."""
     from core.patterns.evaluation import calibration, scores
 
-    truth, probabilities, groups = _numbers(rows)
-    held_out = scores(truth, probabilities.argmax(1), groups, kept.classes, seed=options["seed"])
-    found: list[Row] = [{"part": "class", **row} for row in held_out.per_class]
-    found += [
+    truth, likely, groups = _numbers(folds)
+    held_out = scores(truth, likely.argmax(1), groups, kept.classes, seed=options.seed)
+    rows: list[Row] = [{"part": "class", **row} for row in held_out.per_class]
+    rows += [
         {"part": "confusion", "truth": a, "predicted": b, "n": int(held_out.confusion[i, j])}
         for i, a in enumerate(kept.classes)
         for j, b in enumerate(kept.classes)
     ]
-    reliability, error = calibration(probabilities, truth)
-    found += [{"part": "calibration", **row, "error": error} for row in reliability]
-    return found + [
+    reliability, error = calibration(likely, truth)
+    rows += [{"part": "calibration", **row, "error": error} for row in reliability]
+    names = [name for fold in folds for name in fold.map_ids]
+    return rows + [
         {
             "part": "map",
-            "map_id": row["map_id"],
-            "group": row["group"],
-            "truth": kept.classes[row["truth"]],
+            "map_id": name,
+            "group": group,
+            "truth": kept.classes[number],
             "predicted": kept.classes[int(p.argmax())],
             "probability": float(p.max()),
         }
-        for row, p in zip(rows, probabilities, strict=True)
+        for name, group, number, p in zip(names, groups, truth.tolist(), likely, strict=True)
     ]
 
 
-def _curve(rows: list[Row], whole: list[Row], kept: Snapshot) -> list[Row]:
+def _curve(every: Sequence[Predictions], kept: Snapshot) -> list[Row]:
     """Macro F1 of the same folds at each number of labels, the full number last."""
     from core.patterns.evaluation import scores
 
-    folds = {row["fold"] for row in rows}
-    found = []
-    for share in sorted({row["share"] for row in rows}) + ([1.0] if folds else []):
-        chosen = [
-            row for row in (whole if share == 1 else rows) if row["fold"] in folds and row["share"] in (share, None)
-        ]
+    parts = [fold for fold in every if fold.of.part == "curve"]
+    whole = [fold for fold in every if fold.of.part == "fold"]
+    numbers = {fold.of.fold for fold in parts}
+    rows = []
+    for share in [*sorted({fold.of.share for fold in parts if fold.of.share}), *([1.0] if numbers else [])]:
+        chosen = [fold for fold in whole if fold.of.fold in numbers] if share == 1 else [
+            fold for fold in parts if fold.of.share == share
+        ]  # fmt: skip
         if not chosen:
             continue
-        truth, probabilities, groups = _numbers(chosen)
-        held_out = scores(truth, probabilities.argmax(1), groups, kept.classes)
-        found.append(
+        truth, likely, groups = _numbers(chosen)
+        held_out = scores(truth, likely.argmax(1), groups, kept.classes)
+        maps = [fold.trained_on for fold in chosen for _ in fold.map_ids]
+        rows.append(
             {
                 "part": "curve",
-                "labels": round(float(np.mean([row["trained_on"] for row in chosen]))),
+                "labels": round(float(np.mean(maps))),
                 "macro_f1": held_out.macro_f1,
                 "low": held_out.low,
                 "high": held_out.high,
                 "maps": held_out.maps,
             }
         )
-    return found
-
-
-def headline(rows: Iterable[Row]) -> Row:
-    """The scores row on unseen checkpoints, else on unseen inputs; InputError when no fold is done."""
-    found = {row["on"]: row for row in rows if row["part"] == "scores"}
-    for name in ON.values():
-        if name in found:
-            return found[name]
-    raise InputError("No fold of the cross-validation is done yet: wait for the first one.")
-
-
-STUDY = Study("train-patterns", DEFAULTS, units, run, summarize)
+    return rows

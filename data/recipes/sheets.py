@@ -85,21 +85,15 @@ def write_sheets(rows: list[dict], maps: dict[str, np.ndarray], folder: Path) ->
 
 def draw(arguments: argparse.Namespace) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Facts and weights of the maps, shuffled so that maps of one input do not stand together."""
-    options = draw_maps.DEFAULTS | {
-        "checkpoint": arguments.checkpoint,
-        "tasks": arguments.tasks,
-        "folder": arguments.glue,
-        "count": arguments.count,
-        "seed": arguments.seed,
-        "longest": arguments.longest,
-        "split": arguments.split,
-    }
+    names = ("checkpoint", "tasks", "count", "seed", "longest", "split")
+    options = draw_maps.STUDY.read({name: getattr(arguments, name) for name in names} | {"data": arguments.glue})
     checkpoint = open_checkpoint(arguments.checkpoint, device="cpu")
-    (unit,) = draw_maps.units(options)
-    found = list(draw_maps.drawn(checkpoint, options, unit.arguments["inputs"]))
+    (unit,) = draw_maps.STUDY.units(options)
+    found = list(draw_maps.drawn(checkpoint, options, unit.arguments.inputs))
     random.Random(arguments.seed).shuffle(found)
-    rows = [{"number": number} | facts for number, (facts, _) in enumerate(found, start=1)]
-    maps = {facts["map_id"]: np.frombuffer(weights, "<f2").reshape(facts["length"], -1) for facts, weights in found}
+    facts = [{name: value for name, value in one.row().items() if name != "weights"} for one in found]
+    rows = [{"number": number} | row for number, row in enumerate(facts, start=1)]
+    maps = {one.map_id: one.weights for one in found}
     return rows, maps
 
 

@@ -1,6 +1,5 @@
 """What the three pages about what heads attend to share: where rows come from, pictures side by side, files."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,9 @@ from core.errors import InputError
 from core.jobs import running
 from core.jobs.work import find_study
 from core.store import runs as store
-from core.studies.passes import measure_now, pair_of
+from core.studies.attending import AttendingOptions
+from core.studies.contract import declared, identity
+from core.tasks.glue import TASKS
 from pages.parts import charts, job_progress, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -59,27 +60,27 @@ def _pasted(study: str, options: dict[str, Any]) -> Found | None:
     if not name or not wanted:
         st.info("Turn on Measure to look at what every head does on these sentences.", icon=":material/play_circle:")
         return None
-    texts = [pair_of(line) for line in text.splitlines() if line.strip()]
+    texts = [line for line in text.splitlines() if line.strip()]
     if not 0 < len(texts) <= MOST_SENTENCES:
         raise InputError(
             f"Between 1 and {MOST_SENTENCES} sentences are measured here; there are {len(texts)}: type fewer, or "
             "run task rows."
         )
-    asked = find_study(study).defaults | options | {"checkpoint": name, "compare": None, "texts": texts, "tasks": []}
-    mark = json.dumps([study, asked])
+    wanted = find_study(study).read(options | {"checkpoint": name, "texts": texts})
+    mark = identity(study, wanted)
     if st.session_state.get("measured_mark") != mark:
         with st.spinner("Measuring every head ..."):
-            st.session_state["measured_rows"] = measured(study, asked)
+            st.session_state["measured_rows"] = measured(study, wanted)
         st.session_state["measured_mark"] = mark
     caption = f"{plain(name)} · pasted sentences, {len(texts)} inputs"
-    return Found(notes(pd.DataFrame(st.session_state["measured_rows"])), caption, name, *_first_of({"texts": texts}))
+    return Found(notes(pd.DataFrame(st.session_state["measured_rows"])), caption, name, *_first_of(wanted))
 
 
-def measured(study: str, options: dict[str, Any]) -> list[dict[str, Any]]:
+def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
     """Rows of a study on a few sentences, at once, with the checkpoint and pipeline that this app keeps open."""
-    checkpoint = resources.checkpoint(options["checkpoint"])
-    pipeline = resources.pipeline(options["pipeline"]) if study in ("features", "relations") else None
-    return measure_now(study, checkpoint, pipeline, options)
+    checkpoint = resources.checkpoint(options.checkpoint)
+    pipeline = resources.pipeline(options.pipeline) if study in ("features", "relations") else None
+    return find_study(study).measured_now(options, checkpoint, pipeline)
 
 
 def _stored(study: str, task: str, options: dict[str, Any]) -> Found | None:
@@ -101,26 +102,23 @@ def _stored(study: str, task: str, options: dict[str, Any]) -> Found | None:
     shown = [facts[name] for name in ("checkpoint", "task", "split") if facts.get(name)]
     inputs = f"{len(facts['row_ids'])} inputs" if facts["row_ids"] else "rows of several tasks"
     caption = " · ".join([*(plain(one) for one in shown), inputs, f"{facts['created']:%d %B %Y}"])
-    return Found(
-        notes(store.study_rows(db, run)), caption, facts["options"]["checkpoint"], *_first_of(facts["options"])
-    )
+    ran = find_study(study).read(facts["options"])
+    return Found(notes(store.study_rows(db, run)), caption, ran.checkpoint, *_first_of(ran))
 
 
-def _first_of(options: dict[str, Any]) -> tuple[str, str]:
+def _first_of(options: AttendingOptions) -> tuple[str, str]:
     """The first input of a run, where it was typed or its task is bundled."""
-    from core.tasks.glue import TASKS
-
-    if options["texts"]:
-        first = options["texts"][0]
-        return (first, "") if isinstance(first, str) else tuple(first)
-    if options["folder"] or options["tasks"][0] not in TASKS:
+    if options.texts:
+        first = options.texts[0]
+        return (first, "") if isinstance(first, str) else (first[0], first[1] or "")
+    if options.data or options.tasks[0] not in TASKS:
         return "", ""
-    row = pickers.task_rows(options["tasks"][0], options["split"])[0]
+    row = pickers.task_rows(options.tasks[0], options.split)[0]
     return row.text, row.pair or ""
 
 
 def _start(study: str, task: str, options: dict[str, Any]) -> None:
-    defaults = find_study(study).defaults
+    limit = declared(find_study(study).options)["limit"]
     places = st.columns(3)
     with places[0]:
         name = pickers.pick_checkpoint(key="run_checkpoint")
@@ -129,12 +127,14 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
     with places[2]:
         tasks = pickers.pick_tasks(task, key=f"tasks_{study}")
     places = st.columns(3)
-    limit = places[0].number_input("Rows of each task, at most", 1, 1_000_000, defaults["limit"], key=f"limit_{study}")
-    folder = places[1].text_input("Folder in GLUE's TSV form", key="folder", placeholder="the bundled samples")
+    most = places[0].number_input(
+        "Rows of each task, at most", 0, 1_000_000, limit.default, key=f"limit_{study}", help=limit.help
+    )
+    data = places[1].text_input("Folder in GLUE's TSV form", key="folder", placeholder="the bundled samples")
     pipeline = places[2].text_input("spaCy pipeline", key="pipeline", placeholder="the bundled one")
     if st.button("Run", type="primary", key=f"start_{study}", disabled=not (name and tasks)):
-        wanted = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(limit)}
-        wanted |= {"folder": folder or None, "pipeline": pipeline or None}
+        wanted = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(most)}
+        wanted |= {"data": data or None, "pipeline": pipeline or None}
         with clear_errors():
             title = f"{study} of {name}" + (f" and {beside}" if beside else "") + f" on {pickers.named(tasks)}"
             st.session_state[f"job_{study}"] = running.start(resources.database(), study, wanted, title)

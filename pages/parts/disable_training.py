@@ -5,8 +5,8 @@ import streamlit as st
 
 from core.attention import parse_heads
 from core.jobs import running
+from core.measuring.tuned import METRICS
 from core.store.runs import run_rows
-from core.studies.finetune import METRICS
 from core.tasks.glue import TASKS
 from core.tuning.recipe import PRESET_NOTES, PRESETS
 from pages.parts import pickers, table_one

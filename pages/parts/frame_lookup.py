@@ -108,7 +108,7 @@ def words_and_proposals(text: str) -> tuple[list[Span], Any, list[Any], Lexicon]
     """Words of a text with proposed targets; without a language pipeline words end at white space."""
     folder = config.settings().framenet
     known = lexicon(str(folder) if folder else None)
-    from core.studies.frame_lookup import propose_targets, spaced
+    from core.measuring.frame_lookup import propose_targets, spaced
 
     try:
         from core.measuring.tagging import tag
@@ -121,7 +121,7 @@ def words_and_proposals(text: str) -> tuple[list[Span], Any, list[Any], Lexicon]
 
 def mark(text: str) -> Marked | None:
     """Choose frame, target words and element words; None while something is missing."""
-    from core.studies.frame_lookup import spans_of
+    from core.measuring.frame_lookup import spans_of
 
     spans, tagged, targets, known = words_and_proposals(text)
     if len(spans) > MOST_WORDS:
@@ -155,7 +155,7 @@ def _pick_target(text: str, spelled: list[str], targets: Sequence[Any]) -> tuple
 def _pick_element(
     key: str, spelled: list[str], tagged: Any, target: list[int], known: Lexicon, frame: str | None
 ) -> tuple[str, list[int]]:
-    from core.studies.frame_lookup import propose_elements
+    from core.measuring.frame_lookup import propose_elements
 
     roles = known.of(frame) if frame else None
     found = propose_elements(tagged, target[0], roles) if target else []
@@ -181,7 +181,7 @@ def _pick_words(label: str, spelled: list[str], start: list[int], key: str) -> l
 
 def show_heads(name: str, marked: Marked) -> None:
     """Both directions of one checkpoint, its best heads, and the strip of the chosen one."""
-    from core.studies.frame_lookup import links_for, picture
+    from core.measuring.frame_lookup import links_for, picture
 
     shown = resources.shown(name, marked.text)
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
@@ -267,7 +267,7 @@ def _table(name: str, rows: pd.DataFrame, found: Any, marked: Marked) -> None:
 
 def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Marked) -> None:
     """Fig 3's strip: what the target and the element look at, and who looks at the target."""
-    from core.studies.frame_lookup import strips
+    from core.measuring.frame_lookup import strips
 
     st.altair_chart(
         charts.token_strips(pd.DataFrame(strips(shown.maps, shown.encoding, links, head)), title=str(head)),

@@ -83,17 +83,10 @@ def _index() -> None:
                            placeholder="/data/fndata-1.7")  # fmt: skip
     db = resources.database()
     if st.button("Index", disabled=not folder.strip(), icon=":material/play_arrow:"):
-        st.session_state["index_job"] = running.start(
-            db, "index-frames", {"folder": folder.strip()}, "Index of FrameNet"
-        )
+        st.session_state["index_job"] = running.start(db, "index-frames", {"data": folder.strip()}, "Index of FrameNet")
     job = st.session_state.get("index_job")
     if job is None:
         return
-    now = show_job(job, rows=False)
-    if now.state == "done" and now.run and st.session_state.get("index_kept") != job:
-        from core.studies.index_frames import keep
-
-        with st.spinner("Storing the index ..."):
-            keep(db, now.run)
-        st.session_state["index_kept"] = job
+    if st.session_state.get("index_shown") != job and show_job(job, rows=False).state == "done":
+        st.session_state["index_shown"] = job
         st.rerun()

@@ -14,11 +14,11 @@ import numpy as np
 import streamlit as st
 
 from core.errors import AtlasError, StoreError
+from core.labelling.queue import Hint, Wish
 from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database
-from core.studies.label_queue import Hint, Wish
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps.map_payload import as_bytes, drawing_component, packed
 
@@ -104,8 +104,8 @@ def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, H
 
 @st.cache_data(show_spinner="Asking the classifier ...", max_entries=8)
 def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, Hint]:
+    from core.labelling.kept import open_classifier
     from core.patterns.suggestions import suggestions
-    from core.studies.kept_classifiers import open_classifier
 
     rows = labels.maps_of(_db, names)
     maps: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]

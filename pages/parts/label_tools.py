@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from core.labelling.snapshot import known_class_set, standing_labels
 from core.patterns.classes import SHIPPED, ClassSet
 from core.patterns.drawn import drawable, drawn_map
 from core.patterns.raster import from_float16
 from core.store import label_files, labels
 from core.store.database import Database
-from core.studies.label_snapshot import known_class_set, standing_labels
+from core.studies import draw_maps as draw_maps_study
 from pages.parts import pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -83,7 +84,7 @@ def draw_maps() -> None:
                     "per_input": per_input,
                     "seed": seed,
                     "longest": longest,
-                    "folder": folder.strip() or None,
+                    "data": folder.strip() or None,
                 },
             )
             st.session_state.pop("queue", None)
@@ -93,14 +94,12 @@ def draw_maps() -> None:
 
 def drawn(name: str, options: dict[str, Any]) -> int:
     """Draw maps and keep them; returns how many were new."""
-    from core.studies import draw_maps as study
-
     with st.spinner("Drawing maps ..."):
         checkpoint = resources.checkpoint(name)
-        complete = study.DEFAULTS | options | {"checkpoint": name}
-        (unit,) = study.units(complete)
-        found = study.drawn(checkpoint, complete, unit.arguments["inputs"])
-        return labels.store_maps(resources.database(), [row | {"weights": weights} for row, weights in found])
+        complete = draw_maps_study.STUDY.read(options | {"checkpoint": name})
+        (unit,) = draw_maps_study.STUDY.units(complete)
+        maps = draw_maps_study.drawn(checkpoint, complete, unit.arguments.inputs)
+        return labels.store_maps(resources.database(), [one.row() for one in maps])
 
 
 def change_classes(db: Database, classes: ClassSet, annotator: str) -> None:

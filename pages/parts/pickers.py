@@ -9,7 +9,7 @@ from typing import Literal
 import streamlit as st
 
 from core import config
-from core.studies.finetune import shown_folder
+from core.measuring.tuned import shown_folder
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, task_of
 from pages.parts.frame import history, resources

@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
+from core.labelling.kept import unfamiliar
 from core.store import runs
 from core.store.database import Database
-from core.studies.kept_classifiers import unfamiliar
 from pages.parts import charts
 from pages.parts.frame.messages import plain
 from pages.parts.head_links import pick_and_link

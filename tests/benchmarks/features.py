@@ -16,30 +16,32 @@ from statistics import median
 import torch
 
 from core.capture.running import run
+from core.measuring import passes
+from core.measuring.inputs import Source
 from core.measuring.tagging import open_pipeline, tag
 from core.models.opening import open_checkpoint
-from core.studies import features, passes, relations, statistics
+from core.studies import features, relations, statistics
 from core.tasks.glue import read_rows
 
 ROWS, ROUNDS = 872, 3
 GLUE = Path(__file__).resolve().parents[3] / "shared" / "data" / "glue"
 
 
-def _sources() -> list[passes.Source]:
+def _sources() -> list[Source]:
     rows = read_rows("sst2", "dev", folder=GLUE if GLUE.is_dir() else None)
-    return [passes.Source(k, str(k), rows[k % len(rows)].text, None) for k in range(ROWS)]
+    return [Source(k, str(k), rows[k % len(rows)].text, None) for k in range(ROWS)]
 
 
 def _measures(checkpoint):
-    options = features.DEFAULTS | relations.DEFAULTS | statistics.DEFAULTS
-    return [module.make(checkpoint, options) for module in (features, relations, statistics)]
+    studies = [module.STUDY for module in (features, relations, statistics)]
+    return [study.measure(study.options(), checkpoint) for study in studies]
 
 
 def _grown(count: int) -> int:
     """By how many bytes the peak of this process grows in a pass over so many rows, all of them different texts."""
     checkpoint, pipeline = open_checkpoint("atlas-encoder"), open_pipeline()
     texts = [f"{row.text} {k}" for k in range(count // ROWS + 1) for row in _sources()][:count]
-    sources = [passes.Source(k, str(k), text, None) for k, text in enumerate(texts)]
+    sources = [Source(k, str(k), text, None) for k, text in enumerate(texts)]
     passes.observe(checkpoint, pipeline, sources[:64], _measures(checkpoint))  # warm
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     passes.observe(checkpoint, pipeline, sources, _measures(checkpoint))

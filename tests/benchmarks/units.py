@@ -14,9 +14,9 @@ import torch
 
 from core.config import ENCODER
 from core.jobs import work
+from core.labelling.kept import bundled_classifier, classifying_options
 from core.models.opening import open_checkpoint
 from core.store.database import Database
-from core.studies.kept_classifiers import bundled_classifier, classifying_options
 from core.tasks.glue import TASKS, read_rows
 
 TASK, ROWS, SEEDS = "mrpc", 1000, 3

@@ -27,15 +27,15 @@ OPTIONS = {"inputs": 16, "tokens": 96, "folder": "", "seconds": 0.0, "repeat": 6
 ROUNDS = 5
 BARE = """
 import time
-from core.studies.study import Unit
+from core.studies.contract import Unit
 from tests.benchmarks.workers import OPTIONS
-from tests.jobs import forward
-forward.run(OPTIONS | {"repeat": 1}, Unit("warm", {"seed": 0}))
+from tests.jobs.forward import STUDY, Seed
+STUDY.run(STUDY.read(OPTIONS | {"repeat": 1}), Unit("warm", Seed(0)))
 while True:
     count = int(input())
     started = time.perf_counter()
     for k in range(count):
-        forward.run(OPTIONS, Unit(str(k), {"seed": k}))
+        STUDY.run(STUDY.read(OPTIONS), Unit(str(k), Seed(k)))
     print(time.perf_counter() - started, flush=True)
 """
 

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from core import config
 from core.__main__ import app
-from core.commands.finetune import settings_of
 from core.errors import InputError
+from core.studies.options import settings_of
 from tests.capture.conftest import tiny
 from tests.robustness.doors import refused_at_the_terminal, terminal
 

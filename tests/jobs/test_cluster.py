@@ -34,7 +34,7 @@ def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed
     here = rows_of(db, Place(workers=2, threads=1), {})
     there = rows_of(db, Place(cluster=cluster.scheduler_address), {})
     assert there == here
-    assert {row["threads"] for row in there[0]} == {1}
+    assert {row["partial"]["threads"] for row in there[0]} == {1}
 
     running.runner(db, Place(cluster=cluster.scheduler_address))
     job = running.start(db, FORWARD, {"folder": str(folder), "seconds": 0.3})

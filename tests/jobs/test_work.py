@@ -5,9 +5,8 @@ import pytest
 from core.config import code_version
 from core.errors import JobError
 from core.jobs import work
-from core.studies.study import Study, Unit
 from core.studies.transport import decode
-from tests.jobs.tiny import Squares
+from tests.jobs.tiny import Squares, Tiny
 
 TINY = "tests.jobs.tiny"
 
@@ -56,9 +55,8 @@ def test_every_unit_says_which_code_it_ran_on():
 
 
 def test_an_exception_becomes_one_line(monkeypatch):
-    broken = Study("broken", {}, lambda options: [Unit("a")], lambda options, unit: 1 / 0, lambda options, rows: rows)
-    monkeypatch.setattr(work, "find_study", lambda name: broken)
-    done = work.perform("unit", None, "broken", {}, {"key": "a", "size": 1, "arguments": {}})
+    monkeypatch.setattr(Tiny, "run", lambda self, options, unit: 1 / 0)
+    done = work.perform("unit", None, TINY, {}, {"key": "a", "size": 1, "arguments": {"k": 1}})
     assert done["error"] == "ZeroDivisionError: division by zero"
 
 

@@ -1,5 +1,6 @@
 """Disable and Prune as a visitor uses them: one sentence live, and results of sweeps, weights and curves."""
 
+import numpy as np
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -7,8 +8,10 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.frame.shell as shell
 from core.jobs import running, work
 from core.jobs.pools import Place
+from core.measuring.tuned import TunedRun, TunedRuns
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies import held
+from core.studies.contract import as_json
 from pages.parts import pickers
 from pages.parts.frame import resources
 from tests.studies.planted import CARRIER, save_planted, write_rows
@@ -145,13 +148,15 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
         for kind, more in (("free", 0), ("held", 3)):
             predicted = [1 - label if k < wrong + more else label for k, label in enumerate(gold)]
             rows.append(
-                {"kind": "run", "task": "sst2", "seed": seed, "initialisation": kind, "metric": "accuracy",
-                 "accuracy": 1 - (wrong + more) / 20, "constant": False, "gold": gold, "predicted": predicted,
-                 "held_heads": 30 * (kind == "held"), "majority": "negative", "baseline": {"accuracy": 0.5},
-                 "train_rows": 40, "dev_rows": 20, "folder": f"{kind}-{seed}"}
+                TunedRun(
+                    "sst2", kind, seed, "accuracy", {"accuracy": 1 - (wrong + more) / 20}, False, "", 40, 20, 0, 1.0,
+                    None, f"{kind}-{seed}", "negative", {"accuracy": 0.5}, [], 30 * (kind == "held"), np.array(gold),
+                    np.array(predicted),
+                )
             )  # fmt: skip
-    run = record_run(db, "held", held.DEFAULTS, Provenance(checkpoint="atlas-encoder", task="sst2"))
-    store_rows(db, run, held.summarize(held.DEFAULTS | {"seeds": [0, 1]}, rows))
+    options = held.Options(seeds=(0, 1))
+    run = record_run(db, "held", as_json(options), Provenance(checkpoint="atlas-encoder", task="sst2"))
+    store_rows(db, run, held.STUDY.rows(options, TunedRuns(tuple(rows))))
     page = fine(opened("disable", view="Training without"))
     table = page.table[0].value.T.iloc[0]
     assert table["free"].startswith("85.0 ± ")

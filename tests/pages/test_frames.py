@@ -93,13 +93,15 @@ def test_odd_text_is_shown_or_refused_in_a_sentence(app, text):
 
 def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
     """The rows are stored as a job would, so that no worker is started here; the browser test starts one."""
-    from core.studies.frame_heads import STUDY, chosen, score_sentences
+    from core.measuring.framing import score_sentences
+    from core.studies.contract import as_json
+    from core.studies.frame_heads import STUDY, chosen
 
-    options = STUDY.defaults | {"draws": 99}
+    options = STUDY.read({"draws": 99})
     sentences = chosen(options)[0].kept[:12]
-    rows = STUDY.summarize(options, score_sentences(resources.checkpoint("atlas-encoder"), sentences, options))
+    rows = STUDY.summarize(options, [score_sentences(resources.checkpoint("atlas-encoder"), sentences, options)])
     db = resources.database()
-    run = runs.record_run(db, "frame-heads", options, runs.Provenance(checkpoint="atlas-encoder"))
+    run = runs.record_run(db, "frame-heads", as_json(options), runs.Provenance(checkpoint="atlas-encoder"))
     runs.store_rows(db, run, rows)
     app.session_state["view"] = "A set of sentences"
     app.run()
@@ -137,7 +139,7 @@ def test_a_search_takes_its_sentences_over_as_a_set(app):
 
 def test_the_table_of_a_lookup_can_be_read_by_pandas():
     """What the CSV button hands out."""
-    from core.studies.frame_lookup import LinkPicture
+    from core.measuring.frame_lookup import LinkPicture
 
     one = LinkPicture("element_to_target", np.eye(2), np.zeros((2, 2)), np.ones((2, 2)), 3, True, (1,), (2,))
     again = pd.read_csv(io.StringIO(pd.DataFrame(one.rows()).to_csv(index=False)))

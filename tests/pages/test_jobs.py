@@ -9,11 +9,12 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.frame.shell as shell
 from core.jobs import running
 from core.jobs.pools import Place
+from core.labelling.kept import training_options
+from core.labelling.snapshot import snapshot
 from core.store import classifiers, exchange, runs
 from core.store import jobs as store
 from core.store.database import Database
-from core.studies.kept_classifiers import training_options
-from core.studies.label_snapshot import snapshot
+from core.studies.contract import as_json
 from pages.parts import job_progress
 from pages.parts.frame import resources
 from tests.studies.test_train_patterns import label_everything, run_all
@@ -134,7 +135,7 @@ def test_a_training_that_a_terminal_left_gives_its_classifier_too(db, tmp_path):
         label_everything(other)
         options, rows = run_all(training_options(other, snapshot(other, "bert"), kind="baseline", folds=2))
     file = exchange.runs_folder(db.path) / "train-patterns-1.jsonl"
-    exchange.write_run(file, "train-patterns", "Trained", {"run": "r1", "options": options}, rows)
+    exchange.write_run(file, "train-patterns", "Trained", {"run": "r1", "options": as_json(options)}, rows)
     page = opened()
     (button,) = [one for one in page.button if one.label == "Import"]
     button.click().run()

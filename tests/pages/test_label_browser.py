@@ -3,10 +3,12 @@
 import pytest
 from playwright.sync_api import expect
 
+from core.labelling import snapshot as label_snapshot
+from core.labelling.kept import training_options
 from core.store import classifiers, labels
 from core.store.database import Database
-from core.studies import label_snapshot
-from core.studies.kept_classifiers import keep_classifier, training_options
+from core.studies.contract import Finished
+from core.studies.train_patterns import STUDY
 from tests.pages.browsing import PATIENCE, free_port, serving, settled, visit
 from tests.store.labelling import a_map
 from tests.studies.test_train_patterns import label_everything, run_all
@@ -178,7 +180,7 @@ def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path
     label_everything(db)
     wanted = training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4, beside=False)
     options, rows = run_all(wanted)
-    keep_classifier(db, rows, options, name="first")
+    STUDY.keep(db, Finished("first", "Training", options, rows))
     db.close()
     cell = max((row for row in rows if row["part"] == "confusion"), key=lambda row: row["n"])
     with serving(tmp_path) as address:

@@ -6,11 +6,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.frame.shell as shell
+from core.labelling import snapshot as label_snapshot
+from core.labelling.kept import training_options
 from core.patterns.classes import BERT
 from core.store import classifiers, labels
 from core.store.database import Database
-from core.studies import label_snapshot
-from core.studies.kept_classifiers import keep_classifier, training_options
+from core.studies.contract import Finished
+from core.studies.train_patterns import STUDY
 from pages.parts.frame import resources
 from tests.store.labelling import event
 from tests.studies.test_train_patterns import label_everything, run_all
@@ -25,7 +27,7 @@ def trained(tmp_path_factory):
     labels.record_events(db, [event(k, f"m{k}", cls="block", batch="bob", annotator="bob") for k in range(1, 9)])
     wanted = training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4, curve=False)
     options, rows = run_all(wanted)
-    keep_classifier(db, rows, options, name="first")
+    STUDY.keep(db, Finished("first", "Training", options, rows))
     db.close()
     return file
 

@@ -4,9 +4,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.jobs.work import complete, divide, run_unit, summarize
+from core.measuring.tuned import live_file
 from core.store import runs
 from core.studies import change, finetune
-from core.studies.finetune import live_file
 from core.tuning.live import Live
 from pages.parts.frame import resources, shell
 from tests.capture.conftest import tiny
@@ -102,10 +102,10 @@ def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
 def test_loss_is_seen_while_it_falls(db, done, tmp_path):
     """A run under way is drawn from the file its worker writes."""
     (options, _), _ = done
-    options = options | {"folder": str(tmp_path / "runs"), "tasks": ["mrpc"]}
+    options = options | {"out": str(tmp_path / "runs"), "tasks": ["mrpc"]}
     unit = divide("finetune", options)["units"][0]
     epochs = [{"epoch": 0, "step": 0, "accuracy": 0.4, "f1": 0.1}]
-    Live(live_file(options, unit["key"])).write(
+    Live(live_file(options["out"], unit["key"])).write(
         {"step": 3, "steps": 9, "left": 12.0, "losses": [{"step": 1, "loss": 0.7}], "epochs": epochs}
     )
     from core.store import jobs as store

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
+from core.labelling import snapshot as label_snapshot
 from core.store import label_files, labels
 from core.store.database import Database
-from core.studies import label_snapshot
 from tests.store.labelling import SET, a_map, event
 
 FILES = Path(__file__).parent / "files"

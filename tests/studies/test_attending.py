@@ -7,11 +7,16 @@ import pytest
 
 from core.capture.running import capture
 from core.errors import InputError
+from core.measuring import attending, inputs, opened, passes
+from core.measuring.inputs import Chunk
+from core.measuring.sums import Place
 from core.measuring.tagging import open_pipeline
-from core.studies import dependencies, effective, features, passes, relations, statistics
-from core.studies.study import Unit
+from core.studies import dependencies, effective, features, relations, statistics
+from core.studies.contract import Unit
+from core.studies.transport import decode, encode
 from core.tasks.language import TaggedSentence, TaggedWord
 from tests.capture.conftest import tiny
+from tests.studies.through_json import rows_of
 
 PAIRS = [
     ["the old dog never stopped", "did the dog hear it ?"],
@@ -33,11 +38,12 @@ def checkpoint(request):
 
 
 def _options(module, texts, **changes):
-    return module.STUDY.defaults | {"texts": texts, "tasks": []} | changes
+    return module.STUDY.read({"texts": texts} | changes)
 
 
 def _now(name, checkpoint, pipeline, texts, **changes):
-    return passes.measure_now(name, checkpoint, pipeline, _options(MEASURED[name], texts, **changes))
+    study = MEASURED[name].STUDY
+    return study.measured_now(study.read({"texts": texts} | changes), checkpoint, pipeline)
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -53,16 +59,16 @@ def test_rows_fit_in_json_and_say_what_was_not_found(checkpoint, pipeline, name)
 @pytest.mark.parametrize("name", ["features", "relations", "statistics"])
 def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline, name):
     module = MEASURED[name]
-    monkeypatch.setattr(passes, "opened", lambda *_: checkpoint)
-    monkeypatch.setattr(passes, "language", lambda *_: pipeline)
+    monkeypatch.setattr(opened, "checkpoint", lambda *_, **__: checkpoint)
+    monkeypatch.setattr(opened, "pipeline", lambda *_: pipeline)
     options = _options(module, PAIRS, checkpoint="tiny")
     found = {}
     for cuts in ([(0, 3)], [(2, 3), (0, 2)]):
-        rows = []
+        partials = []
         for start, stop in cuts:
-            arguments = {"checkpoint": "tiny", "task": passes.PASTED, "start": start, "stop": stop}
-            rows += json.loads(json.dumps(module.run(options, Unit("", arguments))[:1]))
-        found[len(cuts)] = module.summarize(options, rows)
+            done = module.STUDY.run(options, Unit("", Chunk("tiny", inputs.PASTED, start, stop)))
+            partials.append(decode(module.STUDY.partial, json.loads(json.dumps(encode(done.partial)))))
+        found[len(cuts)] = module.STUDY.summarize(options, partials)
     assert len(found[1]) == len(found[2]) > 0
     for one, two in zip(found[1], found[2], strict=True):
         for key in ("statistic", "layer", "head", "n", "value", "low"):
@@ -84,7 +90,7 @@ def test_features_are_found_by_characters_and_not_by_spelling(pipeline):
     words = [TaggedWord("her", 12, 15, "PRP", "PRON", "obj", 2)]
     words += [TaggedWord("dog", 4, 7, "NN", "NOUN", "nsubj", 2), TaggedWord("saw", 8, 11, "VBD", "VERB", "root", 2)]
     one = passes.Prepared(0, encoding, (TaggedSentence(text, tuple(words)),))
-    measure = features.FeatureMeasure(3, 4, ["pronoun", "start", "separator", "first"], causal=False, seed=0)
+    measure = attending.FeatureMeasure(checkpoint, ["pronoun", "start", "separator", "first"], seed=0)
     marks = measure._tokens(one)
     assert set(np.flatnonzero(marks[0])) == set(encoding.pieces(12, 15))
     assert list(np.flatnonzero(marks[1])) == [0]
@@ -97,7 +103,7 @@ def test_a_piece_that_spans_two_words_joins_them_and_its_inner_links_are_left_ou
     encoding = checkpoint.encode("did they ?")
     whole = encoding.offsets[1]  # "did" may be one piece or several; words that cut into it are joined
     spans = [[(0, 1), (1, 3), (4, 8)]]
-    found = relations.linked_words(encoding, spans, [[((0, 0), (0, 1)), ((0, 2), (0, 0))]])
+    found = attending.linked_words(encoding, spans, [[((0, 0), (0, 1)), ((0, 2), (0, 0))]])
     pieces = [position for word in found.words for position in word]
     assert sorted(pieces) == list(range(len(encoding)))
     if whole == (0, 3):
@@ -106,16 +112,16 @@ def test_a_piece_that_spans_two_words_joins_them_and_its_inner_links_are_left_ou
 
 
 def test_differences_of_two_checkpoints_are_paired(pipeline):
-    one, other = (
-        features.make(tiny("bert", seed=seed), _options(features, PAIRS, features=["noun"])) for seed in (0, 1)
-    )
-    for seed, measure in enumerate((one, other)):
-        inputs = passes.sources(_options(features, PAIRS), passes.PASTED)
-        passes.observe(tiny("bert", seed=seed), pipeline, inputs, [measure])
-    rows = features.difference_rows(one, other, {})
+    options = _options(features, PAIRS, features=["noun"])
+    seen = []
+    for seed in (0, 1):
+        checkpoint = tiny("bert", seed=seed)
+        measure = features.STUDY.measure(options, checkpoint)
+        passes.observe(checkpoint, pipeline, inputs.sources(options, inputs.PASTED), [measure])
+        seen.append(measure.sums(Place(str(seed), inputs.PASTED, 0)))
+    rows = features.difference_rows(*seen)
     left, right = (
-        {(r["layer"], r["head"], r["statistic"]): r["value"] for r in features.rows_of(m, {}) if "layer" in r}
-        for m in (one, other)
+        {(r["layer"], r["head"], r["statistic"]): r["value"] for r in features.rows_of(m) if "layer" in r} for m in seen
     )
     for row in rows:
         key = (row["layer"], row["head"], row["statistic"])
@@ -128,9 +134,8 @@ def test_differences_of_two_checkpoints_are_paired(pipeline):
 def test_the_classifying_token_is_the_first_of_encoders_and_the_last_of_decoders(family, causal):
     checkpoint = tiny(family)
     encoding = checkpoint.encode("the old dog ran .")
-    assert features.classifying(encoding, causal=causal) == (len(encoding) - 1 if causal else 0)
-    options = _options(features, ["the old dog ran ."], features=["first"])
-    rows = passes.measure_now("features", checkpoint, open_pipeline(), options)
+    assert attending.classifying(encoding, causal=causal) == (len(encoding) - 1 if causal else 0)
+    rows = _now("features", checkpoint, open_pipeline(), ["the old dog ran ."], features=["first"])
     found = {(r["layer"], r["head"]): r["value"] for r in rows if r["statistic"] == "classifying"}
     maps = capture(checkpoint, encoding).weights
     query, key = len(encoding) - 1 if causal else 0, encoding.ordinary[0]
@@ -138,9 +143,9 @@ def test_the_classifying_token_is_the_first_of_encoders_and_the_last_of_decoders
 
 
 def test_a_typed_line_is_a_sentence_or_a_pair():
-    assert passes.pair_of(" One dog. ") == "One dog."
-    assert passes.pair_of("One dog. | Two dogs.") == ["One dog.", "Two dogs."]
-    assert passes.pair_of("a|b") == "a|b"
+    assert inputs.pair_of(" One dog. ") == "One dog."
+    assert inputs.pair_of("One dog. | Two dogs.") == ("One dog.", "Two dogs.")
+    assert inputs.pair_of("a|b") == "a|b"
 
 
 @pytest.mark.parametrize(
@@ -151,19 +156,19 @@ def test_a_typed_line_is_a_sentence_or_a_pair():
         (relations, {"relations": ["coreference"]}, "is none of them"),
         (statistics, {"queries": 0}, "at least one row"),
         (features, {"texts": [], "tasks": []}, "At least one task"),
-        (features, {"texts": [], "tasks": ["sst2"], "limit": 0}, "At least one row"),
+        (features, {"texts": [], "tasks": ["sst2"], "limit": -1}, "At least one row"),
         (dependencies, {"treebank": None}, "Gold trees are read from a treebank"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(module, changes, says):
-    base = module.STUDY.defaults | ({"texts": ["a b"]} if "texts" in module.STUDY.defaults else {})
+    base = {} if module is dependencies else {"texts": ["a b"]}
     with pytest.raises(InputError, match=says):
-        module.units(base | changes)
+        module.STUDY.units(module.STUDY.read(base | changes))
 
 
 def test_token_types_cover_every_position_once():
     encoding = tiny("bert").encode("the old dog , it ran .", "did it ?")
-    types = effective.token_types(encoding)
+    types = attending.token_types(encoding)
     assert sorted(k for keys in types.values() for k in keys) == list(range(len(encoding)))
     assert types["start"] == (0,)
     assert types["separator"] == encoding.separators
@@ -191,13 +196,12 @@ CONLLU = """# text = old dogs bark
 def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
     """Test differs from dev: its accuracy is of test's one link, whatever dev's was."""
     checkpoint = tiny("bert")
-    monkeypatch.setattr(passes, "opened", lambda *_: checkpoint)
+    monkeypatch.setattr(opened, "checkpoint", lambda *_, **__: checkpoint)
     (tmp_path / "x-dev.conllu").write_text(CONLLU)
     (tmp_path / "x-test.conllu").write_text(CONLLU.replace("old dogs bark", "big men ran").replace("old", "big")
                                             .replace("dogs", "men").replace("bark", "ran"))  # fmt: skip
-    options = dependencies.STUDY.defaults | {"treebank": str(tmp_path), "checkpoint": "tiny"}
-    rows = [json.loads(json.dumps(dependencies.run(options, unit)[0])) for unit in dependencies.units(options)]
-    found = {(row["feature"], row["statistic"]): row for row in dependencies.summarize(options, rows)}
+    rows = rows_of("dependencies", {"treebank": str(tmp_path), "checkpoint": "tiny"})
+    found = {(row["feature"], row["statistic"]): row for row in rows}
     row = found["amod", "forward"]
     assert row["n"] == 1
     assert row["value"] in (0, 1)

@@ -6,13 +6,13 @@ from collections import Counter
 import pytest
 
 from core import config
+from core.labelling.kept import best_known, bundled_classifier, bundled_labels, open_classifier
+from core.labelling.snapshot import snapshot, standing_labels
 from core.models.opening import open_checkpoint
 from core.patterns.agreement import agreement, inputs_of
 from core.patterns.classes import SHIPPED
 from core.store.classifiers import one_classifier, save_classifier
 from core.store.database import Database
-from core.studies.kept_classifiers import best_known, bundled_classifier, bundled_labels, open_classifier
-from core.studies.label_snapshot import snapshot, standing_labels
 
 CHECKPOINTS = {"bert": config.ENCODER, "gpt2": config.DECODER}
 

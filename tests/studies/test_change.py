@@ -6,10 +6,10 @@ import torch
 
 from core.capture.running import capture
 from core.errors import CheckpointError, InputError
-from core.jobs.work import complete, divide, run_unit, summarize
 from core.studies import change
 from core.tasks.glue import read_rows
 from tests.capture.conftest import tiny
+from tests.studies.through_json import rows_of
 
 
 def saved(folder, family: str, tokenizer, *, moved: float = 0.0):
@@ -36,10 +36,7 @@ def pair(request, tmp_path_factory):
 
 
 def table(options):
-    chosen = complete(change.STUDY, options)
-    divided = divide("change", chosen)
-    rows = [row for unit in divided["units"] for row in run_unit("change", divided["options"], unit)["rows"]]
-    return summarize("change", chosen, rows)["rows"]
+    return rows_of("change", options)
 
 
 def test_only_the_layer_that_moved_changes(pair, monkeypatch):
@@ -84,11 +81,12 @@ def test_identical_checkpoints_do_not_change(pair):
 
 
 def test_what_cannot_be_compared(pair, tmp_path):
+    study = change.STUDY
     with pytest.raises(InputError, match="none was chosen"):
-        change.units(complete(change.STUDY, {"before": pair[0]}))
+        study.units(change.Options(pair[0]))
     with pytest.raises(InputError, match="choose a task"):
-        change.units(complete(change.STUDY, {"before": pair[0], "after": [pair[0]]}))
+        study.units(change.Options(pair[0], (pair[0],)))
     other = saved(tmp_path / "other", "roberta", tiny("roberta").tokenizer)
-    options = complete(change.STUDY, {"before": pair[0], "after": [other], "task": "sst2", "limit": 3})
+    options = change.Options(pair[0], (other,), task="sst2", limit=3)
     with pytest.raises(CheckpointError, match="one family and size"):
-        change.run(options, change.units(options)[0])
+        study.run(options, study.units(options)[0])

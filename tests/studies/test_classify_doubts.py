@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from core.labelling.kept import unfamiliar
+from core.measuring import classifying
+from core.measuring.classifying import ClassCounts
 from core.patterns import suggestions
-from core.studies import classify_maps
-from core.studies.classify_maps import ClassCounts
-from core.studies.kept_classifiers import unfamiliar
+from core.studies.classify_maps import STUDY, Counts, Options, Piece
 
 
 def test_unsure_and_outside_maps_are_counted_by_input(monkeypatch):
@@ -16,7 +17,7 @@ def test_unsure_and_outside_maps_are_counted_by_input(monkeypatch):
         probabilities = np.stack([first, 1 - first], 1).astype(np.float32) * 0.9
         return suggestions.Judgement(probabilities, first > 0.8, 0)
 
-    monkeypatch.setattr(suggestions, "judged", judged)
+    monkeypatch.setattr(classifying, "judged", judged)
     counts = ClassCounts(None, inputs=3, layers=2, heads=2, dtype="float32")
     maps = torch.zeros(2, 2, 2, 2)
     maps[0, :, 0, 0] = torch.tensor([0.9, 0.5])  # outside, and unsure (0.45 each)
@@ -24,25 +25,17 @@ def test_unsure_and_outside_maps_are_counted_by_input(monkeypatch):
     counts.update(0, maps, [2, 0])
     assert counts.outside.tolist() == [0, 0, 1]
     assert counts.unsure.tolist() == [1, 0, 1]
-    assert counts.found[:, 0].tolist() == [[1, 0], [-1, -1], [0, 0]]
+    assert counts.classes[:, 0].tolist() == [[1, 0], [-1, -1], [0, 0]]
 
 
 def test_the_note_of_a_checkpoint_has_shares_of_all_its_maps():
-    rows = [
-        {
-            "checkpoint": "one",
-            "row_id": str(k),
-            "classes": ["a", "b"],
-            "found": [[0, 1], [1, 1]],
-            "unsure": k,
-            "outside": 1,
-            "cut": 0,
-            "cropped": False,
-        }
+    classes, nothing = np.array([[[0, 1], [1, 1]]]), np.zeros(1)
+    partials = [
+        Counts((Piece("one", (str(k),), ("a", "b"), classes, np.array([k]), np.ones(1), nothing, nothing),))
         for k in range(2)
     ]
-    options = classify_maps.DEFAULTS | {"class_set": "own", "name": "x"}
-    (note,) = [row for row in classify_maps.summarize(options, rows) if row["part"] == "note"]
+    rows = STUDY.summarize(Options(class_set="own", name="x"), partials)
+    (note,) = [row for row in rows if row["part"] == "note"]
     assert (note["maps"], note["unsure"], note["outside"]) == (8, 1 / 8, 2 / 8)
 
 

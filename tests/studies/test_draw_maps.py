@@ -8,14 +8,21 @@ from hypothesis import strategies as st
 from core import config
 from core.attention import Head
 from core.errors import InputError
+from core.jobs import running
+from core.jobs.pools import Place
+from core.patterns.raster import from_float16
+from core.store import labels
+from core.store.database import Database
+from core.store.runs import run_rows
 from core.studies import draw_maps
-from core.studies.draw_maps import DEFAULTS, largest, plan
+from core.studies.contract import Finished
+from core.studies.draw_maps import STUDY, Options, largest, plan
 
 HEADS = [Head(layer, head) for layer in range(3) for head in range(4)]
-TEXTS = [
+TEXTS = tuple(
     f"The {word} dog sleeps near the old house and dreams of a {word} cat."
     for word in ("big", "red", "old", "sad", "shy", "fat", "wet", "dry")
-]
+)
 
 needs_encoder = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / config.ENCODER / "config.json").is_file(),
@@ -46,34 +53,50 @@ def test_the_largest_weight_of_a_causal_map_leaves_out_the_first_query():
 
 @needs_encoder
 def test_drawn_maps_say_where_they_are_from_and_keep_their_weights():
-    options = DEFAULTS | {"texts": TEXTS, "count": 20, "per_input": 4}
-    (unit,) = draw_maps.units(options)
-    rows = draw_maps.run(options, unit)
-    assert len(rows) == 20
-    assert len({row["map_id"] for row in rows}) == 20
-    assert {row["task"] for row in rows} == {"text"}
-    import base64
-
-    from core.patterns.raster import from_float16
-
-    for row in rows:
-        weights = from_float16(base64.b64decode(row["weights"]), row["length"])
+    options = Options(texts=TEXTS, count=20, per_input=4)
+    (unit,) = STUDY.units(options)
+    drawn = STUDY.run(options, unit).partial
+    assert len(drawn.maps) == 20
+    assert len({one.map_id for one in drawn.maps}) == 20
+    assert {one.task for one in drawn.maps} == {"text"}
+    for one in drawn.maps:
+        weights = from_float16(one.row()["weights"], one.length)
         np.testing.assert_allclose(weights.sum(-1), 1, atol=2e-3)  # float16
-        assert row["maximum"] == pytest.approx(weights.max(), abs=1e-3)
-        assert len(row["tokens"]) == row["length"]
+        assert one.maximum == pytest.approx(weights.max(), abs=1e-3)
+        assert len(one.tokens) == one.length
+
+
+@needs_encoder
+def test_a_job_started_anywhere_keeps_its_maps(tmp_path):
+    with Database(tmp_path / "atlas.duckdb") as db:
+        keeper = running.runner(db, Place(workers=1))
+        job = running.start(db, "draw-maps", {"texts": TEXTS, "count": 8})
+        done = running.wait(db, job, 120)
+        keeper.close()
+        assert done.state == "done", done.error
+        facts = labels.map_facts(db)
+        assert len(facts) == 8
+        assert run_rows(db, done.run) == [{"task": "text", "maps": 8, "inputs": 2}]
+        (first, *_) = labels.maps_of(db, list(facts["map_id"]))
+        np.testing.assert_allclose(from_float16(first["weights"], first["length"]).sum(-1), 1, atol=2e-3)
+
+
+def test_maps_do_not_travel_with_rows(tmp_path):
+    with Database(tmp_path / "atlas.duckdb") as db, pytest.raises(InputError, match="do not travel"):
+        STUDY.keep(db, Finished("r1", "Drawn", Options(), []))
 
 
 @needs_encoder
 def test_inputs_that_are_all_too_long_are_refused():
-    options = DEFAULTS | {"texts": TEXTS, "longest": 4}
-    (unit,) = draw_maps.units(options)
+    options = Options(texts=TEXTS, longest=4)
+    (unit,) = STUDY.units(options)
     with pytest.raises(InputError, match="at most 4 pieces"):
-        draw_maps.run(options, unit)
+        STUDY.run(options, unit)
 
 
 def test_nothing_to_draw_is_refused():
     with pytest.raises(InputError, match="At least one map"):
-        draw_maps.units(DEFAULTS | {"texts": TEXTS, "count": 0})
+        STUDY.units(Options(texts=TEXTS, count=0))
 
 
 def test_rows_of_two_folders_at_the_same_place_are_told_apart_by_their_texts(tmp_path):
@@ -84,8 +107,8 @@ def test_rows_of_two_folders_at_the_same_place_are_told_apart_by_their_texts(tmp
         rows.append(f"1\tThe cat came.\t{second}\tentailment")
         (folder / "RTE" / "dev.tsv").write_text("\n".join(rows) + "\n")
     same, other = (
-        [source.row_id for source in draw_maps.sources(DEFAULTS | {"tasks": ["rte"], "folder": str(folder)})]
+        [source.row_id for source in draw_maps.sources(Options(tasks=("rte",), data=str(folder)))]
         for folder in (here, there)
     )
     assert same[0] == other[0] != same[1] != other[1]
-    assert not {*same, *other} & {source.row_id for source in draw_maps.sources(DEFAULTS | {"tasks": ["rte"]})}
+    assert not {*same, *other} & {source.row_id for source in draw_maps.sources(Options(tasks=("rte",)))}

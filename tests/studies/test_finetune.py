@@ -10,11 +10,13 @@ from core.errors import InputError
 from core.jobs import running
 from core.jobs.pools import Place
 from core.jobs.work import complete, divide, run_unit, summarize
+from core.measuring.tuned import TunedRuns, live_picture
 from core.models.opening import open_checkpoint
 from core.store import jobs as store
 from core.store.database import Database
 from core.studies import finetune
-from core.studies.study import Unit
+from core.studies.contract import Unit
+from core.studies.transport import decode
 from core.tasks.glue import TASKS, read_rows
 from core.tasks.metrics import metrics
 from tests.capture.conftest import tiny
@@ -36,6 +38,12 @@ def options(folder, **changes):
     return complete(finetune.STUDY, asked | changes)
 
 
+def only(outcome):
+    """The one run of a unit, as a row."""
+    ((run,),) = (decode(TunedRuns, row["partial"]).runs for row in outcome["rows"])
+    return run.row()
+
+
 def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):
     chosen = options(folder, tasks=["SST-2", "stsb"], initialisations=["pretrained", "untrained"])
     divided = divide("finetune", chosen)
@@ -45,9 +53,9 @@ def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):
     outcomes = [run_unit("finetune", divided["options"], unit) for unit in divided["units"]]
     assert outcomes[0]["provenance"]["weights_hash"]
     assert len(outcomes[0]["provenance"]["row_ids"]) == 16
-    rows = [row for outcome in outcomes for row in outcome["rows"]]
+    rows = [only(outcome) for outcome in outcomes]
     assert len({row["folder"] for row in rows}) == 8
-    table = summarize("finetune", chosen, rows)["rows"]
+    table = summarize("finetune", chosen, [row for outcome in outcomes for row in outcome["rows"]])["rows"]
     json.dumps(table, allow_nan=False)
     means = [row for row in table if row["kind"] == "mean"]
     assert {(row["task"], row["initialisation"], row["n"]) for row in means} == {
@@ -62,7 +70,7 @@ def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):
 def test_the_saved_checkpoint_scores_what_the_row_says(folder):
     chosen = options(folder, tasks=["qnli"], seeds=[3])
     unit = divide("finetune", chosen)["units"][0]
-    row = run_unit("finetune", chosen, unit)["rows"][0]
+    row = only(run_unit("finetune", chosen, unit))
     found = open_checkpoint(row["folder"], head="classifier")
     dev = read_rows("qnli", "dev", limit=16)
     logits = predict(found, [found.encode(one.text, one.pair, max_length=24) for one in dev])
@@ -76,26 +84,27 @@ def test_the_saved_checkpoint_scores_what_the_row_says(folder):
 def test_a_killed_run_is_taken_up(folder):
     chosen = options(folder, tasks=["rte"], seeds=[0], settings=SMALL | {"epochs": 2, "train_limit": 40})
     unit = divide("finetune", chosen)["units"][0]
-    whole = run_unit("finetune", chosen, unit)["rows"][0]
+    whole = only(run_unit("finetune", chosen, unit))
     script = f"""
 import os
 from core.tuning import training
 from core.store import jobs as store
 from core.store.database import Database
 from core.studies import finetune
-from core.studies.study import Unit
+from core.studies.contract import Unit
 save = training.Fit._save
 def die(self):
     save(self)
     os._exit(9)
 training.Fit._save = die
-finetune.run({chosen!r}, Unit({unit["key"]!r}, {unit["arguments"]!r}))
+study = finetune.STUDY
+study.run(study.read({chosen!r}), Unit({unit["key"]!r}, finetune.Run(**{unit["arguments"]!r})))
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
-    live = finetune.live_runs(chosen, [unit["key"]])[unit["key"]]
+    live = finetune.live_runs(finetune.STUDY.read(chosen), [unit["key"]])[unit["key"]]
     assert live["step"] == 5
     assert live["steps"] == 10
-    again = run_unit("finetune", chosen, unit)["rows"][0]
+    again = only(run_unit("finetune", chosen, unit))
     assert {k: v for k, v in again.items() if k != "seconds"} == {k: v for k, v in whole.items() if k != "seconds"}
 
 
@@ -107,7 +116,7 @@ def test_a_cancelled_job_is_resumed_and_leaves_only_the_checkpoint(folder, tmp_p
     db = Database(tmp_path / "atlas.duckdb")
     keeper = running.runner(db, Place(workers=1, threads=1))
     try:
-        asked = options(folder, **chosen) | {"folder": str(tmp_path / "runs")}
+        asked = options(folder, **chosen) | {"out": str(tmp_path / "runs")}
         job = running.start(db, "finetune", asked)
         key = divide("finetune", asked)["units"][0]["key"]
         end = time.monotonic() + 60
@@ -116,24 +125,24 @@ def test_a_cancelled_job_is_resumed_and_leaves_only_the_checkpoint(folder, tmp_p
             time.sleep(0.01)
         running.cancel(db, job)
         assert running.wait(db, job, 20).state == "cancelled"
-        assert 0 < finetune.live_runs(asked, [key])[key]["step"] < 20 * 13
+        assert 0 < finetune.live_runs(finetune.STUDY.read(asked), [key])[key]["step"] < 20 * 13
         assert not (tmp_path / "runs" / key).exists()
         running.resume(db, job)
         assert running.wait(db, job, 120).state == "done"
-        row = store.job_rows(db, job)[0]
+        row = only({"rows": store.job_rows(db, job)})
         assert [one.name for one in (tmp_path / "runs").iterdir()] == [key]
     finally:
         keeper.close()
         db.close()
-    whole = options(folder, **chosen) | {"folder": str(tmp_path / "whole")}
-    expected = run_unit("finetune", whole, divide("finetune", whole)["units"][0])["rows"][0]
+    whole = options(folder, **chosen) | {"out": str(tmp_path / "whole")}
+    expected = only(run_unit("finetune", whole, divide("finetune", whole)["units"][0]))
     assert (row["last_loss"], row["epochs"]) == (pytest.approx(expected["last_loss"]), expected["epochs"])
 
 
 def test_live_picture_is_short():
     from core.tuning.training import Log
 
-    picture = finetune.live_picture(Log(steps=2000, losses=[1.0] * 1001, seconds=10.0))
+    picture = live_picture(Log(steps=2000, losses=[1.0] * 1001, seconds=10.0))
     assert len(picture["losses"]) <= 200
     assert picture["left"] == pytest.approx(10 / 1001 * 999)
 
@@ -151,7 +160,7 @@ def test_live_picture_is_short():
 )
 def test_mistakes_are_found_before_anything_runs(folder, changes, message):
     with pytest.raises(InputError, match=message):
-        finetune.units(options(folder, **changes))
+        finetune.STUDY.units(finetune.STUDY.read(options(folder, **changes)))
 
 
 def test_names_differ_where_results_may(folder):
@@ -161,6 +170,6 @@ def test_names_differ_where_results_may(folder):
         options(folder, settings=SMALL | {"epochs": 9}),
         options(folder, data="x"),
     ]
-    names = {finetune.run_name(one, "sst2", "random", 0) for one in (base, *others)}
+    names = {finetune.run_name(finetune.STUDY.read(one), "sst2", "random", 0) for one in (base, *others)}
     assert len(names) == 4
     assert Unit(names.pop())

@@ -7,9 +7,11 @@ from core import config
 from core.errors import InputError
 from core.frames.records import links_of
 from core.frames.rows import parse_rows, write_rows
+from core.measuring.framed import links_in_pieces, packed, positions, unpacked
+from core.measuring.framing import score_sentences
 from core.models.opening import open_checkpoint
 from core.studies import frame_heads
-from core.studies.frame_heads import STUDY, chosen, links_in_pieces, packed, positions, score_sentences, unpacked
+from core.studies.frame_heads import STUDY, chosen
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
@@ -27,12 +29,12 @@ def decoder():
 
 
 def options(**changed):
-    return STUDY.defaults | {"draws": 199} | changed
+    return STUDY.read({"draws": 199} | changed)
 
 
 def rows_of(checkpoint, asked, sentences=None):
     found = score_sentences(checkpoint, sentences or chosen(asked)[0].kept[:24], asked)
-    return STUDY.summarize(asked, found)
+    return STUDY.summarize(asked, [found])
 
 
 def test_scores_are_those_of_a_loop_over_captured_maps(encoder):
@@ -40,9 +42,7 @@ def test_scores_are_those_of_a_loop_over_captured_maps(encoder):
 
     asked = options()
     sentences = chosen(asked)[0].kept[:6]
-    found = {
-        row["id"]: row["scores"] for row in score_sentences(encoder, sentences, asked) if row["kind"] == "sentence"
-    }
+    found = {scored.id: scored.scores for scored in score_sentences(encoder, sentences, asked).sentences}
     for sentence in sentences:
         encoding = encoder.encode(sentence.text)
         weights = capture(encoder, encoding).weights
@@ -87,7 +87,7 @@ def test_a_planted_head_survives_and_a_first_word_head_and_a_random_one_do_not(e
                 for observer in observers:
                     observer.update(layer, maps[layer][None], [number])
 
-    monkeypatch.setattr("core.capture.running.run", run)
+    monkeypatch.setattr("core.measuring.framing.run", run)
     summary, *_ = rows_of(encoder, asked, sentences)
     assert summary["survivors"] == summary["beat_places"] == ["L1H1"]
     assert summary["comparable"] == summary["n"]
@@ -110,7 +110,7 @@ def test_a_head_that_any_word_looks_along_beats_the_place_nulls_alone(encoder, m
                 for observer in observers:
                     observer.update(layer, maps[layer][None], [number])
 
-    monkeypatch.setattr("core.capture.running.run", run)
+    monkeypatch.setattr("core.measuring.framing.run", run)
     summary, *_ = rows_of(encoder, asked, sentences)
     assert (summary["beat_places"], summary["survivors"]) == (["L1H1"], [])
 
@@ -139,7 +139,7 @@ def test_nothing_to_see_is_said(decoder):
     line = '{"text": "The cook was getting angry.", "target": [21, 26], "elements": [{"name": "E", "spans": [0, 8]}]}'
     asked = options(rows=line)
     with pytest.raises(InputError, match="later_to_earlier"):
-        STUDY.summarize(asked, score_sentences(decoder, chosen(asked)[0].kept, asked))
+        STUDY.summarize(asked, [score_sentences(decoder, chosen(asked)[0].kept, asked)])
 
 
 def test_units_cover_every_sentence_once_and_add_up(encoder, monkeypatch):
@@ -148,11 +148,9 @@ def test_units_cover_every_sentence_once_and_add_up(encoder, monkeypatch):
     units = STUDY.units(asked)
     assert len(units) == 3
     kept = chosen(asked)[0].kept
-    assert sorted(k for unit in units for k in unit.arguments["inputs"]) == list(range(len(kept)))
-    rows = [
-        row for unit in units for row in score_sentences(encoder, [kept[k] for k in unit.arguments["inputs"]], asked)
-    ]
-    summary, *others = STUDY.summarize(asked, rows)
+    assert sorted(k for unit in units for k in unit.arguments.inputs) == list(range(len(kept)))
+    partials = [score_sentences(encoder, [kept[k] for k in unit.arguments.inputs], asked) for unit in units]
+    summary, *others = STUDY.summarize(asked, partials)
     scores = np.array([row["scores"] for row in others if row["kind"] == "sentence"])
     assert summary["n"] == len(kept) == len(scores)
     best = others[0]

@@ -8,9 +8,7 @@ from core.errors import InputError
 from core.frames.forms import lemmas
 from core.frames.lexicon import bundled_lexicon
 from core.frames.records import AnnotatedSentence, Element
-from core.models.encoding import Encoding
-from core.scoring.links import relation_score
-from core.studies.frame_lookup import (
+from core.measuring.frame_lookup import (
     links_for,
     picture,
     propose_elements,
@@ -19,6 +17,8 @@ from core.studies.frame_lookup import (
     spans_of,
     strips,
 )
+from core.models.encoding import Encoding
+from core.scoring.links import relation_score
 from core.tasks.language import TaggedSentence, TaggedWord
 
 

@@ -1,5 +1,6 @@
 """Training under an operator: the patterns hold while learning, in layers and heads that were named."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -7,10 +8,14 @@ from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.running import predict
 from core.errors import InputError
+from core.measuring.tuned import TunedRun, TunedRuns
 from core.models.opening import open_checkpoint
 from core.studies import held
+from core.studies.held import STUDY, Options
 from core.tasks.glue import read_rows
+from core.tuning.training import Fit
 from tests.studies.planted import save_planted, write_rows
+from tests.studies.through_json import rows_of
 
 
 def test_patterns_leave_the_last_head_of_each_layer_free():
@@ -23,12 +28,12 @@ def test_patterns_leave_the_last_head_of_each_layer_free():
 
 def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without(tmp_path):
     torch.set_num_threads(1)
-    options = held.DEFAULTS | {
+    options = {
         "checkpoint": str(save_planted(tmp_path / "base")), "data": str(write_rows(tmp_path / "data", rows=24)),
-        "folder": str(tmp_path / "runs"), "settings": {"epochs": 1, "learning_rate": 0.001},
+        "out": str(tmp_path / "runs"), "settings": {"epochs": 1, "learning_rate": 0.001},
     }  # fmt: skip
-    rows = [row for unit in held.units(options) for row in held.run(options, unit) if "kind" in row]
-    free, fixed = rows
+    summary = rows_of("held", options)
+    free, fixed = rows = [row for row in summary if row["kind"] == "run"]
     assert (free["held_heads"], fixed["held_heads"]) == (0, 9)
     dev = read_rows("sst2", "dev", folder=options["data"])
     accuracies = []
@@ -43,7 +48,6 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
     assert not torch.equal(weights[0][:24], base[:24])
     moved = (weights[1] - base).abs()
     assert moved[24:].max() > 0  # the free head learned its query
-    summary = held.summarize(options, rows)
     cost = summary[-1]
     assert cost["score"] == pytest.approx(fixed["accuracy"] - free["accuracy"])
     assert cost["low"] <= cost["score"] <= cost["high"]
@@ -54,10 +58,40 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
     assert not any("predicted" in row for row in summary)
 
 
+def test_a_held_run_that_was_killed_is_taken_up(tmp_path, monkeypatch):
+    """It ends as an undisturbed one does, and learns only the epochs that were left."""
+    torch.set_num_threads(1)
+    options = {
+        "checkpoint": str(save_planted(tmp_path / "base")), "data": str(write_rows(tmp_path / "data", rows=24)),
+        "out": str(tmp_path / "runs"), "settings": {"epochs": 2, "learning_rate": 0.001},
+    }  # fmt: skip
+    full = STUDY.read(options)
+    unit = next(unit for unit in STUDY.units(full) if unit.arguments.initialisation == "held")
+    (whole,) = STUDY.run(full, unit).partial.runs
+    saved, save = [], Fit._save
+
+    def die(self):
+        save(self)
+        saved.append(self.log.step)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(Fit, "_save", die)
+        with pytest.raises(KeyboardInterrupt):
+            STUDY.run(full, unit)
+    again = []
+    monkeypatch.setattr(Fit, "_save", lambda self: (save(self), again.append(self.log.step)))
+    (resumed,) = STUDY.run(full, unit).partial.runs
+    assert min(again) > saved[0]
+    assert resumed.metrics == whole.metrics
+    assert resumed.last_loss == whole.last_loss
+    assert not list((tmp_path / "runs").glob("*.state"))
+
+
 def test_chosen_heads_are_checked():
     with pytest.raises(InputError, match="named like L7H6"):
-        held.units(held.DEFAULTS | {"heads": "first"})
-    chosen = held.DEFAULTS | {"heads": "L1H2", "operator": "zero"}
+        STUDY.units(Options(heads="first"))
+    chosen = Options(heads="L1H2", operator="zero")
 
     class Known:
         layers, heads, causal = 3, 4, False
@@ -66,9 +100,9 @@ def test_chosen_heads_are_checked():
 
 
 def test_runs_of_other_heads_have_folders_of_their_own(tmp_path):
-    options = held.DEFAULTS | {"data": str(write_rows(tmp_path / "data", rows=8))}
+    data = str(write_rows(tmp_path / "data", rows=8))
     keys = [
-        {unit.key for unit in held.units(options | chosen)}
+        {unit.key for unit in STUDY.units(Options(data=data, **chosen))}
         for chosen in ({}, {"heads": "L1H2"}, {"heads": "L1H2", "operator": "zero"}, {"heads": "L1H3"})
     ]
     free = set.intersection(*keys)
@@ -77,17 +111,18 @@ def test_runs_of_other_heads_have_folders_of_their_own(tmp_path):
 
 
 def test_what_holding_costs_is_the_mean_over_seeds():
-    gold, rows = [0, 1] * 10, []
+    gold, runs = [0, 1] * 10, []
     for seed, right in ((0, 20), (1, 16)):
         for kind, fewer in (("free", 0), ("held", 5)):
-            found = [label if k < right - fewer else 1 - label for k, label in enumerate(gold)]
-            rows.append(
-                {"kind": "run", "task": "sst2", "seed": seed, "initialisation": kind, "metric": "accuracy",
-                 "gold": gold, "predicted": found, "accuracy": (right - fewer) / 20, "constant": False,
-                 "held_heads": 3, "majority": "negative", "baseline": {"accuracy": 0.5}}
+            predicted = [label if k < right - fewer else 1 - label for k, label in enumerate(gold)]
+            runs.append(
+                TunedRun(
+                    "sst2", kind, seed, "accuracy", {"accuracy": (right - fewer) / 20}, False, "", 20, 20, 0, 1.0, None,
+                    "", "negative", {"accuracy": 0.5}, [], 3, np.array(gold), np.array(predicted),
+                )
             )  # fmt: skip
-    cost = held.summarize(held.DEFAULTS, rows)[-1]
+    cost = STUDY.rows(Options(), TunedRuns(tuple(runs)))[-1]
     assert cost["score"] == pytest.approx(-0.25)
     assert cost["low"] < -0.25 < cost["high"] < 0
     assert cost["seeds"] == 2
-    assert held.summarize(held.DEFAULTS, rows[:1])[-1]["kind"] != "change"
+    assert STUDY.rows(Options(), TunedRuns(tuple(runs[:1])))[-1]["kind"] != "change"

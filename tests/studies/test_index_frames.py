@@ -2,16 +2,18 @@
 
 import pytest
 
-from core.errors import InputError, JobError
+from core.errors import InputError
 from core.frames.filters import Filter, select
 from core.frames.records import overlap
 from core.frames.release import open_release
 from core.frames.rows import parse_rows
+from core.jobs import running
+from core.jobs.pools import Place
 from core.store import runs
 from core.store.database import Database
 from core.store.frames import find_annotations, indexed_releases
-from core.studies.index_frames import STUDY, keep
-from core.studies.study import Unit
+from core.studies.contract import Finished, Unit
+from core.studies.index_frames import STUDY, Options, Slice
 from tests.frames.conftest import _INDEXES, unpack
 
 
@@ -27,46 +29,46 @@ def small(shared_data, tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_release_is_read_kept_and_found(small, tmp_path):
-    options = STUDY.defaults | {"folder": str(small)}
-    planned = STUDY.units(options)
-    assert {unit.arguments["kind"] for unit in planned} == {"text"}
-    rows = STUDY.summarize(options, [row for unit in planned for row in STUDY.run(options, unit)])
-    assert any("Unknown frame id: 398" in one["why"] for row in rows for one in row["skipped"])
-    db = Database(tmp_path / "a.duckdb")
-    run = runs.record_run(db, "index-frames", options, runs.Provenance())
-    runs.store_rows(db, run, rows)
-    counted = keep(db, run)
-    assert counted["fndata-1.5"] == sum(row["annotations"] for row in rows) > 100
-    assert keep(db, run) == counted, "keeping twice changes nothing"
-    found = find_annotations(db, text="bell", limit=5)
-    sentences = parse_rows("\n".join(found["body"])).sentences
-    assert [one.text for one in sentences] == found["text"].tolist()
-    stored = db.read("SELECT body FROM frame_annotation")["body"]
-    direct = [one for reading in open_release(small).sentences() for one in reading.sentences]
-    assert any(overlap(one.spans, sentence.target) for sentence in direct for one in sentence.elements)
-    for core in ("core_sets", "core_type"):  # the paper's filter selects from the index what it selects from the files
-        rules = Filter(longest_sentence=None, core=core)  # two documents: their sentences are long
-        kept = {one.id for one in select(parse_rows("\n".join(stored)).sentences, rules).kept}
-        assert kept == {one.id for one in select(direct, rules).kept} != set()
-    assert indexed_releases(db)["folder"].tolist() == [str(small)]
-    with pytest.raises(JobError, match="another study"):
-        keep(db, runs.record_run(db, "frame-heads", {}, runs.Provenance()))
-    db.close()
+    options = Options(str(small))
+    assert {unit.arguments.kind for unit in STUDY.units(options)} == {"text"}
+    with Database(tmp_path / "a.duckdb") as db:
+        keeper = running.runner(db, Place(workers=1))
+        done = running.wait(db, running.start(db, "index-frames", {"folder": str(small)}), 300)
+        keeper.close()
+        assert done.state == "done", done.error
+        rows = runs.run_rows(db, done.run)
+        assert any("Unknown frame id: 398" in one["why"] for row in rows for one in row["skipped"])
+        known = indexed_releases(db)
+        assert known["annotations"].tolist() == [sum(row["annotations"] for row in rows)]
+        assert known["annotations"][0] > 100
+        assert known[["release", "folder", "run"]].values.tolist() == [["fndata-1.5", str(small), done.run]]
+        found = find_annotations(db, text="bell", limit=5)
+        sentences = parse_rows("\n".join(found["body"])).sentences
+        assert [one.text for one in sentences] == found["text"].tolist()
+        stored = db.read("SELECT body FROM frame_annotation")["body"]
+        direct = [one for reading in open_release(small).sentences() for one in reading.sentences]
+        assert any(overlap(one.spans, sentence.target) for sentence in direct for one in sentence.elements)
+        for core in ("core_sets", "core_type"):  # the paper's filter selects from the index what it does from the files
+            rules = Filter(longest_sentence=None, core=core)  # two documents: their sentences are long
+            kept = {one.id for one in select(parse_rows("\n".join(stored)).sentences, rules).kept}
+            assert kept == {one.id for one in select(direct, rules).kept} != set()
+        with pytest.raises(InputError, match="does not travel"):
+            STUDY.keep(db, Finished("r1", "Index", options, rows))
 
 
 @pytest.mark.slow
 def test_lexical_units_are_sliced(release_units):
     assert [unit.key for unit in release_units[:2]] == ["lu-0", "lu-400"]
-    assert sum(unit.size for unit in release_units if unit.arguments["kind"] == "lu") == 11829
+    assert sum(unit.size for unit in release_units if unit.arguments.kind == "lu") == 11829
 
 
 @pytest.fixture(scope="module")
 def release_units(small):
     (small / "lu").mkdir()
     try:
-        yield STUDY.units(STUDY.defaults | {"folder": str(small)})
-        rows = STUDY.run(STUDY.defaults | {"folder": str(small)}, Unit("lu-0", {"kind": "lu", "start": 11800}))
-        assert len(rows[0]["skipped"]) == 29, "every missing file is named"
+        yield STUDY.units(Options(str(small)))
+        (indexed,) = STUDY.run(Options(str(small)), Unit("lu-0", Slice("lu", 11800))).partial.slices
+        assert len(indexed.skipped) == 29, "every missing file is named"
     finally:
         (small / "lu").rmdir()
 
@@ -74,4 +76,4 @@ def release_units(small):
 def test_no_folder_is_a_sentence(monkeypatch):
     monkeypatch.delenv("ATLAS_FRAMENET", raising=False)
     with pytest.raises(InputError, match="ATLAS_FRAMENET"):
-        STUDY.units(STUDY.defaults)
+        STUDY.units(Options())

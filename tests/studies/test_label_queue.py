@@ -1,9 +1,9 @@
 import pytest
 
 from core.errors import InputError
+from core.labelling.queue import Wish, queue
 from core.store import labels
 from core.store.database import Database
-from core.studies.label_queue import Wish, queue
 from tests.store.labelling import SET, a_map, event
 
 WISH = Wish(SET, "ada")

@@ -5,14 +5,17 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
+from core.labelling import snapshot as label_snapshot
+from core.labelling.kept import headline, open_classifier, training_options
 from core.patterns.classes import BERT
 from core.patterns.drawn import drawn
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.store.label_files import export_labels
-from core.studies import label_snapshot, train_patterns
-from core.studies.kept_classifiers import keep_classifier, open_classifier, training_options
-from core.studies.study import Unit
+from core.studies import train_patterns
+from core.studies.contract import Finished, Unit
+from core.studies.train_patterns import STUDY, Fold
+from tests.studies.through_json import rows_of
 
 
 @pytest.fixture
@@ -63,18 +66,13 @@ def label_everything(db, *, each=8, inputs=8, checkpoints=("one",), annotator="a
 
 
 def run_all(options):
-    options = train_patterns.DEFAULTS | options
-    done = []
-    for unit in train_patterns.units(options):
-        rows = json.loads(json.dumps(train_patterns.run(options, unit)))  # what comes back from a worker
-        done += rows
-    return options, train_patterns.summarize(options, done)
+    return STUDY.read(options), rows_of("train-patterns", options)
 
 
 def test_a_training_is_scored_on_unseen_inputs_kept_and_opened_again(db):
     label_everything(db)
     options, rows = run_all(training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4))
-    best = train_patterns.headline(rows)
+    best = headline(rows)
     assert best["maps"] == best["n_labels"] == 40
     assert best["low"] <= best["macro_f1"] <= best["high"]
     assert best["macro_f1"] > 0.7
@@ -85,7 +83,7 @@ def test_a_training_is_scored_on_unseen_inputs_kept_and_opened_again(db):
     )
     assert {row["on"] for row in rows if row["part"] == "scores"} == {"unseen inputs", "unseen heads"}
     for _ in range(2):
-        keep_classifier(db, rows, options, name="one")
+        STUDY.keep(db, Finished("one", "Training", options, rows))
     assert classifiers.classifiers(db)["macro_f1"].tolist() == [best["macro_f1"]]
     assert open_classifier(db, "one", class_set="bert").classes == BERT.names
     with pytest.raises(InputError, match="gpt2"):
@@ -94,36 +92,32 @@ def test_a_training_is_scored_on_unseen_inputs_kept_and_opened_again(db):
 
 def test_the_network_tells_its_loss_and_its_rows_are_json(db):
     label_everything(db, each=6, inputs=6)
-    options = train_patterns.DEFAULTS | training_options(
-        db, label_snapshot.snapshot(db, "bert"), kind="paper", epochs=2, folds=2
-    )
-    rows = train_patterns.run(options, Unit("fold 0", {"part": "fold", "split": "group", "fold": 0}))
-    assert all(abs(sum(row["probabilities"]) - 1) < 1e-3 for row in rows)
+    options = STUDY.read(training_options(db, label_snapshot.snapshot(db, "bert"), kind="paper", epochs=2, folds=2))
+    (fold,) = STUDY.run(options, Unit("fold 0", Fold("fold", "group", 0))).partial.folds
+    np.testing.assert_allclose(fold.probabilities.sum(1), 1, atol=1e-3)
     from pathlib import Path
 
-    told = [json.loads(line) for line in (Path(options["log"]) / "fold-0.jsonl").read_text().splitlines()]
+    told = [json.loads(line) for line in (Path(options.log) / "fold-0.jsonl").read_text().splitlines()]
     assert [(one["epoch"], one["of"]) for one in told] == [(1, 2), (2, 2)]
-    assert not list(Path(options["log"]).glob("*.safetensors"))
+    assert not list(Path(options.log).glob("*.safetensors"))
 
 
 def test_train_and_test_share_no_input_head_or_checkpoint(db):
     label_everything(db, checkpoints=("one", "two"))
-    options = train_patterns.DEFAULTS | training_options(
-        db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4
-    )
-    kept = label_snapshot.read(options["snapshot"])
+    options = STUDY.read(training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4))
+    kept = label_snapshot.read(options.snapshot)
     names = {
         "group": lambda row: row["group"],
         "heads": lambda row: (row["layer"], row["head"]),
         "checkpoint": lambda row: row["checkpoint"],
     }
     seen = set()
-    for unit in train_patterns.units(options):
-        if unit.arguments["part"] == "final":
+    for unit in STUDY.units(options):
+        if unit.arguments.part == "final":
             continue
         train, test = train_patterns._split(kept, options, unit.arguments)
-        fact = names[unit.arguments["split"]]
-        seen.add(unit.arguments["split"])
+        fact = names[unit.arguments.split]
+        seen.add(unit.arguments.split)
         assert not {fact(kept.facts[k]) for k in train} & {fact(kept.facts[k]) for k in test}
     assert seen == set(names)
 
@@ -151,14 +145,14 @@ def test_only_random_maps_without_a_suggestion_are_scored_but_all_are_trained_on
     _, rows = run_all(
         training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4, curve=False, beside=False)
     )
-    best = train_patterns.headline(rows)
+    best = headline(rows)
     assert (best["maps"], best["n_labels"]) == (40, 41)
 
 
 def test_labels_made_with_suggestions_only_cannot_be_scored(db):
     label_everything(db, suggestion="vertical")
     with pytest.raises(InputError, match="suggestions off"):
-        train_patterns.units(train_patterns.DEFAULTS | training_options(db, label_snapshot.snapshot(db, "bert")))
+        STUDY.units(STUDY.read(training_options(db, label_snapshot.snapshot(db, "bert"))))
 
 
 def test_a_merge_of_classes_is_followed(db):
@@ -198,10 +192,8 @@ def test_nothing_labelled_says_where_to_label(db):
 
 def test_the_final_weights_classify(db):
     label_everything(db, each=4, inputs=4)
-    options = train_patterns.DEFAULTS | training_options(
-        db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=2
-    )
-    (row,) = train_patterns.run(options, Unit("final", {"part": "final"}))
+    options = STUDY.read(training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=2))
+    (final,) = STUDY.run(options, Unit("final", Fold("final"))).partial.finals
     from core.patterns.training import Classifier
 
-    assert Classifier.from_bytes(base64.b64decode(row["weights"])).recipe.kind == "baseline"
+    assert Classifier.from_bytes(base64.b64decode(final.weights)).recipe.kind == "baseline"

@@ -16,8 +16,8 @@ from pages.parts.maps import maps_grid, panes
 
 def show_effective(name: str, text: str, pair: str | None = None) -> None:
     """Every head raw, effective and the difference; each head's correlation. Errors: InputError, CheckpointError."""
+    from core.measuring.attending import both_maps
     from core.scoring.effective import correlation
-    from core.studies.effective import both_maps
 
     raw = resources.shown(name, text, pair)
     weights, left = both_maps(resources.checkpoint(name), raw.encoding)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from core.errors import InputError
+from core.labelling.snapshot import standing_labels
 from core.patterns.agreement import disputed
 from core.store import labels
 from core.store.database import Database
-from core.studies.label_snapshot import standing_labels
 
 NEARLY_UNIFORM = 0.1  # largest weight; blank on the absolute scale
 Hint = tuple[str, float, float]  # class, probability, margin to the second class

@@ -4,36 +4,38 @@ import base64
 import hashlib
 import json
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core import config
 from core.errors import InputError
+from core.labelling.snapshot import Snapshot, write
 from core.store import classifiers, label_files
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.label_snapshot import Snapshot, read, write
-from core.studies.study import Options
-from core.studies.train_patterns import RECIPE, headline
 
 if TYPE_CHECKING:
     from core.patterns.training import Classifier
 
 BUNDLED = "bundled"
+RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
+ON = {"checkpoints": "unseen checkpoints", "fold": "unseen inputs", "heads": "unseen heads"}  # the headline first
 SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
 
 
-def keep_classifier(db: Database, rows: list[Row], options: Options, *, name: str, annotator: str = "") -> str:
+def keep_classifier(
+    db: Database, rows: list[Row], recipe: Row, snapshot: Snapshot, *, name: str, annotator: str = ""
+) -> str:
     """Store the classifier of a finished training under `name`; saying it twice keeps one. Returns the name.
 
-    Raises InputError when the training kept no weights.
+    rows: of the training; recipe: how it was fitted (RECIPE). Raises InputError when the training kept no weights.
     """
     final = [row for row in rows if row["part"] == "final"]
     if not final:
         raise InputError(
             "A classifier is kept once it is trained on all labels; this training did not come so far: resume it."
         )
-    snapshot = read(options["snapshot"])
     best = headline(rows)
     scores = {
         "on": best["on"],
@@ -51,11 +53,20 @@ def keep_classifier(db: Database, rows: list[Row], options: Options, *, name: st
         base64.b64decode(final[0]["weights"]),
         classifier=name,
         annotator=annotator,
-        recipe={key: options[key] for key in RECIPE},
+        recipe=recipe,
         classes=snapshot.classes,
         scores=scores,
         snapshot=[[row["map_id"], row["class"], row["event"]] for row in snapshot.facts],
     )
+
+
+def headline(rows: Iterable[Row]) -> Row:
+    """The scores row on unseen checkpoints, else on unseen inputs; InputError when no fold is done."""
+    scored = {row["on"]: row for row in rows if row["part"] == "scores"}
+    for name in ON.values():
+        if name in scored:
+            return scored[name]
+    raise InputError("No fold of the cross-validation is done yet: wait for the first one.")
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
@@ -87,7 +98,7 @@ def snapshots(db: Database) -> Path:
     return db.path.parent / "snapshots"
 
 
-def training_options(db: Database, found: Snapshot, **options: Any) -> Options:
+def training_options(db: Database, found: Snapshot, **options: Any) -> Row:
     """Options of a training on these labels: writes their snapshot and makes the folder of its log."""
     file = write(found, snapshots(db))
     log = snapshots(db) / f"log-{uuid.uuid4().hex[:12]}"
@@ -95,7 +106,7 @@ def training_options(db: Database, found: Snapshot, **options: Any) -> Options:
     return {"snapshot": str(file), "log": str(log)} | options
 
 
-def classifying_options(db: Database, name: str, **options: Any) -> Options:
+def classifying_options(db: Database, name: str, **options: Any) -> Row:
     """Options of a study that classifies with a stored classifier: writes it where workers find it."""
     row = classifiers.one_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(row['weights']).hexdigest()[:16]}.safetensors"

@@ -16,8 +16,8 @@ from core.errors import InputError
 from core.frames.forms import lemmas
 from core.frames.lexicon import Lexicon, Roles
 from core.frames.records import AnnotatedSentence, Span, Spans, check_apart
+from core.measuring.framed import links_in_pieces, positions
 from core.scoring.links import Links, pairs_of, relation_score, shifted, without_key
-from core.studies.frame_heads import links_in_pieces, positions
 from core.tasks.language import TaggedSentence, TaggedWord
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "nsubj:pass", "csubj", "csubjpass", "csubj:pass", "nsubj:outer", "expl"})

@@ -1,0 +1,267 @@
+"""The measurements of what heads attend to: features, relations, statistics and distances, effective attention."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.capture.running import Observer
+from core.capture.values import maps_and_values
+from core.capture.words import groups_of
+from core.measuring.passes import Prepared
+from core.measuring.sums import EffectiveSums, FeatureSums, Place, RelationSums, StatisticsSums
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.scoring.definitions import TYPES
+from core.scoring.distances import HeadDistances
+from core.scoring.effective import correlation, effective_attention, mass_by_type
+from core.scoring.features import FeatureAttention, mark
+from core.scoring.intervals import Means
+from core.scoring.statistics import HeadStatistics, Places
+from core.scoring.tokens import LinkedWords, RelationAttention
+from core.tasks.features import feature_of, feature_spans
+from core.tasks.relations import Relation, links, links_across
+
+PUNCTUATION = (".", ",")
+KINDS = ("raw", "effective")
+
+
+def classifying(encoding: Encoding, *, causal: bool) -> int:
+    """The position that classifiers read: [CLS] of encoders, the last token of decoders."""
+    return len(encoding) - 1 if causal else encoding.first or 0
+
+
+# ---------------------------------------------------------------- features
+
+
+class FeatureMeasure:
+    """Attention to features on one checkpoint."""
+
+    tags = True
+
+    def __init__(self, checkpoint: Checkpoint, features: Sequence[str], *, seed: int):
+        self.causal, self.seed = checkpoint.causal, seed
+        self.features = [feature_of(name) for name in dict.fromkeys(features)]
+        names = [feature.name for feature in self.features]
+        self.attention = FeatureAttention(checkpoint.layers, checkpoint.heads, names, causal=self.causal)
+
+    def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
+        """Mark which tokens carry each feature."""
+        marks = [
+            mark(
+                self._tokens(one),
+                one.encoding.ordinary,
+                classifying=classifying(one.encoding, causal=self.causal),
+                seed=[self.seed, one.number],
+            )
+            for one in inputs
+        ]
+        return [self.attention.take(marks, [one.number for one in inputs])]
+
+    def _tokens(self, one: Prepared) -> np.ndarray:
+        """Which positions carry each feature [feature, key], by character offsets."""
+        carries = np.zeros((len(self.features), len(one.encoding)), dtype=bool)
+        for row, feature in enumerate(self.features):
+            positions = special_positions(feature.name, one.encoding) if feature.special else []
+            for sentence, tagged in enumerate(one.tagged if not feature.special else ()):
+                for start, end in feature_spans(feature, tagged):
+                    positions = [*positions, *one.encoding.pieces(start, end, sentence)]
+            carries[row, list(positions)] = True
+        return carries
+
+    def sums(self, at: Place) -> FeatureSums:
+        """What was seen."""
+        means, names = self.attention.means, tuple(feature.name for feature in self.features)
+        return FeatureSums(at, *means.sums.shape[1:3], self.causal, means, names)
+
+
+def features_again(sums: FeatureSums) -> FeatureAttention:
+    """The observer that saw these sums, for its results."""
+    attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
+    attention.means = sums.means
+    return attention
+
+
+def special_positions(name: str, encoding: Encoding) -> list[int]:
+    """Positions of "start", "separator" or "first" (the first piece of the text)."""
+    if name == "start":
+        return [] if encoding.first is None else [encoding.first]
+    return list(encoding.separators) if name == "separator" else list(encoding.ordinary[:1])
+
+
+# ---------------------------------------------------------------- relations
+
+
+class RelationMeasure:
+    """Attention along links on one checkpoint."""
+
+    tags = True
+
+    def __init__(self, checkpoint: Checkpoint, relations: Sequence[Relation]):
+        self.causal, self.relations = checkpoint.causal, list(relations)
+        self.attention = RelationAttention(
+            checkpoint.layers,
+            checkpoint.heads,
+            [relation.name for relation in relations],
+            across=[relation.across for relation in relations],
+            causal=checkpoint.causal,
+        )
+
+    def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
+        """Find the links of the tagged words."""
+        linked = []
+        for one in inputs:
+            words = [tagged.words for tagged in one.tagged]
+            pairs = [
+                [((0, a), (1, b)) for a, b in links_across(*words)]
+                if relation.across and len(words) > 1
+                else [((k, a), (k, b)) for k, some in enumerate(words) for a, b in links(relation, some)]
+                for relation in self.relations
+            ]
+            linked.append(linked_words(one.encoding, [tagged.spans for tagged in one.tagged], pairs))
+        return [self.attention.take(linked, [one.number for one in inputs])]
+
+    def sums(self, at: Place) -> RelationSums:
+        """What was seen."""
+        attention, names = self.attention, tuple(relation.name for relation in self.relations)
+        distances = tuple(dict(counter) for counter in attention.distances)
+        shape = attention.means.sums.shape[1:3]
+        return RelationSums(at, *shape, self.causal, attention.means, names, distances)
+
+
+def relations_again(sums: RelationSums, relations: Sequence[Relation]) -> RelationAttention:
+    """The observer that saw these sums of these relations, for its results."""
+    names, across = [relation.name for relation in relations], [relation.across for relation in relations]
+    attention = RelationAttention(sums.layers, sums.heads, names, across=across, causal=sums.causal)
+    attention.means = sums.means
+    attention.distances = [Counter(counter) for counter in sums.distances]
+    return attention
+
+
+def linked_words(
+    encoding: Encoding,
+    spans: Sequence[Sequence[tuple[int, int]]],
+    links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
+) -> LinkedWords:
+    """Bring links between tagged words, each (sentence, number of the word), to the words of an encoding.
+
+    A piece that spans two words joins them; a link inside such a word, or to a word without pieces (cut off, or of
+    characters that the tokenizer drops), is left out.
+    """
+    words = groups_of(encoding, list(spans) + [[]] * (2 - len(spans)))
+    owner = {position: number for number, word in enumerate(words) for position in word}
+    place: dict[tuple[int, int], int] = {}
+    for sentence, some in enumerate(spans):
+        for number, (start, end) in enumerate(some):
+            pieces = encoding.pieces(start, end, sentence)
+            if pieces:
+                place[sentence, number] = owner[pieces[0]]
+    kept = [
+        [(place[a], place[b]) for a, b in some if a in place and b in place and place[a] != place[b]] for some in links
+    ]
+    sentences = [encoding.sentence[word[0]] for word in words]
+    return LinkedWords(
+        [tuple(word) for word in words], [-1 if sentence is None else sentence for sentence in sentences], kept
+    )
+
+
+# ---------------------------------------------------------------- statistics and distances
+
+
+class StatisticsMeasure:
+    """Head statistics and distances between heads on one checkpoint."""
+
+    tags = False
+
+    def __init__(self, checkpoint: Checkpoint, *, queries: int | None, seed: int):
+        self.causal = checkpoint.causal
+        layers, heads = checkpoint.layers, checkpoint.heads
+        self.statistics = HeadStatistics(layers, heads, causal=checkpoint.causal)
+        self.distances = HeadDistances(layers, heads, queries=queries, seed=seed)
+
+    def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
+        """Say where each input's special tokens are."""
+        places = [
+            Places(one.encoding.first or 0, one.encoding.separators, classifying(one.encoding, causal=self.causal))
+            for one in inputs
+        ]
+        numbers = [one.number for one in inputs]
+        return [self.statistics.take(places, numbers), self.distances.take(numbers)]
+
+    def sums(self, at: Place) -> StatisticsSums:
+        """What was seen."""
+        means, distances = self.statistics.means, self.distances
+        shape = means.sums.shape[1:3]
+        return StatisticsSums(at, *shape, self.causal, means, distances.sums, int(distances.rows))
+
+
+def distances_again(sums: StatisticsSums) -> HeadDistances:
+    """The observer that saw these sums, for its results."""
+    distances = HeadDistances(sums.layers, sums.heads)
+    distances.sums, distances.rows = sums.distances, sums.rows
+    return distances
+
+
+# ---------------------------------------------------------------- effective attention
+
+
+class EffectiveMeasure:
+    """Means per head of attention to token types, raw and effective, and of r; and r by length."""
+
+    def __init__(self, checkpoint: Checkpoint):
+        self.checkpoint = checkpoint
+        self.means = Means(checkpoint.layers, checkpoint.heads, len(KINDS) * len(TYPES) + 1)
+        self.by_length: dict[int, tuple[float, float]] = {}  # length: sum of r, inputs
+
+    def measure(self, inputs: Sequence[Prepared]) -> None:
+        """All inputs, one after another."""
+        for one in inputs:
+            self.add(one.number, *both_maps(self.checkpoint, one.encoding), one.encoding)
+
+    def add(self, number: int, raw: np.ndarray, effective: np.ndarray, encoding: Encoding) -> None:
+        """One input's maps [layer, head, query, key]."""
+        types, causal = token_types(encoding), self.checkpoint.causal
+        counts = np.array([[float(bool(keys)) for keys in types.values()] * len(KINDS) + [1.0]])
+        seen = np.full(raw.shape[:2], np.nan)
+        for layer in range(len(raw)):
+            rows = []
+            for head in range(raw.shape[1]):
+                mine, its = raw[layer, head], effective[layer, head]
+                seen[layer, head] = correlation(mine, its, causal=causal)
+                masses = [*mass_by_type(mine, types).values(), *mass_by_type(its, types).values()]
+                rows.append([*masses, seen[layer, head]])
+            values = np.array([rows])
+            defined = counts * ~np.isnan(values[:, 0])
+            self.means.update(layer, values, defined, [number])
+        if not np.isnan(seen).all():
+            total, inputs = self.by_length.get(len(encoding), (0.0, 0.0))
+            self.by_length[len(encoding)] = (total + float(np.nanmean(seen)), inputs + 1)
+
+    def sums(self, at: Place) -> EffectiveSums:
+        """What was seen."""
+        shape = self.means.sums.shape[1:3]
+        return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, self.by_length)
+
+
+def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
+    """Raw and effective weights [layer, head, query, key] of one input, float64."""
+    weights, values = maps_and_values(checkpoint, encoding)
+    effective = np.empty_like(weights)
+    for layer, head in np.ndindex(*weights.shape[:2]):
+        effective[layer, head] = effective_attention(
+            weights[layer, head], values[layer, head], causal=checkpoint.causal
+        )
+    return weights, effective
+
+
+def token_types(encoding: Encoding) -> dict[str, tuple[int, ...]]:
+    """Positions of each of TYPES; they cover all positions once."""
+    start = () if encoding.first is None else (encoding.first,)
+    separators = tuple(k for k in encoding.separators if k not in start)
+    points = tuple(
+        k
+        for k in encoding.ordinary
+        if encoding.tokens[k].strip("Ġ▁# ") in PUNCTUATION and k not in (*start, *separators)
+    )
+    rest = tuple(k for k in range(len(encoding)) if k not in {*start, *separators, *points})
+    return dict(zip(TYPES, (start, separators, points, rest), strict=True))

@@ -1,0 +1,54 @@
+"""Every map of some inputs classified as it is computed, and dropped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.capture.running import run
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.patterns.suggestions import judged
+from core.patterns.training import Classifier
+
+
+class ClassCounts:
+    """An observer that classifies each map: class numbers [input, layer, head], and how many maps of each input are
+    unsure or lie outside what the classifier was trained on."""
+
+    def __init__(self, classifier: Any, inputs: int, layers: int, heads: int, dtype: str) -> None:
+        self.classifier, self.dtype = classifier, dtype
+        self.classes = np.full((inputs, layers, heads), -1, dtype=np.int16)
+        self.unsure = np.zeros(inputs, dtype=np.int64)
+        self.outside = np.zeros(inputs, dtype=np.int64)
+
+    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
+        """Classify one layer's maps [batch, head, query, key] of one batch."""
+        maps = weights.float().cpu().numpy()
+        flat = maps.reshape(-1, *maps.shape[2:])
+        judgement = judged(self.classifier, list(flat), dtype=self.dtype)
+        self.classes[inputs, layer] = judgement.probabilities.argmax(1).reshape(maps.shape[:2])
+        self.unsure[inputs] += judgement.unsure.reshape(maps.shape[:2]).sum(1)
+        self.outside[inputs] += judgement.outside.reshape(maps.shape[:2]).sum(1)
+
+
+@dataclass(frozen=True)
+class Classified:
+    """names: of the classes; size: pieces beyond which a map is cropped, None where none is; classes: numbers [input,
+    layer, head]; unsure, outside: maps of each input."""
+
+    names: tuple[str, ...]
+    size: int | None
+    classes: np.ndarray
+    unsure: np.ndarray
+    outside: np.ndarray
+
+
+def classified(checkpoint: Checkpoint, encodings: Sequence[Encoding], weights: bytes, *, dtype: str) -> Classified:
+    """All maps of these inputs through the classifier that `weights` hold."""
+    classifier = Classifier.from_bytes(weights)
+    counts = ClassCounts(classifier, len(encodings), checkpoint.layers, checkpoint.heads, dtype)
+    run(checkpoint, list(encodings), [counts])
+    size = classifier.size if classifier.crops else None
+    return Classified(tuple(classifier.classes), size, counts.classes, counts.unsure, counts.outside)

@@ -1,0 +1,103 @@
+"""What scoring sentences with frame elements leaves. Nothing here needs torch."""
+
+import base64
+import zlib
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from core.frames.records import AnnotatedSentence, Spans, links_of
+from core.scoring.links import Links
+
+HABITS = ("previous", "next", "first")
+
+
+@runtime_checkable
+class Asked(Protocol):
+    """The options that say how sentences are scored."""
+
+    @property
+    def direction(self) -> str: ...
+    @property
+    def pairing(self) -> str: ...
+    @property
+    def average(self) -> str: ...
+    @property
+    def core(self) -> str: ...
+    @property
+    def without_first(self) -> bool: ...
+    @property
+    def draws(self) -> int | None: ...
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A sentence, or one of its links. before: links whose element comes before its target; scores: [head]."""
+
+    id: str
+    text: str
+    frame: str | None
+    target: str
+    elements: list[str]
+    before: int
+    links: int
+    scores: np.ndarray
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Sums over n sentences. habits: what each head gives to the previous, next and first place [head]; fixed: what
+    fixed patterns would give; distance, exchange, query, share: sums in every draw of each null, as `packed` writes
+    them; query_observed, share_observed: the true sums [head] of the nulls on which word looks; movable, exchangeable,
+    comparable: sentences that have another place, another sentence, another query."""
+
+    n: int
+    draws: int
+    layers: int
+    heads: int
+    causal: bool
+    habits: dict[str, np.ndarray]
+    movable: int
+    exchangeable: int
+    comparable: int
+    distance: str
+    exchange: str
+    query_observed: np.ndarray
+    query: str
+    share_observed: np.ndarray
+    share: str
+    fixed: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of some sentences, and of each unit its draws."""
+
+    sentences: tuple[Scored, ...]
+    draws: tuple[Draws, ...]
+
+
+def packed(values: np.ndarray) -> str:
+    """float32 as compressed base64, a third of its size."""
+    return base64.b64encode(zlib.compress(values.astype("<f4").tobytes(), 1)).decode()
+
+
+def unpacked(text: str, draws: int) -> np.ndarray:
+    """Back to [draw, head]."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f4").reshape(draws, -1).astype(np.float64)
+
+
+def positions(encoding: Any, spans: Spans) -> tuple[int, ...]:
+    """Pieces that share a character with any of the spans, in order. (The one way from spans to pieces.)"""
+    return tuple(sorted({piece for start, end in spans for piece in encoding.pieces(start, end)}))
+
+
+def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "core_sets") -> Links:
+    """A sentence's links as positions; a link that was cut off with the end of the text is left out."""
+    places = (
+        (positions(encoding, link.element), positions(encoding, link.target)) for link in links_of(sentence, core=core)
+    )
+    return tuple((element, target) for element, target in places if element and target)

@@ -1,0 +1,161 @@
+"""Sentences with frame elements scored in one forward pass: every place of every link is read as the maps go by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.capture.running import run
+from core.frames.records import AnnotatedSentence, links_of, words
+from core.measuring.framed import HABITS, Asked, Draws, Scored, Scores, links_in_pieces, packed
+from core.models.checkpoint import Checkpoint
+from core.scoring import link_tests
+from core.scoring.links import Links, PairScores, Placement, exchange_groups, fixed_scores, habits, pairs_of, shifted
+from core.scoring.links import without_key as without
+from core.scoring.queries import Looked, QueryResiduals
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is scored as one: the links of a sentence (or one link of it) as positions of its encoding."""
+
+    input: int
+    links: Links
+
+
+def entries_of(encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], asked: Asked) -> list[Entry]:
+    """One entry a sentence, or one a link where the average is over links."""
+    entries = []
+    for number, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
+        links = links_in_pieces(encoding, sentence, core=asked.core)
+        parts = [(link,) for link in links] if asked.average == "links" else [links]
+        entries += [Entry(number, part) for part in parts if part]
+    return entries
+
+
+def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentence], asked: Asked) -> Scores:
+    """The score of every head on each sentence (or link), and the sums of both nulls; nothing where none is seen."""
+    encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
+    how: dict[str, Any] = {"direction": asked.direction, "pairing": asked.pairing, "causal": checkpoint.causal}
+    entries = [entry for entry in entries_of(encodings, sentences, asked) if pairs_of(entry.links, **how)]
+    if not entries:
+        return Scores((), ())
+    lengths = [len(encodings[entry.input]) for entry in entries]
+    groups = exchange_groups(lengths, seed=asked.seed)
+    places = [shifted(entry.links, encodings[entry.input].ordinary) for entry in entries]
+    scores = PairScores(
+        _placements(entries, places, groups, encodings, how), layers=checkpoint.layers, heads=checkpoint.heads
+    )
+    residuals = QueryResiduals(
+        [Looked(entry.input, pairs_of(entry.links, **how), encodings[entry.input].ordinary) for entry in entries],
+        layers=checkpoint.layers,
+        heads=checkpoint.heads,
+        longest=max(len(encoding) for encoding in encodings),
+        causal=checkpoint.causal,
+    )
+    both = [scores, residuals]
+    run(checkpoint, encodings, [_Sinkless(observer) for observer in both] if asked.without_first else both)
+    flat = {key: value.reshape(-1) for key, value in scores.result().items()}
+    fixed = [fixed_scores(entry.links, length, **how) for entry, length in zip(entries, lengths, strict=True)]
+    nulls = _Nulls(entries, places, groups, flat, residuals)
+    count = asked.draws or link_tests.draws_needed(checkpoint.layers * checkpoint.heads)
+    return Scores(
+        tuple(
+            _scored(sentences[entry.input], entry, flat[entry.input, (k, "place", 0)])
+            for k, entry in enumerate(entries)
+        ),
+        (nulls.draws(checkpoint, count, asked.seed, fixed),),
+    )
+
+
+class _Sinkless:
+    """Hands maps on without the first position (the sink), rows renormalised."""
+
+    def __init__(self, observer: PairScores | QueryResiduals) -> None:
+        self._observer = observer
+
+    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
+        self._observer.update(layer, without(weights.float(), 0), inputs)
+
+
+def _placements(
+    entries: list[Entry],
+    places: list[tuple[Links, ...]],
+    groups: list[list[int]],
+    encodings: Sequence[Any],
+    how: dict[str, Any],
+) -> list[Placement]:
+    """What to read for each entry: its links at every place, the links of its group, and its head's habits."""
+    wanted = []
+    for k, one in enumerate(entries):
+        length = len(encodings[one.input])
+        wanted += [Placement(one.input, (k, "place", j), pairs_of(at, **how)) for j, at in enumerate(places[k])]
+        own = habits(pairs_of(one.links, **how), length, causal=how["causal"])
+        wanted += [Placement(one.input, (k, "habit", name), pairs, average=True) for name, pairs in own.items()]
+    for group in groups:
+        wanted += [
+            Placement(entries[i].input, (i, "donor", j), pairs_of(entries[j].links, **how))
+            for i in group
+            for j in group
+        ]
+    return wanted
+
+
+def _scored(sentence: AnnotatedSentence, entry: Entry, scores: np.ndarray) -> Scored:
+    return Scored(
+        id=sentence.id,
+        text=sentence.text,
+        frame=sentence.frame,
+        target=sentence.target_text,
+        elements=[words(sentence.text, link.element) for link in links_of(sentence, core="any")],
+        before=sum(min(element) < min(target) for element, target in entry.links),
+        links=len(entry.links),
+        scores=np.array([round(float(value), 6) for value in scores]),
+    )
+
+
+@dataclass(frozen=True)
+class _Nulls:
+    """What both nulls are made of. flat: scores [head] by input and placement."""
+
+    entries: list[Entry]
+    places: list[tuple[Links, ...]]
+    groups: list[list[int]]
+    flat: dict[Any, Any]
+    residuals: QueryResiduals
+
+    def draws(self, checkpoint: Checkpoint, count: int, seed: int, fixed: list[dict[str, float]]) -> Draws:
+        """Their sums over the entries in `count` draws."""
+        entries, flat = self.entries, self.flat
+        moved = [
+            np.stack([flat[entry.input, (k, "place", j)] for j in range(len(self.places[k]))])
+            for k, entry in enumerate(entries)
+        ]
+        exchanged = [
+            np.stack([[flat[entries[i].input, (i, "donor", j)] for j in group] for i in group]) for group in self.groups
+        ]
+        query, share = (self.residuals.result(kind) for kind in ("weight", "share"))
+        return Draws(
+            n=len(entries),
+            draws=count,
+            layers=checkpoint.layers,
+            heads=checkpoint.heads,
+            causal=checkpoint.causal,
+            habits={
+                name: np.nansum(
+                    [flat[entry.input, (k, "habit", name)] for k, entry in enumerate(entries)], axis=0
+                ).astype(float)
+                for name in HABITS
+            },
+            movable=sum(len(one) > 1 for one in self.places),
+            exchangeable=sum(len(group) for group in self.groups if len(group) > 1),
+            distance=packed(link_tests.place_draws(moved, count, seed=seed)),
+            comparable=sum(len(places) > 1 for places in self.residuals.places),
+            query_observed=np.sum([places[0] for places in query], axis=0),
+            query=packed(link_tests.place_draws(query, count, seed=seed + 2)),
+            share_observed=np.sum([places[0] for places in share], axis=0),
+            share=packed(link_tests.place_draws(share, count, seed=seed + 3)),
+            exchange=packed(link_tests.exchange_draws(exchanged, count, seed=seed + 1)),
+            fixed={name: float(sum(row[name] for row in fixed)) for name in fixed[0]},
+        )

@@ -1,0 +1,97 @@
+"""The inputs of a pass: rows of tasks or typed texts, in chunks that are units of work. Nothing here needs torch."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from core.errors import InputError
+from core.tasks.glue import read_rows, task_of
+
+PASTED = "text"  # the "task" of sentences a person typed
+ROWS_A_UNIT = 256
+Text = str | tuple[str, str | None]
+
+
+@runtime_checkable
+class Asked(Protocol):
+    """The options that say what is passed over. compare: a second checkpoint, or None."""
+
+    @property
+    def checkpoint(self) -> str: ...
+    @property
+    def compare(self) -> str | None: ...
+    @property
+    def tasks(self) -> tuple[str, ...]: ...
+    @property
+    def split(self) -> str: ...
+    @property
+    def data(self) -> str | None: ...
+    @property
+    def limit(self) -> int | None: ...
+    @property
+    def texts(self) -> tuple[Text, ...]: ...
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input before it meets a checkpoint. number: its place among all inputs of its task."""
+
+    number: int
+    row_id: str
+    text: str
+    pair: str | None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Inputs `start` to `stop` of a task on a checkpoint."""
+
+    checkpoint: str
+    task: str
+    start: int
+    stop: int
+
+    @property
+    def key(self) -> str:
+        """Its name among the units."""
+        return f"{self.checkpoint}|{self.task}|{self.start}"
+
+
+def pair_of(line: str) -> str | tuple[str, str]:
+    """A typed line as an entry of `texts`: a sentence, or the two of "first | second"."""
+    first, _, second = line.partition(" | ")
+    return (first.strip(), second.strip()) if second.strip() else first.strip()
+
+
+def sources(asked: Asked, task: str) -> list[Source]:
+    """The inputs of one task, or the pasted ones, in order."""
+    if task == PASTED:
+        pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in asked.texts]
+        return [Source(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
+    rows = read_rows(task, asked.split, folder=asked.data, limit=asked.limit, seed=asked.seed)
+    return [Source(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
+
+
+def chunks(asked: Asked) -> list[tuple[Chunk, int]]:
+    """Chunks of rows of every checkpoint and task, with their sizes in about tokens. Raises InputError."""
+    if asked.limit is not None and asked.limit < 1:
+        raise InputError(f"At least one row must be looked at; a limit of {asked.limit} was given: raise it.")
+    every = []
+    for checkpoint in dict.fromkeys(name for name in (asked.checkpoint, asked.compare) if name):
+        for task in _tasks(asked):
+            inputs = sources(asked, task)
+            for start in range(0, len(inputs), ROWS_A_UNIT):
+                some = inputs[start : start + ROWS_A_UNIT]
+                size = sum(len(source.text) + len(source.pair or "") for source in some) // 4
+                every.append((Chunk(checkpoint, task, start, start + len(some)), max(1, size)))
+    return every
+
+
+def _tasks(asked: Asked) -> list[str]:
+    """Keys of the tasks, or PASTED."""
+    if asked.texts:
+        return [PASTED]
+    if not asked.tasks:
+        raise InputError("At least one task or text must be given; there is none: choose a task.")
+    return list(dict.fromkeys(task_of(task).key for task in asked.tasks))

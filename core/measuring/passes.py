@@ -1,0 +1,73 @@
+"""One forward pass over inputs that feeds any number of measurements.
+
+A measurement of what heads attend to is a `Measure`: it takes prepared inputs, observes the maps as they are computed,
+and gives what it saw as sums, so that pieces of the work can be added anywhere. Several measures share one pass.
+Inputs are read in chunks, so memory does not grow with the rows.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from core.capture.running import Observer, run
+from core.measuring import opened
+from core.measuring.inputs import Source
+from core.measuring.sums import Place, Sums
+from core.measuring.tagging import tag
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.tasks.language import TaggedSentence
+
+ROWS_A_CHUNK = 1024  # prepared together: more inputs of one length a batch, and memory that does not grow
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An input of one checkpoint, with its tags (one entry a sentence)."""
+
+    number: int
+    encoding: Encoding
+    tagged: tuple[TaggedSentence, ...]
+
+
+@runtime_checkable
+class Measure(Protocol):
+    """One kind of measurement on one checkpoint. tags: whether it looks at words as a language pipeline tags them."""
+
+    tags: bool
+
+    def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
+        """Get ready for a pass over these inputs; returns what observes it."""
+
+    def sums(self, at: Place) -> Sums:
+        """What was seen."""
+
+
+def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source]) -> list[Prepared]:
+    """Encode and tag inputs; each text is tagged once, in batches. pipeline None: no tags."""
+    encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
+    both = zip(inputs, encodings, strict=True)
+    if pipeline is None:
+        return [Prepared(source.number, encoding, ()) for source, encoding in both]
+    texts = [text for source in inputs for text in (source.text, source.pair) if text is not None]
+    tagged = iter(tag(texts, pipeline))
+    return [
+        Prepared(
+            source.number, encoding, tuple(next(tagged) for text in (source.text, source.pair) if text is not None)
+        )
+        for source, encoding in both
+    ]
+
+
+def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source], measures: Iterable[Measure]) -> None:
+    """One forward pass over all inputs, chunk by chunk, that feeds all measures."""
+    kept = list(measures)
+    for start in range(0, len(inputs), ROWS_A_CHUNK):
+        prepared = prepare(checkpoint, pipeline, inputs[start : start + ROWS_A_CHUNK])
+        observers = [observer for measure in kept for observer in measure.take(prepared)]
+        run(checkpoint, [one.encoding for one in prepared], observers)
+
+
+def pipeline_for(measure: Measure, name: str | None) -> Any:
+    """The language pipeline that a measure needs, which this worker keeps open; None where it needs none."""
+    return opened.pipeline(name) if measure.tags else None

@@ -1,0 +1,97 @@
+"""What was seen of a chunk of inputs, as sums that add up over chunks. Nothing here needs torch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from core.scoring.intervals import Means
+
+
+@dataclass(frozen=True)
+class Place:
+    """Of which inputs: those of a task on a checkpoint, from number `start` on."""
+
+    checkpoint: str
+    task: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over some inputs of a model with `layers` layers of `heads` heads."""
+
+    at: Place
+    layers: int
+    heads: int
+    causal: bool
+    means: Means
+
+    def plus(self: "S", other: "S") -> "S":
+        """Both together; the other has seen other inputs of the same task and checkpoint."""
+        self.means.merge(other.means)
+        return self
+
+
+S = TypeVar("S", bound=Sums)
+
+
+@dataclass(frozen=True)
+class FeatureSums(Sums):
+    """Attention to features, in the order of their names."""
+
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RelationSums(Sums):
+    """Attention along relations, in the order of their names. distances: links of each relation by distance."""
+
+    relations: tuple[str, ...]
+    distances: tuple[dict[int, int], ...]
+
+    def plus(self, other: "RelationSums") -> "RelationSums":
+        """Links of both."""
+        both = tuple(
+            {d: mine.get(d, 0) + its.get(d, 0) for d in (mine | its)}
+            for mine, its in zip(self.distances, other.distances, strict=True)
+        )
+        return replace(super().plus(other), distances=both)
+
+
+@dataclass(frozen=True)
+class StatisticsSums(Sums):
+    """Head statistics, and distances [head, head] summed over `rows` rows of maps."""
+
+    distances: np.ndarray
+    rows: int
+
+    def plus(self, other: "StatisticsSums") -> "StatisticsSums":
+        """Distances over the rows of both."""
+        both = replace(super().plus(other), distances=self.distances + other.distances)
+        return replace(both, rows=self.rows + other.rows)
+
+
+@dataclass(frozen=True)
+class EffectiveSums(Sums):
+    """Raw and effective attention to token types. by_length: pieces of an input -> sum of r, number of inputs."""
+
+    by_length: dict[int, tuple[float, float]]
+
+    def plus(self, other: "EffectiveSums") -> "EffectiveSums":
+        """Lengths of both."""
+        both = dict(self.by_length)
+        for length, (total, inputs) in other.by_length.items():
+            before = both.get(length, (0.0, 0.0))
+            both[length] = (before[0] + total, before[1] + inputs)
+        return replace(super().plus(other), by_length=both)
+
+
+def added(pieces: Iterable[S]) -> list[S]:
+    """One of each checkpoint and task, its pieces added in the order of their inputs."""
+    whole: dict[tuple[str, str], S] = {}
+    for piece in sorted(pieces, key=lambda piece: (piece.at.checkpoint, piece.at.task, piece.at.start)):
+        key = (piece.at.checkpoint, piece.at.task)
+        whole[key] = whole[key].plus(piece) if key in whole else piece
+    return list(whole.values())

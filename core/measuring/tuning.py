@@ -1,0 +1,117 @@
+"""One fine-tuning run as studies make it: rows, training, what a page sees meanwhile, and the folder it leaves."""
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.capture.interventions import Intervention
+from core.capture.running import prepared
+from core.measuring.tuned import TunedRun, live_picture, shown_folder, state_of
+from core.models.checkpoint import Checkpoint
+from core.store.rows import plain
+from core.tasks.glue import Task, TaskRow, read_rows
+from core.tasks.metrics import majority
+from core.tuning.batches import encode
+from core.tuning.live import Live
+from core.tuning.model import initialised
+from core.tuning.recipe import Recipe
+from core.tuning.saving import save_tuned
+from core.tuning.training import Fit, Outcome
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is trained, and where it goes. initialisation: what it is called; start: one of INITIALISATIONS.
+
+    held: interventions under which it learns and is measured; None: the model as it is. key: names its state.
+    """
+
+    task: Task
+    initialisation: str
+    start: str
+    seed: int
+    preset: str
+    recipe: Recipe
+    data: str | None
+    folder: Path
+    live: Path
+    key: str
+    held: Sequence[Intervention] | None = None
+
+
+def tune(base: Checkpoint, run: Run) -> tuple[TunedRun, list[str]]:
+    """Train, measure on dev, save; a run that was killed takes its state up again. The run, and ids of its dev rows."""
+    task, recipe = run.task, run.recipe
+    train = read_rows(task, "train", folder=run.data, limit=recipe.train_limit, seed=run.seed)
+    dev = read_rows(task, "dev", folder=run.data, limit=recipe.dev_limit)  # the same rows for every seed
+    length = min(recipe.max_length, base.max_length)
+    learned, measured = encode(base, train, length), encode(base, dev, length)
+    state, live = state_of(run.folder), Live(run.live)
+    model: Any = initialised(base, task, run.start, recipe, run.seed).to(base.device)
+    fit = Fit(
+        base, task, model, learned, measured, recipe, run.seed,
+        state=state,
+        identity=f"{run.key} {base.weights_hash} {fingerprint(train)} {fingerprint(dev)}",
+        on_step=lambda log: live.write(live_picture(log), now=log.epochs[-1]["step"] == log.step),
+    )  # fmt: skip
+    with nullcontext() if run.held is None else prepared(Checkpoint(base.name, model, base.tokenizer), run.held):
+        outcome = fit.run()
+    cut = sum(example.encoding.cut > 0 for example in learned)
+    save_tuned(run.folder, outcome, base, _facts(run, train, dev, cut))
+    state.unlink(missing_ok=True)
+    live.place.unlink(missing_ok=True)
+    return _tuned(run, outcome, train, dev, cut), [row.id for row in dev]
+
+
+def _facts(run: Run, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict[str, Any]:
+    held = {} if run.held is None else {"held": {one.operator: sorted(map(str, one.heads)) for one in run.held}}
+    return {
+        "task": run.task.key,
+        "initialisation": run.initialisation,
+        "seed": run.seed,
+        "preset": run.preset,
+        "recipe": run.recipe.as_options(),
+        "data": run.data or "bundled samples",
+        "rows": {"train": len(train), "dev": len(dev), "cut": cut},
+        "train_rows_hash": fingerprint(train),
+        "dev_rows_hash": fingerprint(dev),
+        **held,
+    }
+
+
+def _tuned(run: Run, outcome: Outcome, train: list[TaskRow], dev: list[TaskRow], cut: int) -> TunedRun:
+    task, gold = run.task, [row.label for row in dev]
+    name, constant = majority(task, [row.label for row in train], gold)
+    one_class = task.labels[int(outcome.predicted[0])] if outcome.constant and task.labels else None
+    return TunedRun(
+        task=task.key,
+        initialisation=run.initialisation,
+        seed=run.seed,
+        metric=task.metric,
+        metrics=plain(outcome.metrics),
+        constant=bool(outcome.constant),
+        note=f"constant predictions: {one_class or 'one score'}" if outcome.constant else "",
+        train_rows=len(train),
+        dev_rows=len(dev),
+        cut_rows=cut,
+        seconds=round(outcome.log.seconds, 1),
+        last_loss=outcome.log.losses[-1] if outcome.log.losses else None,
+        folder=shown_folder(run.folder),
+        majority=name,
+        baseline=plain(constant),
+        epochs=plain(outcome.log.epochs),
+        held_heads=sum(len(one.heads) for one in run.held or ()),
+        gold=np.array(gold),
+        predicted=np.array([float(value) if task.is_score else int(value) for value in outcome.predicted]),
+    )
+
+
+def fingerprint(rows: list[TaskRow]) -> str:
+    """Of texts and labels, so that a state is not taken up on other data."""
+    text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

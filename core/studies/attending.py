@@ -1,0 +1,107 @@
+"""What the studies of what heads attend to share: their options, units of rows, and one pass a unit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
+
+import pydantic.dataclasses
+from pydantic import BeforeValidator
+
+from core.measuring.inputs import PASTED, Chunk, Text, chunks, pair_of, sources
+from core.measuring.sums import Place, Sums, added
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, P, Study, Unit
+from core.studies.options import Checkpoint, Data, Limit, Seed, Split
+
+if TYPE_CHECKING:
+    from core.measuring.passes import Measure
+    from core.scoring.intervals import Estimate
+
+Tasks = Annotated[tuple[str, ...], Flag("a GLUE task or a CSV of your own; several times for several", name="--task")]
+A = TypeVar("A", bound="AttendingOptions")
+
+
+def _pairs(given: Any) -> Any:
+    return [pair_of(text) if isinstance(text, str) else text for text in given]
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class AttendingOptions:
+    """Which inputs a checkpoint looks at. compare: a second checkpoint, whose rows are given too."""
+
+    checkpoint: Checkpoint = "atlas-encoder"
+    compare: str | None = None
+    tasks: Tasks = ("sst2",)
+    split: Split = "dev"
+    data: Data = None
+    limit: Limit = 500
+    texts: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(_pairs),
+        Flag('a sentence or "first | second" instead of task rows; several times', name="--text", typed=list[str]),
+    ] = ()
+    pipeline: str | None = None
+    seed: Seed = 0
+    dtype: str = "float32"
+
+
+class Attending(Study[A, P], Generic[A, P]):
+    """A study whose units are chunks of rows, and whose partial results are sums over them in its one field."""
+
+    arguments = Chunk
+    renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
+
+    def measure(self, options: A, checkpoint: Any) -> "Measure":
+        """The study's measurement on one checkpoint."""
+        raise NotImplementedError
+
+    def read(self, given: Mapping[str, Any]) -> A:
+        """Typed texts take the place of tasks."""
+        return super().read({**given, "tasks": []} if given.get("texts") else given)
+
+    def units(self, options: A) -> list[Unit]:
+        """Chunks of rows."""
+        return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
+
+    def run(self, options: A, unit: Unit) -> Done[P]:
+        """The sums of one unit's inputs."""
+        from core.measuring import opened, passes
+        from core.measuring.provenance import provenance
+
+        chunk: Chunk = unit.arguments
+        checkpoint = opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
+        measure = self.measure(options, checkpoint)
+        passes.observe(checkpoint, passes.pipeline_for(measure, options.pipeline), inputs, [measure])
+        sums = measure.sums(Place(chunk.checkpoint, chunk.task, chunk.start))
+        return Done(self.partial((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
+
+    def merge(self, options: A, partials: Sequence[P]) -> P:
+        """The sums of each checkpoint and task."""
+        (name,) = (field.name for field in fields(self.partial))
+        return self.partial(tuple(added(piece for part in partials for piece in getattr(part, name))))
+
+    def measured_now(self, options: A, checkpoint: Any, pipeline: Any) -> list[Row]:
+        """Rows of the options' texts, at once, with what is already open. Raises InputError."""
+        from core.measuring import passes
+
+        measure = self.measure(options, checkpoint)
+        passes.observe(checkpoint, pipeline, sources(options, PASTED), [measure])
+        return self.rows(options, self.partial((measure.sums(Place(options.checkpoint, PASTED, 0)),)))
+
+
+def facts(sums: Sums) -> Row:
+    """The columns that say of what a row is."""
+    return {"checkpoint": sums.at.checkpoint, "task": sums.at.task}
+
+
+def estimate(value: "Estimate", layer: int, head: int) -> Row:
+    """The columns of a head score."""
+    return {
+        "layer": layer,
+        "head": head,
+        "value": float(value.value[layer, head, 0]),
+        "low": float(value.low[layer, head, 0]),
+        "high": float(value.high[layer, head, 0]),
+        "n": int(value.n[0]),
+    }
