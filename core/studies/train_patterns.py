@@ -9,7 +9,7 @@ drawn at random and labelled without a suggestion are scored; all are trained on
 import base64
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -188,16 +188,8 @@ class TrainPatterns(Study[Options, Trained]):
         rows += _of_checkpoints(parts["checkpoints"], kept)
         rows += _details(parts[measured[0]], kept, options) if measured else []
         rows += _curve(folds, kept)
-        return rows + [
-            {
-                "part": "final",
-                "weights": final.weights,
-                "size": final.size,
-                "cropped": final.cropped,
-                "n_labels": len(kept.maps),
-            }
-            for final in merged.finals
-        ]
+        labels = {"n_labels": len(kept.maps)}
+        return rows + [{"part": "final", **asdict(final), **labels} for final in merged.finals]
 
     def keep(self, db: Database, run: Finished[Options, Trained]) -> None:
         """Store the classifier, under the beginning of the run's name."""
@@ -314,12 +306,7 @@ def _scored(part: str, folds: Sequence[Predictions], kept: Snapshot, options: Op
         "part": "scores",
         "on": ON[part],
         "kind": options.kind,
-        "macro_f1": held_out.macro_f1,
-        "low": held_out.low,
-        "high": held_out.high,
-        "accuracy": held_out.accuracy,
-        "maps": held_out.maps,
-        "inputs": held_out.inputs,
+        **{name: getattr(held_out, name) for name in ("macro_f1", "low", "high", "accuracy", "maps", "inputs")},
         "n_labels": len(kept.maps),
         "folds": len({fold.of.fold for fold in folds}),
         "ece": calibration(likely, truth)[1],
