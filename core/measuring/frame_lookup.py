@@ -26,12 +26,22 @@ OBLIQUES = frozenset({"obl", "obl:tmod", "obl:agent", "obl:arg", "prep", "agent"
 RAISED = frozenset({"acomp", "xcomp", "attr", "oprd", "advcl", "acl", "conj", "pcomp"})  # their subject is the head's
 
 
+WEATHER = frozenset({"rain", "snow", "hail", "drizzle", "pour", "thunder", "freeze", "sleet"})  # their "it" is nobody
+APART = 3  # words that may stand between the parts of a unit of several words ("gave it up")
+
+
 class Target(NamedTuple):
-    """A proposed target: its word, the lexical unit and the frame it may evoke."""
+    """A proposed target: its word, the lexical unit and the frame it may evoke. more: a unit's other words."""
 
     word: int
     unit: str
     frame: str
+    more: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """All its words, in order."""
+        return tuple(sorted({self.word, *self.more}))
 
 
 class Proposal(NamedTuple):
@@ -51,10 +61,31 @@ def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
     for number, word in enumerate(tagged.words):
         frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
         found += [Target(number, unit, frame) for unit, frame in dict.fromkeys(frames)]
+        found += _of_several_words(tagged.words, number, lexicon)
     return sorted(
         found,
-        key=lambda one: (_unlikely(tagged.words[one.word]), not _fits(tagged.words[one.word], one.unit), one.word),
-    )
+        key=lambda one: (_unlikely(tagged.words[one.word]), not _fits(tagged.words[one.word], one.unit),
+                         -len(one.more), one.word),
+    )  # fmt: skip
+
+
+def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> list[Target]:
+    """Units that begin with this word and whose other words follow, at most APART words between two of them."""
+    found = []
+    for unit, frames in lexicon.units.items():
+        first, *rest = unit.rpartition(".")[0].split()
+        if not rest or first not in lemmas(words[number].text):
+            continue
+        places, last = [], number
+        for part in rest:
+            near = range(last + 1, min(last + 2 + APART, len(words)))
+            last = next((k for k in near if part in lemmas(words[k].text)), -1)
+            places.append(last)
+            if last < 0:
+                break
+        if last >= 0:
+            found += [Target(number, unit, frame, tuple(places)) for frame in frames]
+    return found
 
 
 def _unlikely(word: Any) -> int:
@@ -76,6 +107,8 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
     words, found = tagged.words, []
     taken: set[int] = set()
     for place, number in _places(words, target):
+        if _is_nobody(words, number, target):
+            continue
         span = _subtree(words, number, without=target)
         preposition = next((words[k].text for k in span if words[k].dep in {"case", "prep", "agent"}), "")
         usual = "object" if "pass" in words[number].dep else place  # FrameNet's facts count active sentences first
@@ -84,6 +117,12 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
             found.append(Proposal(name, span, f"{place} {preposition}".strip()))
             taken.update(span)
     return found
+
+
+def _is_nobody(words: Sequence[Any], number: int, target: int) -> bool:
+    """Whether a subject stands for nobody: "there", and "it" of the weather."""
+    it_rains = words[number].text.lower() == "it" and bool(WEATHER & set(lemmas(words[target].text)))
+    return words[number].dep == "expl" or it_rains
 
 
 def _places(words: Sequence[Any], target: int) -> list[tuple[str, int]]:
@@ -152,18 +191,23 @@ class LinkPicture:
     queries: tuple[int, ...]
     keys: tuple[int, ...]
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row a head, best score first, ranked from 1; ties share a rank."""
+    def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
+        """What heads are ranked by: "score", or "difference" from the other places where there are any."""
+        return self.score - self.others if by == "difference" and self.places > 1 else self.score
+
+    def rows(self, by: str = "score") -> list[dict[str, Any]]:
+        """One row a head, ranked from 1 by "score" or "difference", the first first; ties share a rank."""
         layers, heads = self.score.shape
+        ranked = self.ranked(by)
         cells = [(layer, head) for layer in range(layers) for head in range(heads)]
-        cells.sort(key=lambda cell: -self.score[cell] if self.visible else 0)
+        cells.sort(key=lambda cell: -ranked[cell] if self.visible else 0)
         return [
             {
                 "name": str(Head(*cell)),
                 "layer": cell[0],
                 "head": cell[1],
                 "score": float(self.score[cell]),
-                "rank": 1 + int((self.score > self.score[cell]).sum()),
+                "rank": 1 + int((ranked > ranked[cell]).sum()),
                 "same_distance": float(self.others[cell]),
                 "difference": float(self.score[cell] - self.others[cell]),
                 "place_rank": float(self.place_rank[cell]),
@@ -202,6 +246,19 @@ def picture(
         bool(pairs),
         tuple(sorted({query for query, _ in pairs})),
         tuple(sorted({key for _, key in pairs})),
+    )
+
+
+def headline(found: LinkPicture, element: str, target: str, by: str = "difference") -> str:
+    """What the first head does, beside the other places: "L2H1 looks from “he” to “gave”: 0.76, against 0.06 ..."."""
+    row = found.rows(by)[0]
+    ends = (element, target) if found.direction == "element_to_target" else (target, element)
+    said = f"{row['name']} looks from “{ends[0]}” to “{ends[1]}”: {row['score']:.2f}"
+    if found.places == 1:
+        return f"{said}; this sentence has no other place at the same distance to compare it with."
+    return (
+        f"{said}, against {row['same_distance']:.2f} on average at the same distance elsewhere in this sentence; "
+        f"this place is number {row['place_rank']:.0f} of {row['places']} for that head."
     )
 
 

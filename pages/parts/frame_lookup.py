@@ -143,13 +143,20 @@ def mark(text: str) -> Marked | None:
 
 
 def _pick_target(text: str, spelled: list[str], targets: Sequence[Any]) -> tuple[int, list[int]]:
-    said = [f"{spelled[one.word]}: {one.frame} ({one.unit})" for one in targets] + ["other words"]
+    said = [f"{' '.join(spelled[k] for k in one.words)}: {one.frame} ({one.unit})" for one in targets] + ["other words"]
     number = st.selectbox(
         "Target and frame", range(len(said)), format_func=said.__getitem__, key=f"frame|{text}",
         help="Proposed by lexical unit: the words of this sentence that evoke a frame.",
     )  # fmt: skip
-    start = [targets[number].word] if number < len(targets) else []
-    return number, _pick_words("Target words", spelled, start, f"target|{text}|{number}")
+    start = list(targets[number].words) if number < len(targets) else []
+    words = _pick_words("Target words", spelled, start, f"target|{text}|{number}")
+    if words and not any(set(words) & set(target.words) for target in targets):
+        st.caption(
+            plain(f"No frame is known for “{' '.join(spelled[k] for k in words)}”: its elements have no names here.")
+        )
+    elif number < len(targets) and len(targets) > 1:
+        st.caption("A guess from the word and its part of speech; the list has the other frames.")
+    return number, words
 
 
 def _pick_element(
@@ -181,7 +188,7 @@ def _pick_words(label: str, spelled: list[str], start: list[int], key: str) -> l
 
 def show_heads(name: str, marked: Marked) -> None:
     """Both directions of one checkpoint, its best heads, and the strip of the chosen one."""
-    from core.measuring.frame_lookup import links_for, picture
+    from core.measuring.frame_lookup import headline, links_for, picture
 
     shown = resources.shown(name, marked.text)
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
@@ -206,11 +213,20 @@ def show_heads(name: str, marked: Marked) -> None:
     ) or next(iter(visible), None)
     if direction is None:
         return
-    rows = pd.DataFrame(found[direction].rows())
+    by = "score" if st.toggle("rank by raw weight", key=f"raw|{name}", help="Default: by the difference from places at "
+                              "the same distance in this sentence.") else "difference"  # fmt: skip
+    st.markdown(f"**{plain(headline(found[direction], *_ends(marked), by))}**")
+    rows = pd.DataFrame(found[direction].rows(by))
     head = chosen or Head(int(rows["layer"][0]), int(rows["head"][0]))
     _table(name, rows, found[direction], marked)
     show_files(rows, [drawn[direction]], "heads", key=name)
     _strip(name, head, shown, links, marked)
+
+
+def _ends(marked: Marked) -> tuple[str, str]:
+    """The words of the element and of the target."""
+    return tuple(" ".join(marked.text[start:end] for start, end in spans)
+                 for spans in (marked.element.spans, marked.target))  # type: ignore[return-value]  # fmt: skip
 
 
 def _pictures(name: str, found: dict[str, Any]) -> tuple[Head | None, dict[str, Any]]:

@@ -9,6 +9,7 @@ from core.frames.forms import lemmas
 from core.frames.lexicon import bundled_lexicon
 from core.frames.records import AnnotatedSentence, Element
 from core.measuring.frame_lookup import (
+    headline,
     links_for,
     picture,
     propose_elements,
@@ -88,6 +89,27 @@ def test_the_papers_example_is_proposed_whole():
     ]
 
 
+def test_units_of_several_words_are_targets_as_a_whole_also_apart():
+    apart = tagged(
+        "She set it up", ("PRON", "nsubj", 1), ("VERB", "root", 1), ("PRON", "obj", 1), ("ADP", "compound:prt", 1)
+    )
+    targets = propose_targets(apart, bundled_lexicon())
+    assert (targets[0].unit, targets[0].words) == ("set up.v", (1, 3))
+    far = tagged("She set the old and very heavy table up", *[("VERB", "root", 1)] * 9)
+    assert not [target for target in propose_targets(far, bundled_lexicon()) if target.unit == "set up.v"]
+
+
+def test_the_it_of_the_weather_is_nobody():
+    rains = tagged(
+        "It rained all night", ("PRON", "nsubj", 1), ("VERB", "root", 1), ("DET", "det", 3), ("NOUN", "obl:tmod", 1)
+    )
+    assert [one.place for one in propose_elements(rains, 1, None)] == ["oblique"]
+
+
+def test_a_word_that_is_in_no_frame_proposes_nothing():
+    assert propose_targets(tagged("Xyzzying", ("VERB", "root", 0)), bundled_lexicon()) == []
+
+
 def test_the_subject_of_a_passive_is_named_as_the_object_usually_is():
     elements = propose_elements(STOLEN, 3, bundled_lexicon().of("Theft"))
     assert [(one.name, one.words) for one in elements] == [("Goods", (0, 1)), ("Source", (4, 5, 6))]
@@ -148,6 +170,24 @@ def test_the_picture_is_the_relation_score_and_compares_with_every_other_place()
     rows = found.rows()
     assert [row["rank"] for row in rows] == [1, 2, 3, 4, 5, 6]
     assert rows[0]["score"] == found.score.max()
+    by_difference = found.rows("difference")
+    assert by_difference[0]["difference"] == pytest.approx((found.score - np.mean(others, axis=0)).max())
+    first = by_difference[0]
+    assert headline(found, "cook", "angry") == (
+        f"{first['name']} looks from “cook” to “angry”: {first['score']:.2f}, against {first['same_distance']:.2f} on "
+        f"average at the same distance elsewhere in this sentence; this place is number {first['place_rank']:.0f} of 4 "
+        "for that head."
+    )
+
+
+def test_without_another_place_heads_are_ranked_by_weight_and_the_headline_says_so():
+    made, maps = encoding("cook angry", 2), attention(4)
+    sentence = AnnotatedSentence("b", "cook angry", ((5, 10),), elements=(Element("Experiencer", ((0, 4),)),))
+    found = picture(maps, made, links_for(made, sentence), direction="element_to_target")
+    assert found.places == 1
+    assert found.rows("difference")[0]["score"] == found.score.max()
+    assert [row["rank"] for row in found.rows("difference")] == [1, 2, 3, 4, 5, 6]
+    assert "no other place at the same distance" in headline(found, "cook", "angry")
 
 
 def test_a_decoder_cannot_look_from_an_earlier_element():
