@@ -194,6 +194,7 @@ def show_heads(name: str, marked: Marked) -> None:
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
     links = links_for(shown.encoding, sentence)
     st.markdown(f"**{plain(name)}**")
+    answer = st.empty()  # the answer stands first, though it is known last
     options = st.columns(2)
     zipped = options[0].toggle("the paper's zip of pieces", key=f"zip|{name}", help="Default: every pair of pieces.")
     sinkless = options[1].toggle(
@@ -215,7 +216,7 @@ def show_heads(name: str, marked: Marked) -> None:
         return
     by = "score" if st.toggle("rank by raw weight", key=f"raw|{name}", help="Default: by the difference from places at "
                               "the same distance in this sentence.") else "difference"  # fmt: skip
-    st.markdown(f"**{plain(headline(found[direction], *_ends(marked), by))}**")
+    answer.markdown(f"**{plain(headline(found[direction], *_ends(marked), by))}**")
     rows = pd.DataFrame(found[direction].rows(by))
     head = chosen or Head(int(rows["layer"][0]), int(rows["head"][0]))
     _table(name, rows, found[direction], marked)
