@@ -62,7 +62,7 @@ def start() -> None:
         db = resources.database()
         with st.spinner("Looking at data and checkpoints ..."):
             wanted = report.prepared(db, ReportOptions.read(options))
-        asked = [sequence.Asked(step.study, step.options, step.title) for step in wanted.steps]
+        asked = [sequence.Asked(step.study, step.asked, step.title) for step in wanted.steps]
         sequence.begin(
             db, asked, lambda ended: report.finish(db, wanted, [(one.run, one.error) for one in ended])
         )  # fmt: skip

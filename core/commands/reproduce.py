@@ -91,7 +91,7 @@ def reproduce(
 def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> str:
     """Run the steps, a line each; then the report's own run."""
     wanted = report.prepared(db, options)
-    asked = [Asked(step.study, step.options, step.title) for step in wanted.steps]
+    asked = [Asked(step.study, step.asked, step.title) for step in wanted.steps]
     if stored:
         return report.finish(db, wanted, [(running.finished_like(db, one.study, one.options), "") for one in asked])
 

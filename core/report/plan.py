@@ -5,9 +5,9 @@ finds what it had stored. A study on a fine-tuned checkpoint comes after the fin
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from core import config
 from core.errors import InputError
@@ -17,8 +17,23 @@ from core.report.data import Data, Facts
 from core.report.ids import Part
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies import finetune
-from core.studies.contract import as_json
+from core.studies import (
+    change,
+    classify_maps,
+    dependencies,
+    disable,
+    effective,
+    features,
+    finetune,
+    frame_heads,
+    importance,
+    prune,
+    relations,
+    separators,
+    statistics,
+)
+from core.studies.attending import AttendingOptions
+from core.studies.contract import Study, as_json
 from core.tasks.glue import task_of
 
 REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
@@ -30,8 +45,7 @@ PARTS = (
 TUNED = {  # of fine-tuned checkpoints
     Part.CHANGE, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS,
 }  # fmt: skip
-CURVES = {"orders": ["importance", "random"], "random_orders": 3}
-INITIALISATIONS = ["pretrained", "random", "untrained"]  # the paper's three columns
+INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three columns
 
 
 @dataclass(frozen=True)
@@ -80,15 +94,23 @@ DEFAULTS = ReportOptions()
 
 @dataclass(frozen=True)
 class Step:
-    """One job of a report. task: None where it has several."""
+    """One job of a report. options: of the study's own type; task: None where it has several."""
 
     part: Part
     study: str
-    options: Row
+    options: Any
     checkpoint: str
     title: str
     task: str | None = None
 
+    @property
+    def asked(self) -> Row:
+        """The options in JSON's types, as a job keeps them."""
+        return as_json(self.options)
+
+
+A = TypeVar("A", bound=AttendingOptions)
+D = TypeVar("D", disable.Options, importance.Options, prune.Options, separators.Options)
 
 # ---------------------------------------------------------------- the steps
 
@@ -133,101 +155,117 @@ class _Planned:
             steps += [self._shares(db, task, task in tuned) for task in self.tasks]
         return steps + [step for task in tuned for step in self._disabled(task)]
 
-    def _step(self, part: Part, study: str, options: Row, task: str | None = None) -> Step:
-        short = Path(self.checkpoint).name
-        return Step(
-            part, study, options, self.checkpoint, f"Report: {part} of {short}" + f", {task}" * bool(task), task
-        )
+    def _step(self, part: Part, study: Study[Any, Any], options: Any, task: str | None = None) -> Step:
+        title = f"Report: {part} of {Path(self.checkpoint).name}" + (f", {task}" if task else "")
+        return Step(part, study.name, options, self.checkpoint, title, task)
 
     def _frames(self) -> list[Step]:
         """The paper's sentences in its own pairing; a decoder looks back, so its direction is turned."""
-        direction = "later_to_earlier" if self.facts.causal else "element_to_target"
-        listed = self.data.sentences
-        plain = {
-            "checkpoint": self.checkpoint,
-            "sentences": listed,
-            "direction": direction,
-            "seed": self.options.seed,
-        }
+        causal, listed = self.facts.causal, self.data.sentences
+        direction = "later_to_earlier" if causal else "element_to_target"
+        options = frame_heads.Options(
+            checkpoint=self.checkpoint, sentences=listed, direction=direction, seed=self.options.seed
+        )
         if listed:  # the list is what passed the paper's filter already
-            plain |= {"filter": False, "pairing": "product" if self.facts.causal else "zip"}
-        steps = [self._step(Part.FRAMES, "frame-heads", plain)]
-        if self.facts.causal and self.data.replication:
-            again = plain | {"sentences": self.data.replication, "average": "links", "filter": False}
-            again |= {"pairing": "product"}
-            steps.append(self._step(Part.SINK, "frame-heads", again))
-            steps.append(self._step(Part.SINKLESS, "frame-heads", again | {"without_first": True}))
+            options = replace(options, filter=False, pairing="product" if causal else "zip")
+        steps = [self._step(Part.FRAMES, frame_heads.STUDY, options)]
+        if causal and self.data.replication:
+            again = replace(options, sentences=self.data.replication, average="links", filter=False, pairing="product")
+            sinkless = replace(again, without_first=True)
+            steps.append(self._step(Part.SINK, frame_heads.STUDY, again))
+            steps.append(self._step(Part.SINKLESS, frame_heads.STUDY, sinkless))
         return steps
 
-    def _rows(self, limit: int | None) -> Row:
-        seed = self.options.seed
-        return {"checkpoint": self.checkpoint, "data": self.data.glue, "limit": limit, "seed": seed}
+    def _attending(self, kind: type[A], *tasks: str, limit: int | None) -> A:
+        """Options of a study of what heads attend to."""
+        return kind(
+            checkpoint=self.checkpoint, tasks=tasks, data=self.data.glue, limit=limit, seed=self.options.seed
+        )  # fmt: skip
 
     def _untuned(self) -> list[Step]:
-        several = {"tasks": list(self.tasks)}
+        limit, few = self.options.limit, self.options.effective_limit
+        looked = self._attending(statistics.Options, *self.tasks, limit=limit)
+        linked = self._attending(relations.Options, *self.tasks, limit=limit)
+        effectively = self._attending(effective.Options, *self.tasks, limit=few)
         steps = [
-            self._step(Part.STATISTICS, "statistics", self._rows(self.options.limit) | several),
-            self._step(Part.RELATIONS, "relations", self._rows(self.options.limit) | several),
-            self._step(Part.EFFECTIVE, "effective", self._rows(self.options.effective_limit) | several),
+            self._step(Part.STATISTICS, statistics.STUDY, looked),
+            self._step(Part.RELATIONS, relations.STUDY, linked),
+            self._step(Part.EFFECTIVE, effective.STUDY, effectively),
         ]
         if self.data.treebank:
-            options = {"checkpoint": self.checkpoint, "treebank": self.data.treebank, "seed": self.options.seed}
-            options |= {"limit": self.options.tree_limit}
-            steps.insert(2, self._step(Part.DEPENDENCIES, "dependencies", options))
+            options = dependencies.Options(
+                checkpoint=self.checkpoint, treebank=self.data.treebank, seed=self.options.seed,
+                limit=self.options.tree_limit,
+            )  # fmt: skip
+            steps.insert(2, self._step(Part.DEPENDENCIES, dependencies.STUDY, options))
         return steps
 
-    def tuning(self, task: str) -> Row:
+    def tuning(self, task: str) -> finetune.Options:
         """Options of the fine-tuning that everything after it relies on."""
         preset = self.facts.preset if self.options.preset == "auto" else self.options.preset
         limits = {"train_limit": self.options.train_limit, "dev_limit": self.options.dev_limit}
-        return as_json(
-            finetune.Options(
-                checkpoint=self.checkpoint,
-                tasks=(task,),
-                initialisations=tuple(INITIALISATIONS),
-                seeds=tuple(range(self.options.seeds)),
-                data=self.data.glue,
-                preset=preset,
-                settings={name: limit for name, limit in limits.items() if limit is not None},
-                out=self.options.folder,
-            )
+        return finetune.Options(
+            checkpoint=self.checkpoint,
+            tasks=(task,),
+            initialisations=INITIALISATIONS,
+            seeds=tuple(range(self.options.seeds)),
+            data=self.data.glue,
+            preset=preset,
+            settings={name: limit for name, limit in limits.items() if limit is not None},
+            out=self.options.folder,
         )
 
     def _folder(self, task: str) -> str:
-        options = finetune.STUDY.read(self.tuning(task))
+        options = self.tuning(task)
         name = finetune.run_name(options, task, "pretrained", 0)
         return shown_folder(runs_folder(options.out).resolve() / name)
 
     def _tuned(self, task: str) -> list[Step]:
-        rows: Row = {"task": task, "data": self.data.glue, "limit": self.options.limit, "seed": self.options.seed}
-        change = rows | {"before": self.checkpoint, "after": [self._folder(task)]}
+        compared = change.Options(
+            before=self.checkpoint, after=(self._folder(task),), task=task, data=self.data.glue,
+            limit=self.options.limit, seed=self.options.seed,
+        )  # fmt: skip
         return [
-            self._step(Part.TUNING, "finetune", self.tuning(task), task),
-            self._step(Part.CHANGE, "change", change, task),
+            self._step(Part.TUNING, finetune.STUDY, self.tuning(task), task),
+            self._step(Part.CHANGE, change.STUDY, compared, task),
         ]
 
     def _features(self, task: str, tuned: bool) -> Step:
-        options = self._rows(self.options.limit) | {"tasks": [task], "compare": self._folder(task) if tuned else None}
-        return self._step(Part.FEATURES, "features", options, task)
+        options = self._attending(features.Options, task, limit=self.options.limit)
+        options = replace(options, compare=self._folder(task)) if tuned else options
+        return self._step(Part.FEATURES, features.STUDY, options, task)
 
     def _shares(self, db: Database, task: str, tuned: bool) -> Step:
-        names = [self.checkpoint, *([self._folder(task)] if tuned else [])]
-        rows = {name: value for name, value in self._rows(self.options.limit).items() if name != "checkpoint"}
         classes = best_known(db, "gpt2" if self.facts.causal else "bert")
-        options = classifying_options(db, classes, checkpoints=names, task=task, **rows)
-        return self._step(Part.SHARES, "classify-maps", options, task)
+        options = classify_maps.STUDY.read(
+            classifying_options(
+                db, classes, checkpoints=[self.checkpoint, *([self._folder(task)] if tuned else [])], task=task,
+                data=self.data.glue, limit=self.options.limit, seed=self.options.seed,
+            )
+        )  # fmt: skip
+        return self._step(Part.SHARES, classify_maps.STUDY, options, task)
+
+    def _on_tuned(self, kind: type[D], task: str) -> D:
+        """Options of a study of a fine-tuned checkpoint on its task's rows."""
+        return kind(
+            checkpoint=self._folder(task), task=task, data=self.data.glue, limit=self.options.sweep_limit,
+            seed=self.options.seed,
+        )  # fmt: skip
 
     def _disabled(self, task: str) -> list[Step]:
-        limit = self.options.sweep_limit
-        rows = {"checkpoint": self._folder(task), "task": task, "data": self.data.glue, "limit": limit}
-        rows |= {"seed": self.options.seed}
-        alone = {"what": "all-but-one", "operator": "zero"}
-        separators = [] if self.facts.causal else [self._step(Part.SEPARATORS, "separators", rows, task)]
-        return [
-            self._step(Part.HEADS, "disable", rows | {"what": "heads", "operator": "disable"}, task),
-            self._step(Part.LAYERS, "disable", rows | {"what": "layers", "operator": "disable"}, task),
-            self._step(Part.ALONE, "disable", rows | alone, task),
-            self._step(Part.IMPORTANCE, "importance", rows, task),
-            self._step(Part.PRUNE, "prune", rows | CURVES | {"order_rows": limit or 500}, task),
-            *separators,
+        swept = self._on_tuned(disable.Options, task)
+        weighed = self._on_tuned(importance.Options, task)
+        pruned = replace(
+            self._on_tuned(prune.Options, task), orders=("importance", "random"), random_orders=3,
+            order_rows=self.options.sweep_limit or 500,
+        )  # fmt: skip
+        steps = [
+            self._step(Part.HEADS, disable.STUDY, swept, task),
+            self._step(Part.LAYERS, disable.STUDY, replace(swept, what="layers"), task),
+            self._step(Part.ALONE, disable.STUDY, replace(swept, what="all-but-one", operator="zero"), task),
+            self._step(Part.IMPORTANCE, importance.STUDY, weighed, task),
+            self._step(Part.PRUNE, prune.STUDY, pruned, task),
         ]
+        if not self.facts.causal:
+            steps.append(self._step(Part.SEPARATORS, separators.STUDY, self._on_tuned(separators.Options, task), task))
+        return steps

@@ -101,7 +101,7 @@ def _shown(parts: Sequence[str]) -> set[Part]:
 def _step(result: StepResult) -> StepRecord:
     step = result.step
     return StepRecord(
-        step.part, step.study, step.checkpoint, step.task, step.title, result.run, result.error, step.options,
+        step.part, step.study, step.checkpoint, step.task, step.title, result.run, result.error, step.asked,
         **plain(vars(result.origin)),
     )  # fmt: skip
 

@@ -41,7 +41,7 @@ def stored(db):
         if step.part not in rows:
             ended.append((None, "left out here"))
             continue
-        run = runs.record_run(db, step.study, step.options, runs.Provenance(checkpoint=step.checkpoint))
+        run = runs.record_run(db, step.study, step.asked, runs.Provenance(checkpoint=step.checkpoint))
         runs.store_rows(db, run, rows[step.part])
         ended.append((run, "") if step.task != "qqp" else (None, "no such <b>rows</b>"))
     return report.finish(db, report.Report(OPTIONS, data, facts, steps), ended)

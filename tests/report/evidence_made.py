@@ -3,12 +3,14 @@
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.plan import Step
+from core.studies import features, finetune
 
 CHECKPOINT = "one/of-ours"
 
 
 def found(part, rows, task=None, *, options=None, error=""):
-    step = Step(Part(part), part, options or {}, CHECKPOINT, part, task)
+    kind = {"tuning": finetune.Options, "features": features.Options}.get(part, dict)
+    step = Step(Part(part), part, kind(**(options or {})), CHECKPOINT, part, task)
     return StepResult(step, None if error else f"run of {part}", tuple(rows), error)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from core.report.plan import ReportOptions, Step
 from core.report.records import records_of, rows_of
 from core.report.rendering.words import About, command_of, needed_rows
 from core.report.report import records_of as report_of
+from core.studies import features, finetune
 
 # Results of two tiny random checkpoints on bundled rows of RTE and STS-B, and the rows that the report of commit
 # dceaaa7 made of them (without options, and with five digits a number).
@@ -22,6 +24,11 @@ ADDED = {
     "special-tokens", "few-meaningful", "more-vertical", "no-stripes", "rise-and-fall", "negation-qnli", "layer-costs",
     "tuned-beats-untuned", "keeps-its-role", "separator-gradients",
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Untold:
+    """Options that are left out here."""
 
 
 def mended(row):
@@ -46,8 +53,9 @@ def earlier():
 def records(earlier):
     results = []
     for one in earlier["steps"]:
-        names = ("study", "options", "checkpoint", "title", "task")
-        step = Step(Part(one["part"]), *(one.get(name, {}) for name in names))
+        part, options = Part(one["part"]), one.get("options", {})
+        typed = {Part.FEATURES: features.Options, Part.TUNING: finetune.Options}.get(part, Untold)(**options)
+        step = Step(part, one["study"], typed, one["checkpoint"], one["title"], one["task"])
         origin = Origin(seconds=None if one["error"] else 1.0)
         results.append(StepResult(step, one["run"], tuple(one["rows"]), one["error"], origin))
     evidence = [

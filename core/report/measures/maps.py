@@ -120,7 +120,7 @@ def classifying(evidence: Evidence) -> list[Measured]:
     quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
     values = []
     for result in evidence.of(Part.FEATURES):
-        condition = Condition.TUNED if result.step.options.get("compare") else Condition.BEFORE
+        condition = Condition.TUNED if result.step.options.compare else Condition.BEFORE
         for feature in LOOKED_AT:
             some = last_layer(result.scores, feature, evidence.checkpoint)
             mean = over_heads(some)

@@ -3,9 +3,8 @@
 As `measures.maps`, which has what is read off the maps themselves.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from core.report import readings
 from core.report.estimates import Estimate, correlation_interval, f1_interval, mean_over, share_interval
@@ -15,6 +14,7 @@ from core.report.measures.maps import layers_of
 from core.report.readings import PruneStep, Score, TunedScore, Tuning, Variant, picked
 from core.report.records import HeadRecord
 from core.report.verdicts import Measured
+from core.studies import finetune
 from core.tasks.glue import TASKS
 from core.tuning.recipe import Recipe
 
@@ -40,9 +40,9 @@ def table_one(evidence: Evidence) -> list[Measured]:
     return values
 
 
-def _keeps_best(options: Mapping[str, Any]) -> bool:
+def _keeps_best(options: finetune.Options) -> bool:
     """Whether a fine-tuning kept its best epoch."""
-    return "preset" in options and Recipe.of(options["preset"], options["settings"]).keep == "best"
+    return Recipe.of(options.preset, options.settings).keep == "best"
 
 
 def scored(score: TunedScore, metric: str, n: int) -> Estimate:
