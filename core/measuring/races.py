@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from core.errors import InputError, InterventionError
-from core.measuring.disabling import Asked, Variant, groups_of, variants_of
+from core.measuring.disabling import Asked, Variant, groups_of, has_parts, variants_of
 from core.scoring.racing import Choice, Rules, Standings, Step, Work, choose, next_step, standings
 from core.tasks.glue import Task, TaskRow
 
@@ -198,6 +198,11 @@ def check(options: Raced, task: Task, rows: Sequence[TaskRow]) -> Rules:
         raise InputError(f'What races is one of {", ".join(KINDS)}; "{options.what}" is none of them: choose one.')
     if options.control not in ("auto", "always", "never"):
         raise InputError(f'First-order effects are used auto, always or never; seen "{options.control}": choose one.')
+    if has_parts(options.what, options.heads):
+        raise InputError(
+            f'Heads race, alone or in groups; "{options.heads[:60]}" names blocks or layers: leave them out, or sweep '
+            "in full."
+        )
     if options.what == "groups":
         groups_of(options.heads)
     margin = margin_of(options, task, rows)

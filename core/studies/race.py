@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core.measuring import disabling, races
+from core.measuring import disabling, races, references
 from core.measuring.provenance import provenance
 from core.measuring.race_table import table
 from core.measuring.races import Race, Round, Taken
@@ -41,7 +41,11 @@ class Options:
     device: str = "auto"
     seed: Seed = 0
     what: Annotated[str, Flag("heads, layers, all-but-one or groups")] = "heads"
-    operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "disable"
+    operator: Annotated[str, Flag("disable, zero, mean, resample, constant, previous, current, next or first")] = (
+        "disable"
+    )
+    reference: Annotated[int, Flag("train rows that mean, resample and constant take from")] = references.ROWS
+    draws: Annotated[int, Flag("rows that resample draws for each input")] = references.DRAWS
     heads: Annotated[str, Flag('groups disabled together, like "L1H2,L7H6; L4H1"')] = ""
     margin: Annotated[
         float | None,
@@ -73,9 +77,9 @@ class RaceStudy(Study[Options, Taken]):
 
     def units(self, options: Options) -> list[Unit]:
         """The first look: every variant, and first-order effects; options that cannot be are refused here."""
-        from core.capture.interventions import operator_of
+        from core.capture.interventions import known_operator
 
-        operator_of(options.operator, causal=False)
+        references.check(known_operator(options.operator), options)
         rows = disabling.rows_of(options)
         rules = races.check(options, task_of(options.task), rows)
         places = races.draw(options, len(rows))[: rules.first]
@@ -96,23 +100,22 @@ class RaceStudy(Study[Options, Taken]):
 
     def run(self, options: Options, unit: Unit) -> Done[Taken]:
         """The effects that this round wants of these rows."""
-        from core.capture.losses import effects, first_order, slopes_of
-
         asked, opened, every = unit.arguments, disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [every[k] for k in asked.rows]
         variants = disabling.variants_of(options.what, options.heads, checkpoint.layers, checkpoint.heads)
-        sets, labels, encodings = [frozenset(one.heads) for one in variants], opened.outputs(rows), opened.encoded(rows)
         part, fast, dtype = _empty(len(variants), rows), True, checkpoint.dtype
+        sources = references.sources(options.operator, opened, options)
         if asked.exact:
             chosen = list(range(len(variants)) if asked.variants is None else asked.variants)
-            some, names = [sets[k] for k in chosen], [row.id for row in rows]
-            measured = effects(checkpoint, encodings, labels, some, options.operator, names=names, dtype=options.dtype)
-            part["loss"], part["plain"] = measured.plain.numpy(), opened.predicted(measured.logits).astype(float)
-            part["exact"][chosen], part["changed"][chosen] = measured.exact, opened.predicted(measured.changed)
-            fast, dtype = measured.fast, measured.dtype
+            measured = _exact(options, opened, rows, [variants[k] for k in chosen], sources)
+            part["loss"] = measured[0].plain.numpy()
+            part["plain"] = opened.predicted(measured[0].logits).astype(float)
+            part["exact"][chosen] = np.mean([one.exact.numpy() for one in measured], 0)
+            expected = references.expected([one.changed for one in measured], is_score=opened.task.is_score)
+            part["changed"][chosen] = opened.predicted(expected)
+            fast, dtype = measured[0].fast, measured[0].dtype
         if asked.first_order:
-            slopes = first_order(checkpoint, encodings, labels, options.operator)
-            part["first_order"] = slopes_of(sets, slopes).numpy()
+            part["first_order"] = _first_order(options, opened, rows, variants, sources)
         taken = Taken(np.array(asked.rows), checkpoint.layers, checkpoint.heads, fast=fast, rounds=asked.number, **part)
         return Done(taken, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
 
@@ -130,6 +133,42 @@ STUDY = RaceStudy()
 
 def _race(options: Options, taken: Taken) -> Race:
     return Race(options, task_of(options.task), disabling.rows_of(options), taken)
+
+
+def _exact(
+    options: Options,
+    opened: disabling.Opened,
+    rows: Sequence[TaskRow],
+    variants: Sequence[disabling.Variant],
+    sources: Sequence[Any],
+) -> list[Any]:
+    """Exact effects, one set a source: a draw of "resample", or the operator itself."""
+    from core.capture.losses import effects
+
+    sets, names = [frozenset(one.heads) for one in variants], [row.id for row in rows]
+    labels, encodings = opened.outputs(rows), opened.encoded(rows)
+    return [
+        effects(
+            opened.checkpoint, encodings, labels, sets, options.operator,
+            source=source, names=names, dtype=options.dtype,
+        )
+        for source in sources
+    ]  # fmt: skip
+
+
+def _first_order(
+    options: Options,
+    opened: disabling.Opened,
+    rows: Sequence[TaskRow],
+    variants: Sequence[disabling.Variant],
+    sources: Sequence[Any],
+) -> np.ndarray:
+    """First-order effects [variant, row]: the mean over sources."""
+    from core.capture.losses import first_order, slopes_of
+
+    sets, labels, encodings = [frozenset(one.heads) for one in variants], opened.outputs(rows), opened.encoded(rows)
+    slopes = [first_order(opened.checkpoint, encodings, labels, options.operator, source=source) for source in sources]
+    return np.mean([slopes_of(sets, one).numpy() for one in slopes], 0)
 
 
 def _empty(variants: int, rows: Sequence[TaskRow]) -> dict[str, np.ndarray]:

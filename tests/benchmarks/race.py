@@ -219,4 +219,6 @@ def main() -> dict[str, object]:
     figures["time_ratio"] = spent["full"] / (spent["looks"] + spent["first_order"])
     figures |= {f"seconds, {name}": value for name, value in spent.items()}
     figures["looks, heads x rows"] = " ".join(f"{len(heads)}x{stop - start}" for heads, start, stop in raced.looks)
+    slopes = rows if raced.choice.use else rules.first
+    figures["backward, passes"] = spent["first_order"] / slopes * full / spent["full"]
     return figures | {"rows timed of the full sweep": ROWS, "first-order effects on all rows": raced.choice.use}

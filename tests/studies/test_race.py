@@ -104,6 +104,14 @@ def test_layers_and_groups_race_too(options, change, expected):
     assert matters == ({"L2"} if "what" in change else {"L2H3,L3H1"})
 
 
+@pytest.mark.parametrize("operator", ["zero", "mean", "resample"])
+def test_whatever_stands_in_the_planted_head_matters(options, operator):
+    rows = rows_of("race", options | {"operator": operator, "reference": 20, "draws": 2})
+    matters = {name for name, verdict in verdicts(rows).items() if verdict == "matters"}
+    assert matters == {str(CARRIER)}
+    assert rows[0]["operator"] == operator
+
+
 def test_without_survivors_no_metric_is_swept(options):
     rows = rows_of("race", options | {"survivors": False})
     assert not [row for row in rows if "accuracy_change" in row]
@@ -124,6 +132,7 @@ def test_intervals_for_any_time_are_wider_and_decide_where_asked(options):
         ({"limit": 40}, "64 rows"),
         ({"what": "duplicates"}, "heads, layers"),
         ({"control": "perhaps"}, "auto, always or never"),
+        ({"heads": "L1H1,L2-attention", "operator": "zero"}, "blocks or layers"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_runs(options, change, said):
