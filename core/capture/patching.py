@@ -150,7 +150,8 @@ def first_order(
     estimates = torch.zeros(len(pairs.seconds), checkpoint.layers, checkpoint.heads)
     for inputs in batches(pairs.seconds):
         some = [pairs.seconds[k] for k in inputs]
-        given, kept = source.given(some, inputs), []
+        given = source.given(some, inputs)
+        kept: list[Tensor] = []
         gates = torch.ones(checkpoint.layers, checkpoint.heads, device=checkpoint.device, requires_grad=True)
         with torch.enable_grad(), prepared(checkpoint, gates=gates) as running:
             running.reporter = kept.append

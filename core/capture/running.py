@@ -89,11 +89,11 @@ def prepared(
         checkpoint.model.set_attn_implementation(NAME)
     watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()
     on_heads = [one for one in touched if not isinstance(one, PartChange)]
-    size = {"layers": checkpoint.layers, "heads": checkpoint.heads, "causal": checkpoint.causal}
+    deep, heads, causal = checkpoint.layers, checkpoint.heads, checkpoint.causal
     for one in on_heads:
         check_source(getattr(one, "source", None), checkpoint.weights_hash)
-    touches = touches_of(on_heads, some=some, inputs=inputs, **size)
-    cuts = cuts_of(on_heads, some=some, **size)
+    touches = touches_of(on_heads, layers=deep, heads=heads, causal=causal, some=some, inputs=inputs)
+    cuts = cuts_of(on_heads, layers=deep, heads=heads, causal=causal, some=some)
     wanted = Run(checkpoint.layers, watcher=watcher, watched=watched, touches=touches, cuts=cuts, gates=gates)
     on_parts = [one for one in touched if isinstance(one, PartChange)]
     with parts_changed(checkpoint, on_parts, inputs), running(wanted) as run:

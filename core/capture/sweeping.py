@@ -105,7 +105,9 @@ def sweep(
         if stack is None or not shared or not _agrees(stack, [read[k] for k in checked], plain):
             return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), on_progress)
         if packed and all(isinstance(one, Head) for variant in wanted for one in variant):
-            own, changed = packed_logits(stack, read, wanted, chosen, source=source, on_progress=on_progress)
+            own, changed = packed_logits(
+                stack, read, [heads_of(one) for one in wanted], chosen, source=source, on_progress=on_progress
+            )
             return Sweep(own, changed, fast=True, dtype=_named(stack.dtype))
         return _by_stack(stack, read, wanted, (chosen, source), batch_tokens, on_progress)
 

@@ -149,6 +149,14 @@ def _group(components: Sequence[Component]) -> Variant:
     return Variant(group_name(components), None, None, heads, parts=parts)
 
 
+def head_groups_of(text: str) -> list[tuple[Head, ...]]:
+    """The same where only heads can be meant. Raises InputError for a block or layer."""
+    groups = groups_of(text)
+    if parts := [one for group in groups for one in group if isinstance(one, Part)]:
+        raise InputError(f"Only heads are held at a pattern; {parts[0]} is a block or layer: leave it out.")
+    return [tuple(one for one in group if isinstance(one, Head)) for group in groups]
+
+
 def has_parts(what: str, heads: str) -> bool:
     """Whether blocks or layers are among what is changed; they are taken out whole, under the operator "zero"."""
     if what != "groups":

@@ -66,7 +66,7 @@ class Held(Study[Options, TunedRuns]):
         from core.capture.interventions import operator_of
 
         if options.heads:
-            disabling.groups_of(options.heads)
+            disabling.head_groups_of(options.heads)
             operator_of(options.operator, causal=False)
         shared = ("checkpoint", "tasks", "seeds", "data", "preset", "settings", "out")
         plain = finetune.Options(**{name: getattr(options, name) for name in shared})
@@ -132,7 +132,7 @@ def held_heads(options: Options, checkpoint: "Opened") -> "list[Intervention]":
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = operator_of(options.operator, causal=checkpoint.causal)
-    named = {head for group in disabling.groups_of(options.heads) for head in group if isinstance(head, Head)}
+    named = {head for group in disabling.head_groups_of(options.heads) for head in group}
     return [Intervention(operator, frozenset(head.within(checkpoint.layers, checkpoint.heads) for head in named))]
 
 

@@ -88,7 +88,9 @@ class PatchStudy(Study[Options, Patched]):
         made = [k for k, text in enumerate(texts) if text is not None]
         first, second, patched = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(variants), len(rows)))
         if made:
-            pairs = aligned(checkpoint, [(rows[k].text, rows[k].pair) for k in made], [texts[k] for k in made])
+            pairs = aligned(
+                checkpoint, [(rows[k].text, rows[k].pair) for k in made], [text for text in texts if text is not None]
+            )
             seen = patch(checkpoint, Pairs(*pairs), [variant.components for variant in variants])
             first[made], second[made], patched[:, made] = differences(seen.first, seen.second, seen.patched)
         partial = Patched(

@@ -8,7 +8,7 @@ the input's meaning (negation does), so a changed prediction is no error by itse
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
@@ -23,6 +23,9 @@ from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
 from core.tasks.glue import Task, task_of
 from core.tasks.perturbations import KINDS, Choice, perturb
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 PARTIAL = ("first-only", "second-only")
 DEFAULT = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
@@ -120,12 +123,12 @@ def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, s
     return made.text, made.pair
 
 
-def _moved(task: Task, before: object, after: object) -> list[float]:
+def _moved(task: Task, before: "Tensor", after: "Tensor") -> list[float]:
     import torch
 
     if task.is_score:
-        return (after - before)[:, 0].tolist()  # type: ignore[operator,index]
-    shares = [torch.softmax(one, -1) for one in (before, after)]  # type: ignore[call-overload]
+        return (after - before)[:, 0].tolist()
+    shares = [torch.softmax(one, -1) for one in (before, after)]
     best = shares[0].argmax(-1, keepdim=True)
     return (shares[1] - shares[0]).gather(-1, best)[:, 0].tolist()
 

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import core.__main__
-from core.errors import InputError, InterventionError
+from core.errors import AtlasError
 from tests.studies.planted import CARRIER, save_planted, write_rows
 
 pytestmark = pytest.mark.slow
@@ -59,13 +59,13 @@ def test_operators_are_summed_up_in_a_sentence(asked):
 
 
 def test_what_cannot_be_done_is_refused_in_a_sentence(asked):
-    with pytest.raises(InputError, match="two or more different ones"):
+    with pytest.raises(AtlasError, match="two or more different ones"):
         asked("operators", "--operator", "zero")
-    with pytest.raises(InputError, match="is none of them"):
+    with pytest.raises(AtlasError, match="is none of them"):
         asked("perturb", "--kind", "upper")
-    with pytest.raises(InputError, match="is none of them"):
+    with pytest.raises(AtlasError, match="is none of them"):
         asked("knockout", "--edges", "middle")
-    with pytest.raises(InterventionError, match="is none of them"):
+    with pytest.raises(AtlasError, match="is none of them"):
         asked("disable", "--operator", "median")
-    with pytest.raises(InputError, match="None of the 24 rows could be changed"):
+    with pytest.raises(AtlasError, match="None of the 24 rows could be changed"):
         asked("patch", "--kind", "second-only")

@@ -126,3 +126,8 @@ def test_what_holding_costs_is_the_mean_over_seeds():
     assert cost["low"] < -0.25 < cost["high"] < 0
     assert cost["seeds"] == 2
     assert STUDY.rows(Options(), TunedRuns(tuple(runs[:1])))[-1]["kind"] != "change"
+
+
+def test_a_block_cannot_be_held_at_a_pattern():
+    with pytest.raises(InputError, match="L2-attention is a block or layer"):
+        STUDY.units(STUDY.read({"checkpoint": "any", "heads": "L1H1,L2-attention"}))
