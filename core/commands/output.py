@@ -30,7 +30,7 @@ Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or h
 Data = Annotated[str | None, typer.Option(help="folder in GLUE's TSV form, or hub; default: the bundled samples")]
 Split = Annotated[str, typer.Option(help="dev or train")]
 Limit = Annotated[int | None, typer.Option(min=0, help="most rows of each task, drawn with the seed; 0 for all")]
-Seed = Annotated[int, typer.Option(help="of drawn rows, nulls, permutations and intervals")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="of drawn rows, nulls, permutations and intervals")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object {study, provenance, rows}")]
 Csv = Annotated[bool, typer.Option("--csv", help="print the rows as CSV")]
 Latex = Annotated[bool, typer.Option("--latex", help="print the rows as a LaTeX table (booktabs)")]

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from core import config
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element, Link, Reading, Skipped
 from core.frames.words import Span, places, spaced_places
@@ -79,7 +80,7 @@ def _replication(rows: list[dict[str, Any]], source: str) -> Reading:
 
 def _text(file: str | Path) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return config.read_text(file)
     except (OSError, ValueError) as error:
         raise InputError(f"{file} must be a JSON list of sentences that can be read; {error}: check it.") from error
 

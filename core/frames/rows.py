@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from core import config
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element, Link, Reading, Skipped, Spans, check
 
@@ -22,7 +23,7 @@ def read_rows(file: str | Path) -> Reading:
     Raises InputError when the file cannot be read or no line of it can be used.
     """
     try:
-        text = Path(file).read_text(encoding="utf-8-sig")
+        text = config.read_text(file, "utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} must be a UTF-8 text file that can be read; {error}: check it.") from error
     return parse_rows(text, source=Path(file).name)

@@ -14,6 +14,7 @@ from core.labelling.snapshot import Snapshot, write
 from core.store import classifiers, label_files
 from core.store.database import Database
 from core.store.rows import Row
+from core.writing import write_whole
 
 if TYPE_CHECKING:
     from core.patterns.training import Classifier
@@ -112,9 +113,7 @@ def classifying_options(db: Database, name: str, **options: Any) -> Row:
     file = snapshots(db) / f"classifier-{hashlib.sha256(row['weights']).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists():
-        part = file.with_suffix(f".{uuid.uuid4().hex[:8]}")
-        part.write_bytes(row["weights"])
-        part.replace(file)
+        write_whole(file, row["weights"])
     return {
         "classifier": str(file),
         "name": name,

@@ -5,7 +5,6 @@ The file is named by its contents, so the same labels are written once and a cla
 
 import hashlib
 import json
-import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from core.patterns.raster import from_float16
 from core.store import label_files, labels
 from core.store.database import Database
 from core.store.rows import Row
+from core.writing import replacing
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,10 @@ def write(found: Snapshot, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"labels-{digest}.npz"
     if not file.exists():
-        part = file.with_suffix(f".{os.getpid()}.part")
-        with part.open("wb") as stream:
+        with replacing(file) as part, part.open("wb") as stream:
             np.savez_compressed(
                 stream, about=np.array(about), weights=weights, lengths=np.array([len(one) for one in found.maps])
             )
-        part.replace(file)
     return file
 
 

@@ -1,10 +1,9 @@
 """Open a checkpoint: bundled by name, a local folder, or a hub id. Safetensors only, no code from elsewhere."""
 
-import hashlib
 import json
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +14,13 @@ from core.errors import CheckpointError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import HEAD_FILE, with_head
 from core.models.family import family_of
+from core.models.weights import (
+    hash_of_files,
+    marks_of,
+    refuse_half_a_checkpoint,
+    refuse_what_leads_out,
+    weight_files,
+)
 
 HeadKind = Literal["none", "classifier", "language"]
 Progress = Callable[[float, str], None]  # share done 0 to 1, what is happening
@@ -50,15 +56,20 @@ def open_checkpoint(
     if dtype not in _DTYPES:
         raise CheckpointError(f"A checkpoint opens as {', '.join(_DTYPES)}; {dtype!r} was asked for.")
     folder = locate(name, revision=revision, on_progress=on_progress)
-    weights = weight_files(folder, name)
+    refuse_half_a_checkpoint(folder, name)
+    weights = tuple(weight_files(folder, name, HEAD_FILE))
+    before = marks_of(weights)
     model, tokenizer = _load(folder, name, head, _DTYPES[dtype])
+    refuse_other_vocabulary(model, tokenizer, name)
+    if marks_of(weights) != before:
+        raise CheckpointError(f"The weights of {name} were changed while they were opened; open it again.")
     model = model.to(choose_device(device)).eval().requires_grad_(requires_grad=False)
     return Checkpoint(
         name=name,
         model=model,
         tokenizer=tokenizer,
         revision=revision,
-        weights_hash=_hash_of_files(tuple(weights), tuple(file.stat().st_mtime_ns for file in weights)),
+        weights_hash=hash_of_files(weights, before),
     )
 
 
@@ -115,6 +126,7 @@ def _checked(folder: Path, name: str) -> Path:
         raise CheckpointError(
             f"A checkpoint folder must hold config.json; {name} has none: give the folder that save_pretrained wrote."
         )
+    refuse_what_leads_out(folder, name)
     return folder
 
 
@@ -122,30 +134,6 @@ def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -
     from core.models.hub import download
 
     return download(name, revision, on_progress)
-
-
-def weight_files(folder: Path, name: str) -> list[Path]:
-    """The safetensors files, or a sentence about what stands there instead."""
-    files = sorted(folder.glob("*.safetensors"))
-    if files:
-        return files
-    pickled = [file.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for file in folder.glob(pattern)]
-    if pickled:
-        raise CheckpointError(
-            f"Weights must be safetensors, because a pickle can run code when it is read; {name} has "
-            f"only {pickled[0]}: convert it with save_pretrained(safe_serialization=True)."
-        )
-    raise CheckpointError(f"A checkpoint must hold model.safetensors; {name} has no weights: save it again.")
-
-
-@lru_cache(maxsize=64)
-def _hash_of_files(files: tuple[Path, ...], modified: tuple[int, ...]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
 
 
 # ---------------------------------------------------------------- loading
@@ -183,6 +171,29 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
         ) from error
     _refuse_missing(report, name, head)
     return model, tokenizer
+
+
+def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
+    """Errors: CheckpointError for a tokenizer whose pieces are not those that the model has rows for."""
+    transformer = model if hasattr(model, "get_input_embeddings") else model.base  # under a head of ours
+    rows = transformer.get_input_embeddings().num_embeddings
+    try:
+        numbers = list(tokenizer.get_vocab().values())
+        tokenizer("A short sentence.")
+    except BaseException as error:  # the tokenizers library panics with a class of its own above Exception
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise
+        raise CheckpointError(f"The tokenizer of {name} cannot split a sentence; save or download it again.") from error
+    if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
+        raise CheckpointError(
+            f"A tokenizer knows pieces, each under a number of its own; that of {name} knows {len(numbers)} under "
+            f"{len(set(numbers))} numbers: save the one that the checkpoint was trained with."
+        )
+    if not 0 <= min(numbers) <= max(numbers) < rows:
+        raise CheckpointError(
+            f"A tokenizer's pieces have numbers below the model's {rows} embeddings; that of {name} goes up to "
+            f"{max(numbers)}: save the one that the checkpoint was trained with."
+        )
 
 
 @cache

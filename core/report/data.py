@@ -91,7 +91,8 @@ def _treebank(root: Path | None) -> str | None:
 def facts_of(checkpoint: str) -> Facts:
     """Read a checkpoint's config, without opening its weights. Raises CheckpointError."""
     from core.models.family import family_of
-    from core.models.opening import locate, weight_files
+    from core.models.opening import locate
+    from core.models.weights import weight_files
 
     folder = locate(checkpoint)
     model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type", "")

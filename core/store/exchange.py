@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.config import code_version
+from core.config import code_version, read_text
 from core.errors import InputError, StoreError
 from core.store import migrations
 from core.store.database import Database
@@ -177,7 +177,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
             raise InputError(
                 f"A run's file may have {LONGEST_RUN >> 20} MB, but {file.name} is larger; import a smaller one."
             )
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = read_text(file, most=LONGEST_RUN).splitlines()
         heading, *rows = [json.loads(line) for line in lines]
         whole = heading["atlas_run"] == RUN_FORMAT and all(isinstance(row, dict) for row in rows)
         heading["study"], heading["title"], heading["provenance"]["run"], heading["provenance"]["options"]

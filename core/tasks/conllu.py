@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from core import config
 from core.errors import InputError
 from core.tasks.language import TaggedWord
 
@@ -28,7 +29,7 @@ class GoldSentence:
 def read_conllu(file: Path) -> list[GoldSentence]:
     """All sentences of a CoNLL-U file, in order. Raises InputError naming the line that does not fit."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = config.read_text(file).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"Gold trees are read from a UTF-8 CoNLL-U file; {file} cannot be read ({type(error).__name__}): "

@@ -197,13 +197,13 @@ def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
             f"The {split} rows of {task.name} are read from {task.name}/{names[0]}; there is none under "
             f"{root}: give the folder that holds GLUE's task folders."
         )
-    return found
+    return found if folder is None else config.inside(found)  # a link in the folder may lead out of it
 
 
 def _from_file(task: Task, split: str, file: Path) -> Iterator[TaskRow]:
     """Quotes are text: GLUE's files are split at tabs and nothing else."""
     try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
+        lines = config.read_text(file, "utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"A task's file must be readable UTF-8 text; {file.name} of {task.name} is not ({error}): "

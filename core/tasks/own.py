@@ -7,6 +7,7 @@ row is dev, so that a file of labelled sentences is enough.
 
 import csv
 import hashlib
+import io
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -80,7 +81,9 @@ def read_own(task: str) -> OwnFile:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, modified: int) -> OwnFile:
-    with path.open(encoding="utf-8-sig", newline="") as stream:
+    if path.suffix.lower() not in ENDINGS:  # where a link led to
+        raise InputError(f"A task of your own ends in .csv or .tsv; {path.name[:80]} does not: rename it.")
+    with io.StringIO(config.read_text(path, "utf-8-sig"), newline="") as stream:
         lines = csv.DictReader(stream, delimiter=ENDINGS[path.suffix.lower()], strict=True)
         columns = [(name or "").strip().lower() for name in lines.fieldnames or ()]
         kind = _kind(path, columns)

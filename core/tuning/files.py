@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.errors import CheckpointError
+from core.writing import replacing
 
 
 def _failed(place: Path, error: OSError) -> CheckpointError:
@@ -29,17 +30,8 @@ def _system_error(error: Exception) -> OSError | None:
 
 def write_whole(place: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a file beside `place`, then put it in its place. Raises CheckpointError; `place` survives."""
-    part = place.with_name(place.name + ".part")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(place, CheckpointError) as part:
         write(part)
-        part.replace(place)
-    except OSError as error:
-        raise _failed(place, error) from error
-    except RuntimeError as error:  # torch's writer has its own error for a disk that is full
-        raise _failed(place, OSError(errno.ENOSPC, str(error))) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def replace_folder(place: Path, fill: Callable[[Path], None]) -> None:
