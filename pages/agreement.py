@@ -10,6 +10,7 @@ from core.store import labels
 from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.label_tools import pictures, set_names
 
 MOST = 8
@@ -48,7 +49,7 @@ def disputed(db, found, class_set: str) -> None:
     pictures(db, maps[:MOST], captions)
     st.caption(f"{len(maps)} maps have labels that differ.")
     st.page_link(
-        "../label.py",
+        PAGES_FOLDER / "label.py",
         label="Settle them on the Label page, in the order “adjudicate disagreements”",
         icon=":material/gavel:",
         query_params={"class_set": class_set},

@@ -38,6 +38,7 @@ def main() -> dict[str, object]:
     single, _ = probabilities(classifier, unseen)
     half, _ = probabilities(classifier, unseen, dtype="bfloat16")
     both = fit(maps[:100], names[:100], BERT.names, Recipe(kind="both", epochs=1, size=64))
+    trees = fit(maps[:100], names[:100], BERT.names, Recipe(kind="trees"))
     longer, _ = maps_of(128, 1024, seed=2)
     large = Classifier(classifier.classes, classifier.recipe, 128, classifier.tensors)
     return {
@@ -45,6 +46,7 @@ def main() -> dict[str, object]:
         "64 x 64 in bf16, maps/s": speed(classifier, unseen, "bfloat16"),
         "64 x 64 in fp32, maps/s": speed(classifier, unseen, "float32"),
         "64 x 64 in bf16, with the statistics (both), maps/s": speed(both, unseen[:1024], "bfloat16"),
+        "64 x 64, trees, maps/s": speed(trees, unseen[:1024], "float32"),
         "128 x 128 in bf16, maps/s": speed(large, longer, "bfloat16"),
         "bf16 gives fp32's class": float((half.argmax(1) == single.argmax(1)).mean()),
     }
