@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core import config
-from core.jobs import running
+from core.jobs import api
 from core.measuring.tuned import shown_folder
 from core.store.jobs import jobs
 from core.store.runs import one_run, study_rows
@@ -36,7 +36,7 @@ def start() -> None:
     if last.button("Compare", type="primary", width="stretch", disabled=not (before and after)):
         with clear_errors():
             options = {"before": before, "after": after, "limit": limit, "data": data}
-            running.start(resources.database(), "change", options, f"Change of {before}")
+            api.start(resources.database(), "change", options, f"Change of {before}")
             st.rerun()
     if not known:
         st.caption("No checkpoint was fine-tuned here yet: the Fine-tune page makes one in minutes.")

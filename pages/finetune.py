@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core.jobs import running
+from core.jobs import api
 from core.measuring.tuned import METRICS
 from core.store.database import Database
 from core.store.jobs import jobs, one_job, unit_outcomes
@@ -48,7 +48,7 @@ def start() -> None:
                 "settings": changed,
             }
             title = f"Fine-tune {name} on {pickers.named(tasks)}"
-            running.start(resources.database(), "finetune", options, title)
+            api.start(resources.database(), "finetune", options, title)
             st.rerun()
 
 

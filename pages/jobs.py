@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.jobs import running
+from core.jobs import api
 from core.store import exchange
 from core.store.jobs import jobs
 from pages.parts import job_progress
@@ -21,14 +21,14 @@ No job has run yet. Long work of any page becomes a job: start one there, or in 
 def remove(job: str) -> None:
     """Delete the job; the rows it gave stay in the store as a run."""
     with clear_errors():
-        running.delete(resources.database(), job)
+        api.delete(resources.database(), job)
 
 
 def take_in(file: str) -> None:
     """Store the run that a terminal left in `file`, and what its study keeps of it."""
     db = resources.database()
     with clear_errors():
-        running.take_in(db, Path(file))
+        api.take_in(db, Path(file))
         st.toast("Imported.", icon=":material/check:")
 
 
@@ -68,7 +68,7 @@ st.title("Jobs")
 db = resources.database()
 if db.notice:
     st.warning(plain(db.notice), icon=":material/history:")
-place = running.runner(db).place
+place = api.runner(db).place
 where = f"the cluster {place.cluster}" if place.cluster else f"worker processes of this machine ({place.workers})"
 st.caption(plain(f"Jobs run on {where}; change it with ATLAS_WORKERS or ATLAS_CLUSTER when the app starts."))
 

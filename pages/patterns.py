@@ -4,7 +4,7 @@ from datetime import date
 
 import streamlit as st
 
-from core.jobs import running
+from core.jobs import api
 from core.labelling.kept import bundled_classifier, bundled_labels, training_options
 from core.labelling.snapshot import known_class_set, snapshot, standing_labels
 from core.patterns.agreement import consensus, inputs_of
@@ -49,7 +49,7 @@ def start(db, class_set: str) -> None:
                 curve=beside,
                 annotator=people.person().name,
             )
-            running.start(db, STUDY, options, f"Pattern classifier, {class_set}, {kind}")
+            api.start(db, STUDY, options, f"Pattern classifier, {class_set}, {kind}")
             st.rerun()
 
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.jobs import running
+from core.jobs import api
 from pages.parts import pickers
 from pages.parts.disable_sweeps import active_jobs, shared_options
 from pages.parts.frame import resources
@@ -32,9 +32,9 @@ def start() -> None:
     with clear_errors():
         task = pickers.named([shared["task"]])
         if weigh:
-            running.start(resources.database(), "importance", shared, f"Importance of heads, {task}")
+            api.start(resources.database(), "importance", shared, f"Importance of heads, {task}")
         else:
-            running.start(resources.database(), "prune", shared | {"orders": orders}, f"Pruning curve, {task}")
+            api.start(resources.database(), "prune", shared | {"orders": orders}, f"Pruning curve, {task}")
         st.rerun()
 
 

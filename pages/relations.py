@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core.jobs import running
+from core.jobs import api
 from core.store import runs as store
 from core.tasks.relations import RELATIONS
 from pages.parts import attending, job_progress, pickers
@@ -60,7 +60,7 @@ def dependencies() -> None:
         if st.button("Run", key="start_trees", disabled=not (name and folder)):
             wanted = {"checkpoint": name, "treebank": folder}
             title = f"dependencies of {name}"
-            st.session_state["job_dependencies"] = running.start(db, "dependencies", wanted, title)
+            st.session_state["job_dependencies"] = api.start(db, "dependencies", wanted, title)
             st.rerun()
     if job := st.session_state.get("job_dependencies"):
         job_progress.show_job(job, rows=False)

@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from core.config import settings
-from core.jobs import sequence
+from core.jobs import chain
 from core.report import report
 from core.report.plan import DEFAULTS, PARTS, ReportOptions
 from core.report.records import records_of
@@ -62,8 +62,8 @@ def start() -> None:
         db = resources.database()
         with st.spinner("Looking at data and checkpoints ..."):
             wanted = report.prepared(db, ReportOptions.read(options))
-        asked = [sequence.Asked(step.study, step.asked, step.title) for step in wanted.steps]
-        sequence.begin(
+        asked = [chain.Asked(step.study, step.asked, step.title) for step in wanted.steps]
+        chain.begin(
             db, asked, lambda ended: report.finish(db, wanted, [(one.run, one.error) for one in ended])
         )  # fmt: skip
         st.rerun()
@@ -73,7 +73,7 @@ def start() -> None:
 def watch() -> None:
     """The report under way: which step, and that step's job."""
     with clear_errors():
-        now = sequence.at_work(resources.database())
+        now = chain.at_work(resources.database())
         if now is None or now.over:
             st.rerun()
             return
@@ -112,7 +112,7 @@ st.caption(
     "Every figure, table and claim of Kovaleva et al. 2019 and its GPT-2 replication, and what Michel, Clark and "
     "Brunner et al. measured, beside ours. What is stored is not computed again."
 )
-now = sequence.at_work(resources.database())
+now = chain.at_work(resources.database())
 if now is not None and not now.over:
     watch()
 else:

@@ -5,7 +5,7 @@ from datetime import date
 import streamlit as st
 
 from core.config import settings
-from core.jobs import running
+from core.jobs import api
 from core.labelling.kept import best_known, classifying_options
 from core.labelling.snapshot import known_class_set
 from core.store import classifiers
@@ -43,7 +43,7 @@ def start(db, class_set: str, name: str) -> None:
                     limit=limit,
                     data=None if glue is None else str(glue),
                 )
-                running.start(db, STUDY, options, f"Class shares, {pickers.named([task])}")
+                api.start(db, STUDY, options, f"Class shares, {pickers.named([task])}")
             st.rerun()
 
 

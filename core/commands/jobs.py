@@ -24,8 +24,8 @@ from core.commands.output import (
 )
 from core.config import settings
 from core.errors import InputError, JobError
-from core.jobs import running
-from core.jobs.pools import Place
+from core.jobs import api
+from core.jobs.executors import Place
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
@@ -88,7 +88,7 @@ def resume(
     """Run what is not stored of a job that stopped, failed units too, and print its rows."""
     form = form_of(as_json, csv, latex)
     with _opened(place(cluster, workers)) as db:
-        running.resume(db, job)
+        api.resume(db, job)
         known = runs.one_run(db, run := follow(db, job))
         show_rows(known["study"], known, runs.run_rows(db, run), form)
 
@@ -124,7 +124,7 @@ def show(job: Id, as_json: Json = False, csv: Csv = False, latex: Latex = False)
 def _opened(where: Place | None = None) -> Iterator[Database]:
     """The database with its runner, which marks what an ended process left running; both are closed after."""
     with Database(settings().database) as db:
-        keeper = running.runner(db, where)
+        keeper = api.runner(db, where)
         try:
             yield db
         finally:

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from core.config import settings
 from core.errors import InputError, JobError
-from core.jobs import running
-from core.jobs.pools import Place
+from core.jobs import api
+from core.jobs.executors import Place
 from core.store import exchange, runs
 from core.store.database import Database
 from core.store.recovery import HeldError
@@ -123,14 +123,14 @@ def ran(
     work is done beside it and the rows are left in a file that the Jobs page imports.
     Errors: JobError with the study's own sentence.
     """
-    options = running.asked(options)
+    options = api.asked(options)
     db, holder = open_or_beside(study, options)
     try:
         run = follow(db, _job(db, study, options, title, place(cluster, workers)))
         known, rows = runs.one_run(db, run), runs.run_rows(db, run)
         left = exchange.export_run(db, run, _file_of(run, study)) if holder else None
     finally:
-        running.runner(db).close()
+        api.runner(db).close()
         db.close()
     if left:
         remove(db.path)
@@ -161,11 +161,11 @@ def remove(path: Path) -> None:
 
 
 def _job(db: Database, study: str, options: Row, title: str, where: Place) -> str:
-    running.runner(db, where)
-    job = running.unfinished_like(db, study, options)
+    api.runner(db, where)
+    job = api.unfinished_like(db, study, options)
     if job is None:
-        return running.start(db, study, options, title)
-    running.resume(db, job)
+        return api.start(db, study, options, title)
+    api.resume(db, job)
     _say(f"Going on with job {job}, which was stopped before its end.")
     return job
 
@@ -185,17 +185,17 @@ def follow(db: Database, job: str) -> str:
     )
     try:
         with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-            now = running.status(db, job)
+            now = api.status(db, job)
             task = bar.add_task(Text(now.title).plain, total=None, said="")
             while now.active:
-                running.wait(db, job, 0.3)
-                now = running.status(db, job)
+                api.wait(db, job, 0.3)
+                now = api.status(db, job)
                 rate = f"{now.rate:,.0f} tokens/s" if now.rate else "starting"
                 bar.update(
                     task, total=now.size or None, completed=now.size_done, said=f"{now.done}/{now.units} units, {rate}"
                 )
     except KeyboardInterrupt:
-        running.runner(db).close()
+        api.runner(db).close()
         _say("Stopped; what is done is kept: give the same command again to go on.")
         raise typer.Exit(130) from None
     if now.run is None:

@@ -24,7 +24,7 @@ from core.commands.output import (
 )
 from core.config import settings
 from core.errors import InputError
-from core.jobs import running
+from core.jobs import api
 from core.labelling.kept import best_known, bundled_labels, classifying_options, headline, training_options
 from core.labelling.snapshot import from_file, snapshot
 from core.store.database import Database
@@ -51,7 +51,7 @@ def database(*, beside: bool) -> Iterator[Database]:
     try:
         yield db
     finally:
-        running.runner(db).close()
+        api.runner(db).close()
         db.close()
         if passing:
             remove(passing)

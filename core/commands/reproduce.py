@@ -22,8 +22,8 @@ from core.commands.output import (
 )
 from core.config import settings
 from core.errors import JobError
-from core.jobs import running
-from core.jobs.sequence import Asked, run_in_turn
+from core.jobs import api
+from core.jobs.chain import Asked, run_in_turn
 from core.report import report
 from core.report.plan import ReportOptions
 from core.report.records import ClaimRecord, Records, records_of
@@ -74,12 +74,12 @@ def reproduce(
     db, holder = open_or_beside(report.STUDY_NAME, asdict(options))
     started = time.monotonic()
     try:
-        running.runner(db, place(cluster, workers))
+        api.runner(db, place(cluster, workers))
         run = _make(db, options, anew=anew, stored=stored)
         known, records = runs.one_run(db, run), records_of(runs.run_rows(db, run))
         left = _leave(db, run, records) if holder else []
     finally:
-        running.runner(db).close()
+        api.runner(db).close()
         db.close()
     written = write(out, About.of(known), records, figures=figures)
     if left:
@@ -93,7 +93,7 @@ def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> 
     wanted = report.prepared(db, options)
     asked = [Asked(step.study, step.asked, step.title) for step in wanted.steps]
     if stored:
-        return report.finish(db, wanted, [(running.finished_like(db, one.study, one.options), "") for one in asked])
+        return report.finish(db, wanted, [(api.finished_like(db, one.study, one.options), "") for one in asked])
 
     def before(number: int, job: str | None) -> None:
         what = "stored already" if job is None else "running"

@@ -54,7 +54,7 @@ def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentenc
         longest=max(len(encoding) for encoding in encodings),
         causal=checkpoint.causal,
     )
-    both = [scores, residuals]
+    both: list[PairScores | QueryResiduals] = [scores, residuals]
     run(checkpoint, encodings, [_Sinkless(observer) for observer in both] if asked.without_first else both)
     flat = {key: value.reshape(-1) for key, value in scores.result().items()}
     fixed = [fixed_scores(entry.links, length, **how) for entry, length in zip(entries, lengths, strict=True)]

@@ -8,8 +8,8 @@ import streamlit as st
 
 from core.attention import Head
 from core.errors import InputError
-from core.jobs import running
-from core.jobs.work import find_study
+from core.jobs import api
+from core.jobs.worker import find_study
 from core.store import runs as store
 from core.studies.attending import AttendingOptions
 from core.studies.contract import declared, identity
@@ -137,7 +137,7 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
         wanted |= {"data": data or None, "pipeline": pipeline or None}
         with clear_errors():
             title = f"{study} of {name}" + (f" and {beside}" if beside else "") + f" on {pickers.named(tasks)}"
-            st.session_state[f"job_{study}"] = running.start(resources.database(), study, wanted, title)
+            st.session_state[f"job_{study}"] = api.start(resources.database(), study, wanted, title)
             st.rerun()
 
 

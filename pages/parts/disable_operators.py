@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.jobs import running
+from core.jobs import api
 from core.store.runs import study_rows
 from core.studies import operators
 from pages.parts import charts
@@ -24,7 +24,7 @@ def show_operators() -> None:
     if st.button("Set side by side", type="primary", disabled=shared is None) and shared:
         with clear_errors():
             options = shared | {"operators": chosen, "limit": min(shared["limit"] or 200, 200)}
-            running.start(resources.database(), "operators", options, f"Operators on {shared['checkpoint']}")
+            api.start(resources.database(), "operators", options, f"Operators on {shared['checkpoint']}")
             st.rerun()
     active_jobs("operators")
     with clear_errors():

@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from core import config
-from core.jobs import running
+from core.jobs import api
 from core.measuring.disabling import PARTS
 from core.store.jobs import jobs
 from pages.parts import job_progress, pickers
@@ -72,7 +72,7 @@ def start_sweep() -> None:
             operator = "zero" if what in PARTS else operator
             options = shared | chosen | {"what": what, "operator": operator, "dtype": dtype}
             title = f"{operator}: {WHAT[what]}, {pickers.named([shared['task']])}"
-            running.start(resources.database(), "disable", options, title)
+            api.start(resources.database(), "disable", options, title)
             st.rerun()
     st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tune page makes one.")
 

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import parse_heads
-from core.jobs import running
+from core.jobs import api
 from core.measuring.tuned import METRICS
 from core.store.runs import run_rows
 from core.tasks.glue import TASKS
@@ -53,7 +53,7 @@ def _start() -> None:
                 "settings": changed, "heads": heads or "", "operator": operator,
             }  # fmt: skip
             names = ", ".join(TASKS[key].name for key in tasks)
-            running.start(resources.database(), "held", options, f"Fixed patterns: {name} on {names}")
+            api.start(resources.database(), "held", options, f"Fixed patterns: {name} on {names}")
             st.rerun()
 
 

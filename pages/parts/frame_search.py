@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.jobs import running
+from core.jobs import api
 from core.store import frames
 from pages.parts import frame_sets
 from pages.parts.frame import resources
@@ -83,7 +83,7 @@ def _index() -> None:
                            placeholder="/data/fndata-1.7")  # fmt: skip
     db = resources.database()
     if st.button("Index", disabled=not folder.strip(), icon=":material/play_arrow:"):
-        st.session_state["index_job"] = running.start(db, "index-frames", {"data": folder.strip()}, "Index of FrameNet")
+        st.session_state["index_job"] = api.start(db, "index-frames", {"data": folder.strip()}, "Index of FrameNet")
     job = st.session_state.get("index_job")
     if job is None:
         return

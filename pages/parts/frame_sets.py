@@ -9,7 +9,7 @@ import streamlit as st
 from core import config
 from core.attention import Head
 from core.errors import InputError
-from core.jobs import running
+from core.jobs import api
 from core.store import runs
 from pages.parts import charts, pickers
 from pages.parts.files import show_files
@@ -115,10 +115,10 @@ def _start(first: str | None, second: str | None, options: dict[str, Any]) -> No
     if st.button("Find the heads", type="primary", icon=":material/play_arrow:", disabled=not names or needs_rows):
         db = resources.database()
         st.session_state["frame_jobs"] = [
-            running.start(db, "frame-heads", options | {"checkpoint": name}, f"Frame heads of {name}") for name in names
+            api.start(db, "frame-heads", options | {"checkpoint": name}, f"Frame heads of {name}") for name in names
         ]
     for job in st.session_state.get("frame_jobs", []):
-        if running.status(resources.database(), job).state != "done":
+        if api.status(resources.database(), job).state != "done":
             show_job(job, rows=False)
 
 
@@ -136,7 +136,7 @@ def _show_runs() -> None:
         row.run: f"{row.checkpoint} · {json.loads(row.options)['direction']} · {row.created:%d %b %H:%M}"
         for row in known.itertuples()
     }
-    finished = [running.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
+    finished = [api.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
     default = [run for run in finished if run in said][:2] or list(said)[:1]
     chosen = st.multiselect("Results", list(said), default=default, format_func=said.__getitem__, max_selections=2,
                             key=f"frame_runs|{default}", help="Choose two to compare them.")  # fmt: skip

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import streamlit as st
 
 from core.errors import AtlasError
-from core.jobs import running
-from core.jobs.running import JobStatus
+from core.jobs import api
+from core.jobs.api import JobStatus
 from core.store.jobs import unit_outcomes
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -51,7 +51,7 @@ def show_job(job: str, *, rows: bool = True) -> JobStatus:
 
     rows: show the summary of what is done so far, too. Errors: JobError when there is no such job.
     """
-    now = running.status(resources.database(), job)
+    now = api.status(resources.database(), job)
     st.fragment(_watch, run_every=1.0 if now.active else None)(job, now.active, rows)
     return now
 
@@ -59,7 +59,7 @@ def show_job(job: str, *, rows: bool = True) -> JobStatus:
 def _watch(job: str, was_active: bool, rows: bool) -> None:
     with clear_errors():
         db = resources.database()
-        now = running.status(db, job)
+        now = api.status(db, job)
         if was_active != now.active:
             st.rerun()
         word, icon = STATES[now.state]
@@ -84,10 +84,10 @@ def _act(action: Callable, job: str) -> None:
 
 def _buttons(now: JobStatus) -> None:
     if now.active:
-        st.button("Cancel", key=f"cancel_{now.job}", on_click=_act, args=(running.cancel, now.job), width="stretch")
+        st.button("Cancel", key=f"cancel_{now.job}", on_click=_act, args=(api.cancel, now.job), width="stretch")
     elif now.state != "done":
         label = "Retry failed units" if now.failed else "Resume"
-        st.button(label, key=f"resume_{now.job}", on_click=_act, args=(running.resume, now.job), width="stretch")
+        st.button(label, key=f"resume_{now.job}", on_click=_act, args=(api.resume, now.job), width="stretch")
 
 
 def _failures(job: str) -> None:
@@ -97,7 +97,7 @@ def _failures(job: str) -> None:
 
 
 def _partial(job: str, now: JobStatus) -> None:
-    found = running.partial_rows(resources.database(), job)
+    found = api.partial_rows(resources.database(), job)
     if found.empty:
         return
     label = "Rows" if now.state == "done" else f"Rows so far, of {now.done} of {now.units} units"
@@ -108,7 +108,7 @@ def _partial(job: str, now: JobStatus) -> None:
 def running_indicator() -> None:
     """ "2 jobs running" in the sidebar of every page, with the way to the Jobs page; nothing when none runs."""
     try:
-        count = running.running_count(resources.database())
+        count = api.running_count(resources.database())
     except AtlasError:
         return  # pages that need the database say what is wrong with it, once
     if count:
@@ -117,7 +117,7 @@ def running_indicator() -> None:
 
 def _indicator() -> None:
     with clear_errors():
-        count = running.running_count(resources.database())
+        count = api.running_count(resources.database())
         if not count:
             st.rerun()
         label = f"{count} job{'s' if count > 1 else ''} running"

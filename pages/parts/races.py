@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core.jobs import running
+from core.jobs import api
 from core.measuring.race_table import said_of
 from core.store.jobs import jobs
 from core.store.runs import study_rows
@@ -53,7 +53,7 @@ def _start() -> None:
         with clear_errors():
             more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime}
             options = STUDY.read(shared | more)
-            running.start(resources.database(), "race", shared | more, STUDY.title(options))
+            api.start(resources.database(), "race", shared | more, STUDY.title(options))
             st.rerun()
     st.caption(
         "Looks after 64, 128, 256 ... rows in a random order; a head whose interval lies beyond the margin matters, "
@@ -64,7 +64,7 @@ def _start() -> None:
 def _under_way(job: str) -> None:
     """The intervals so far: they hold at whatever moment they are looked at."""
     with clear_errors():
-        rows = running.partial_rows(resources.database(), job)
+        rows = api.partial_rows(resources.database(), job)
         if rows.empty or rows[rows["kind"] == "verdict"]["always_low"].isna().all():
             return
         body, whole = rows[rows["kind"] == "verdict"], rows.iloc[0]

@@ -15,7 +15,7 @@ CLICKS = 40
 PAGE = f"""import sys; sys.path.insert(0, {str(PROJECT)!r})
 import gc
 import streamlit as st
-from core.jobs import running
+from core.jobs import api
 from pages.parts import job_progress
 from pages.parts.frame import resources
 def button():
@@ -23,7 +23,7 @@ def button():
     if st.button("Press"):
         st.session_state["count"] += 1
     if st.button("Work"):
-        st.session_state["job"] = running.start(
+        st.session_state["job"] = api.start(
             db, "tests.jobs.forward", {{"inputs": 4000, "tokens": 96, "repeat": 40}}, "Busy work")
     st.title("count " + str(st.session_state["count"]))
     if "job" in st.session_state:

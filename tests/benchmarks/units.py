@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from core.config import ENCODER
-from core.jobs import work
+from core.jobs import worker
 from core.labelling.kept import bundled_classifier, classifying_options
 from core.models.opening import open_checkpoint
 from core.store.database import Database
@@ -101,8 +101,8 @@ def timed(run: Callable[[], Any]) -> float:
 
 def unit_seconds(study: str, options: dict[str, Any]) -> float:
     """Seconds of the study's first unit, its checkpoint opened by the same unit before (fine-tuning: opened within)."""
-    divided = work.divide(study, options)
-    run = lambda: work.run_unit(study, divided["options"], divided["units"][0])  # noqa: E731
+    divided = worker.divide(study, options)
+    run = lambda: worker.run_unit(study, divided["options"], divided["units"][0])  # noqa: E731
     if study != "finetune":
         run()
     return timed(run)

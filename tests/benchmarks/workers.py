@@ -17,8 +17,8 @@ from concurrent.futures import wait
 from pathlib import Path
 
 from core.config import PROJECT
-from core.jobs import running, work
-from core.jobs.pools import Place, Pool
+from core.jobs import api, worker
+from core.jobs.executors import Place, Pool
 from core.store import jobs as store
 from core.store.database import Database
 
@@ -42,7 +42,7 @@ while True:
 
 def seconds(pool: Pool, options: dict) -> float:
     """Wall time of all units."""
-    units = work.divide(STUDY, options)["units"]
+    units = worker.divide(STUDY, options)["units"]
     started = time.perf_counter()
     futures = [pool.submit("unit", STUDY, options, unit) for unit in units]
     wait(futures)
@@ -68,8 +68,8 @@ def bare_seconds(processes: Sequence[subprocess.Popen], units: int) -> float:
 
 def overhead(pool: Pool) -> float:
     """Milliseconds a unit of no work takes, through a worker and into the store."""
-    options = work.divide(STUDY, OPTIONS | {"inputs": 100, "tokens": 1, "repeat": 1})["options"]
-    units = work.divide(STUDY, options)["units"]
+    options = worker.divide(STUDY, OPTIONS | {"inputs": 100, "tokens": 1, "repeat": 1})["options"]
+    units = worker.divide(STUDY, options)["units"]
     with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "atlas.duckdb") as db:
         job = store.add_job(db, STUDY, "overhead", options)
         store.add_units(db, job, options, units)
@@ -89,14 +89,14 @@ def joined() -> dict[str, object]:
         Database(Path(folder) / "atlas.duckdb") as db,
         LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
     ):
-        keeper = running.runner(db, Place(cluster=cluster.scheduler_address))
-        job = running.start(db, STUDY, OPTIONS | {"inputs": 120, "repeat": 240})
+        keeper = api.runner(db, Place(cluster=cluster.scheduler_address))
+        job = api.start(db, STUDY, OPTIONS | {"inputs": 120, "repeat": 240})
         alone = _rate(db, job, 3, 11)
         cluster.scale(2)
         cluster.wait_for_workers(2)
-        done = running.status(db, job).done
+        done = api.status(db, job).done
         both = _rate(db, job, done + 10, done + 34)  # its first unit loads torch
-        running.cancel(db, job)
+        api.cancel(db, job)
         keeper.close()
     return {
         "cluster, one worker, units/s": alone,
@@ -108,9 +108,9 @@ def joined() -> dict[str, object]:
 def _rate(db: Database, job: str, first: int, last: int) -> float:
     times = []
     for count in (first, last):
-        while running.status(db, job).done < count:
+        while api.status(db, job).done < count:
             time.sleep(0.005)
-        times.append((time.perf_counter(), running.status(db, job).done))
+        times.append((time.perf_counter(), api.status(db, job).done))
     return (times[1][1] - times[0][1]) / (times[1][0] - times[0][0])
 
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import core.__main__
 from core.commands import output
 from core.errors import InputError, JobError
-from core.jobs import running
-from core.jobs.pools import Place
+from core.jobs import api
+from core.jobs.executors import Place
 from core.store import exchange, jobs, runs
 from core.store.database import Database
 
@@ -171,11 +171,11 @@ def test_jobs_are_listed_shown_cancelled_and_resumed(tmp_path):
 
 def test_a_job_that_runs_in_the_app_is_cancelled_from_the_terminal(tmp_path):
     with Database(tmp_path / "atlas.duckdb") as db:
-        keeper = running.runner(db, Place(workers=1))
-        job = running.start(db, TINY, {"count": 1, "seconds": 600})
+        keeper = api.runner(db, Place(workers=1))
+        job = api.start(db, TINY, {"count": 1, "seconds": 600})
         done = command("jobs", "cancel", job, database=db.path)
         assert (done.returncode, done.stderr) == (0, "")
-        assert running.wait(db, job, 10).state == "cancelled"
+        assert api.wait(db, job, 10).state == "cancelled"
         keeper.close()
 
 

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 import core.__main__
 from core.errors import AtlasError
-from core.jobs import running
-from core.jobs.pools import Place
+from core.jobs import api
+from core.jobs.executors import Place
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
@@ -78,8 +78,8 @@ def test_rounds_are_units_and_any_number_of_workers_gives_the_same_verdicts(plan
     found = []
     for workers in (1, 2):
         with Database(tmp_path / f"{workers}.duckdb") as db:
-            keeper = running.runner(db, Place(workers=workers, threads=1))
-            done = running.wait(db, running.start(db, "race", options), 240)
+            keeper = api.runner(db, Place(workers=workers, threads=1))
+            done = api.wait(db, api.start(db, "race", options), 240)
             assert done.state == "done", done.error
             keys = {one["key"].rsplit("-", 1)[0] for one in db.read("SELECT key FROM job_unit").to_dict("records")}
             assert keys >= {"round-0", "round-1", "round-2"}

@@ -1,7 +1,7 @@
 import pytest
 
-from core.jobs.pools import Place
-from core.jobs.running import runner
+from core.jobs.api import runner
+from core.jobs.executors import Place
 from core.store.database import Database
 
 

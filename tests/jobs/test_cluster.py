@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from core.jobs import running
-from core.jobs.pools import Place
+from core.jobs import api, worker
+from core.jobs.executors import Place
 from core.store import jobs as store
 from core.store import runs
 
@@ -24,8 +24,8 @@ def cluster():
 
 
 def rows_of(db, place, options):
-    running.runner(db, place)
-    done = running.wait(db, running.start(db, FORWARD, options), 240)
+    api.runner(db, place)
+    done = api.wait(db, api.start(db, FORWARD, options), 240)
     assert done.state == "done", done.error
     return store.job_rows(db, done.job), runs.run_rows(db, done.run)
 
@@ -36,51 +36,49 @@ def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed
     assert there == here
     assert {row["partial"]["threads"] for row in there[0]} == {1}
 
-    running.runner(db, Place(cluster=cluster.scheduler_address))
-    job = running.start(db, FORWARD, {"folder": str(folder), "seconds": 0.3})
+    api.runner(db, Place(cluster=cluster.scheduler_address))
+    job = api.start(db, FORWARD, {"folder": str(folder), "seconds": 0.3})
     end = time.monotonic() + 120
-    while running.status(db, job).done < 2:
+    while api.status(db, job).done < 2:
         assert time.monotonic() < end
         time.sleep(0.02)
     os.kill(int(next(iter(sorted(folder.iterdir()))).name.rpartition("-")[2]), signal.SIGKILL)
-    done = running.wait(db, job, 240)
+    done = api.wait(db, job, 240)
     assert done.state == "done", done.error
     assert (store.job_rows(db, job), runs.run_rows(db, done.run)) == here
     assert len({mark.name.rpartition("-")[2] for mark in folder.iterdir()}) >= 2
 
 
 def test_errors_and_cancel_are_the_same_on_a_cluster(db, folder, cluster):
-    running.runner(db, Place(cluster=cluster.scheduler_address))
-    job = running.start(db, TINY, {"fail": [2], "folder": str(folder)})
-    failed = running.wait(db, job, 120)
+    api.runner(db, Place(cluster=cluster.scheduler_address))
+    job = api.start(db, TINY, {"fail": [2], "folder": str(folder)})
+    failed = api.wait(db, job, 120)
     assert failed.error == "1 of 4 units failed, the first with: ValueError: unit 2 is unlucky"
-    running.resume(db, job)
-    assert running.wait(db, job, 120).state == "done"
+    api.resume(db, job)
+    assert api.wait(db, job, 120).state == "done"
 
-    job = running.start(db, TINY, {"count": 6, "seconds": 1.5})
+    job = api.start(db, TINY, {"count": 6, "seconds": 1.5})
     end = time.monotonic() + 60
-    while running.status(db, job).state != "running" or not running.status(db, job).units:
+    while api.status(db, job).state != "running" or not api.status(db, job).units:
         assert time.monotonic() < end
         time.sleep(0.02)
-    running.cancel(db, job)
-    assert running.wait(db, job, 10).state == "cancelled"
+    api.cancel(db, job)
+    assert api.wait(db, job, 10).state == "cancelled"
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence_and_the_job_can_be_resumed_here(db):
-    running.runner(db, Place(cluster="tcp://127.0.0.1:9"))
-    job = running.start(db, TINY, {})
-    failed = running.wait(db, job, 60)
+    api.runner(db, Place(cluster="tcp://127.0.0.1:9"))
+    job = api.start(db, TINY, {})
+    failed = api.wait(db, job, 60)
     assert failed.state == "failed"
     assert "A Dask scheduler must answer at tcp://127.0.0.1:9" in failed.error
-    running.runner(db, Place(workers=1))
-    running.resume(db, job)
-    assert running.wait(db, job, 60).state == "done"
+    api.runner(db, Place(workers=1))
+    api.resume(db, job)
+    assert api.wait(db, job, 60).state == "done"
 
 
 def test_a_worker_with_other_code_is_refused(monkeypatch):
-    from core.jobs import work
-
-    said = work.perform("divide", "0.0+other", TINY, {})
+    said = worker.perform("divide", "0.0+other", TINY, {})
     assert "Workers must run the same code" in said["error"]
 
 
@@ -91,7 +89,7 @@ def test_what_travels_to_a_cluster_names_nothing_of_this_repository_until_it_run
 
     from distributed.protocol.pickle import dumps
 
-    from core.jobs.elsewhere import ByValue, perform_there
+    from core.jobs.remote import ByValue, perform_there
 
     code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)[0]('divide', None, 'tiny', {})['error'])"
     done = subprocess.run(

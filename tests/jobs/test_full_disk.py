@@ -2,28 +2,28 @@
 
 import resource
 
-from core.jobs import running
+from core.jobs import api
 from core.store import jobs as store
 from tests.jobs.test_running import TINY, pids, until
 
 
 def test_a_job_stops_and_is_resumed(db, folder):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    job = running.start(db, TINY, {"count": 8, "seconds": 0.3, "folder": str(folder)})
+    job = api.start(db, TINY, {"count": 8, "seconds": 0.3, "folder": str(folder)})
     until(lambda: store.progress(db, job)["done"] >= 2, 60)
     log = db.path.with_name(db.path.name + ".wal")
     resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size, hard))  # stands for a disk without a free byte
     try:
-        now = running.wait(db, job, 60)
+        now = api.wait(db, job, 60)
         assert "its disk is full" in (now.error or "")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    until(lambda: running.status(db, job).state == "interrupted")
-    kept = running.status(db, job)
+    until(lambda: api.status(db, job).state == "interrupted")
+    kept = api.status(db, job)
     assert 2 <= kept.done < 8
     assert "its disk is full" in kept.error
     before = len(pids(folder))
-    running.resume(db, job)
-    done = running.wait(db, job, 60)
+    api.resume(db, job)
+    done = api.wait(db, job, 60)
     assert (done.state, done.done, done.error) == ("done", 8, None)
     assert len(pids(folder)) - before == 8 - kept.done  # what was stored did not run again

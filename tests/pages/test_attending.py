@@ -7,8 +7,8 @@ from streamlit.testing.v1 import AppTest
 
 import pages.parts.frame.shell as shell
 from core import config
-from core.jobs import running
-from core.jobs.pools import Place
+from core.jobs import api
+from core.jobs.executors import Place
 from core.store import runs
 from core.studies import effective, features, relations, statistics
 from pages.parts.frame import resources
@@ -21,7 +21,7 @@ def db(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources._database.clear()
     database = resources.database()
-    keeper = running.runner(database, Place(workers=1))
+    keeper = api.runner(database, Place(workers=1))
     yield database
     keeper.close()
     resources._database.clear()
@@ -96,8 +96,8 @@ def test_a_head_leads_to_its_maps_on_the_first_sentence(db):
 def test_checkpoints_and_tasks_stand_side_by_side_with_their_difference(db):
     same = str(config.BUNDLED_MODELS / "atlas-encoder")  # by another name, so that all differences are 0
     wanted = {"limit": 9, "tasks": ["stsb", "rte"], "compare": same, "features": ["noun"]}
-    job = running.start(db, "features", wanted, "features of two")
-    assert running.wait(db, job, 300).state == "done", running.status(db, job).error
+    job = api.start(db, "features", wanted, "features of two")
+    assert api.wait(db, job, 300).state == "done", api.status(db, job).error
     page = opened("features")
     page.segmented_control(key="inputs").set_value("task rows")
     page.run()
@@ -115,8 +115,8 @@ def test_checkpoints_and_tasks_stand_side_by_side_with_their_difference(db):
 @pytest.mark.slow
 def test_heads_that_two_tasks_share_are_named(db):
     wanted = {"limit": 12, "tasks": ["stsb", "rte"], "relations": ["same-word"]}
-    job = running.start(db, "relations", wanted, "same word")
-    assert running.wait(db, job, 300).state == "done", running.status(db, job).error
+    job = api.start(db, "relations", wanted, "same word")
+    assert api.wait(db, job, 300).state == "done", api.status(db, job).error
     page = opened("relations")
     page.segmented_control(key="inputs").set_value("task rows")
     page.run()
@@ -185,8 +185,8 @@ def test_the_maps_page_shows_raw_and_effective_side_by_side(db, checkpoint):
 @pytest.mark.parametrize("module", [features, relations, statistics])
 def test_a_run_on_task_rows_is_stored_and_shown(db, module):
     study = module.STUDY.name
-    job = running.start(db, study, {"limit": 4, "tasks": ["mrpc"]}, f"{study} of rows")
-    assert running.wait(db, job, 300).state == "done", running.status(db, job).error
+    job = api.start(db, study, {"limit": 4, "tasks": ["mrpc"]}, f"{study} of rows")
+    assert api.wait(db, job, 300).state == "done", api.status(db, job).error
     page = opened(study)
     page.segmented_control(key="inputs").set_value("task rows")
     page.run()
@@ -198,8 +198,8 @@ def test_a_run_on_task_rows_is_stored_and_shown(db, module):
 
 
 def test_effective_attention_on_task_rows_is_shown(db):
-    job = running.start(db, effective.STUDY.name, {"limit": 2, "tasks": ["mrpc"]}, "effective of rows")
-    assert running.wait(db, job, 300).state == "done", running.status(db, job).error
+    job = api.start(db, effective.STUDY.name, {"limit": 2, "tasks": ["mrpc"]}, "effective of rows")
+    assert api.wait(db, job, 300).state == "done", api.status(db, job).error
     page = opened("statistics")
     assert not page.error
     assert {"**Raw**", "**Effective**"} <= {one.value for one in page.markdown}

@@ -6,8 +6,8 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.frame.shell as shell
-from core.jobs import running, work
-from core.jobs.pools import Place
+from core.jobs import api, worker
+from core.jobs.executors import Place
 from core.measuring.tuned import TunedRun, TunedRuns
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies import held
@@ -30,7 +30,7 @@ def db(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources._database.clear()
     database = resources.database()
-    keeper = running.runner(database, Place(workers=1))
+    keeper = api.runner(database, Place(workers=1))
     yield database
     keeper.close()
     resources._database.clear()
@@ -39,7 +39,7 @@ def db(tmp_path, monkeypatch):
 
 def stored(db, study, options):
     """What a job of these options leaves in the store."""
-    full = work.complete(work.find_study(study), options)
+    full = worker.complete(worker.find_study(study), options)
     about = Provenance(checkpoint=full["checkpoint"], task="sst2", split=full["split"], dtype="float32")
     store_rows(db, record_run(db, study, full, about), rows_of(study, options))
 

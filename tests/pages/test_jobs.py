@@ -7,8 +7,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.frame.shell as shell
-from core.jobs import running
-from core.jobs.pools import Place
+from core.jobs import api
+from core.jobs.executors import Place
 from core.labelling.kept import training_options
 from core.labelling.snapshot import snapshot
 from core.store import classifiers, exchange, runs
@@ -27,7 +27,7 @@ def db(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources.database.clear()
     database = resources.database()
-    keeper = running.runner(database, Place(workers=1))
+    keeper = api.runner(database, Place(workers=1))
     yield database
     keeper.close()
     resources.database.clear()
@@ -53,8 +53,8 @@ def test_an_empty_store_says_what_to_do_next(db):
 
 
 def test_a_failed_job_is_listed_with_its_error_and_retried_by_a_click(db, tmp_path):
-    job = running.start(db, TINY, {"fail": [1], "folder": str(tmp_path)}, "Squares <b>of</b> four")
-    running.wait(db, job, 60)
+    job = api.start(db, TINY, {"fail": [1], "folder": str(tmp_path)}, "Squares <b>of</b> four")
+    api.wait(db, job, 60)
     page = opened()
     assert page.dataframe[0].value[["title", "state", "units", "failed"]].values.tolist() == [
         ["Squares <b>of</b> four", "failed", "3 of 4", 1]
@@ -64,7 +64,7 @@ def test_a_failed_job_is_listed_with_its_error_and_retried_by_a_click(db, tmp_pa
     assert "unit 1 is unlucky" in page.error[0].value
     assert r"Squares \<b\>of\</b\> four" in text(page)
     page.button(key=f"resume_{job}").click().run()
-    assert running.wait(db, job, 60).state == "done"
+    assert api.wait(db, job, 60).state == "done"
     page.session_state["jobs_table"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     page.run()
     page.button(key=f"delete_{job}").click().run()
@@ -73,9 +73,9 @@ def test_a_failed_job_is_listed_with_its_error_and_retried_by_a_click(db, tmp_pa
 
 
 def test_a_running_job_shows_progress_on_its_page_and_a_count_on_every_page(db):
-    job = running.start(db, TINY, {"count": 40, "seconds": 0.5}, "Slow squares")
+    job = api.start(db, TINY, {"count": 40, "seconds": 0.5}, "Slow squares")
     end = time.monotonic() + 30
-    while not running.status(db, job).done:
+    while not api.status(db, job).done:
         assert time.monotonic() < end
         time.sleep(0.05)
     page = opened()
@@ -84,7 +84,7 @@ def test_a_running_job_shows_progress_on_its_page_and_a_count_on_every_page(db):
     assert (indicator.proto.label, indicator.proto.page) == ("1 job running", "jobs")
     assert "Slow squares" in text(page)
     page.button(key=f"cancel_{job}").click().run()
-    assert running.wait(db, job, 10).state == "cancelled"
+    assert api.wait(db, job, 10).state == "cancelled"
 
 
 def test_a_run_that_a_terminal_left_is_imported_by_one_click(db):
@@ -120,13 +120,13 @@ def test_the_progress_line_says_only_what_is_known():
         "run": None,
         "failed": 0,
     }
-    at_work = running.JobStatus(
+    at_work = api.JobStatus(
         **known, state="running", units=4, done=1, size=4000, size_done=1000, seconds=2.0, rate=500.0
     )
     assert job_progress.progress_line(at_work) == (
         "1 of 4 units · 1,000 of 4,000 tokens · 500 tokens/s · about 6 s left"
     )
-    fresh = running.JobStatus(**known, state="queued", units=0, done=0, size=0, size_done=0, seconds=0.0, rate=None)
+    fresh = api.JobStatus(**known, state="queued", units=0, done=0, size=0, size_done=0, seconds=0.0, rate=None)
     assert job_progress.progress_line(fresh) == "Dividing the work ..."
 
 

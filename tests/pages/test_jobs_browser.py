@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from core.jobs import running
+from core.jobs import api
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
@@ -149,7 +149,7 @@ def test_ending_the_app_leaves_a_running_job_to_be_resumed_and_no_worker_behind(
         assert time.monotonic() < end, "the worker outlived the app"
         time.sleep(0.05)
     db = Database(database)
-    keeper = running.runner(db)  # as the next start does
+    keeper = api.runner(db)  # as the next start does
     assert store.jobs(db)["state"].tolist() == ["interrupted"]
     keeper.close()
     db.close()

@@ -73,7 +73,7 @@ def test_a_path_is_typed_on_the_fine_tune_page_and_an_error_names_the_column(db,
     assert 'bad.csv has no "label"' in page.error[0].value
     assert jobs.jobs(db).empty
     started = []
-    monkeypatch.setattr("core.jobs.running.start", lambda db, study, options, title: started.append((options, title)))
+    monkeypatch.setattr("core.jobs.api.start", lambda db, study, options, title: started.append((options, title)))
     (tasks,) = [one for one in page.multiselect if one.label == "Tasks"]
     tasks.set_value([mail, "sst2"]).run()
     (button,) = [one for one in page.button if one.label == "Fine-tune"]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.jobs import running
+from core.jobs import api
 from core.store import jobs
 from tests.pages.test_disabling import db, fine, opened, said, stored  # noqa: F401
 from tests.studies.planted import CARRIER, save_planted, write_rows
@@ -39,7 +39,7 @@ def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
 
 def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):  # noqa: F811
     begun = []
-    monkeypatch.setattr(running, "start", lambda db, study, given, title="": begun.append((study, given)) or "job")
+    monkeypatch.setattr(api, "start", lambda db, study, given, title="": begun.append((study, given)) or "job")
     page = fine(opened("disable", view="Race", checkpoint=options["checkpoint"]))
     page.number_input(key="race_margin").set_value(0.05).run()
     next(one for one in page.button if one.label == "Race").click().run()

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import sequence
+from core.jobs import api, chain
 from core.report import report
 from core.report.data import Facts, find_data
 from core.report.plan import ReportOptions, plan
@@ -88,7 +88,7 @@ def test_a_stored_report_is_shown_in_order_with_its_claims(db):
 
 def test_a_report_is_begun_with_what_was_chosen(db, monkeypatch):
     asked = []
-    monkeypatch.setattr(sequence, "begin", lambda db, steps, then: asked.extend(steps))
+    monkeypatch.setattr(chain, "begin", lambda db, steps, then: asked.extend(steps))
     page = opened()
     page.multiselect[0].set_value(["atlas-encoder"]).run()
     next(one for one in page.multiselect if one.label == "Parts").set_value(["frames"]).run()
@@ -99,16 +99,15 @@ def test_a_report_is_begun_with_what_was_chosen(db, monkeypatch):
 
 
 def test_a_report_under_way_shows_its_step(db):
-    step = sequence.Asked("tests.jobs.tiny", {"count": 40, "seconds": 0.1}, "Report: squares")
-    state = sequence.begin(db, [step, step], lambda ended: None)
+    step = chain.Asked("tests.jobs.tiny", {"count": 40, "seconds": 0.1}, "Report: squares")
+    state = chain.begin(db, [step, step], lambda ended: None)
     until(lambda: state.job is not None)
     page = opened()
     assert not page.exception
     assert any("Step 1 of 2" in str(one.proto.text) for one in page.get("progress"))
     assert all(one.label != "Make the report" for one in page.button)
-    from core.jobs import running
 
-    running.cancel(db, state.job)
+    api.cancel(db, state.job)
     until(lambda: state.over)
     page.run()
     assert "was cancelled" in page.error[0].value

@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs.work import complete, divide, run_unit, summarize
+from core.jobs.worker import complete, divide, run_unit, summarize
 from core.measuring.tuned import live_file
 from core.store import runs
 from core.studies import change, finetune
@@ -88,7 +88,7 @@ def test_a_kept_best_epoch_is_said_beside_table_1(db, done, keep):
 
 def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
     asked = []
-    monkeypatch.setattr("core.jobs.running.start", lambda *given: asked.append(given[1:]) or "job")
+    monkeypatch.setattr("core.jobs.api.start", lambda *given: asked.append(given[1:]) or "job")
     page = opened("finetune")
     page.multiselect[0].set_value(["rte", "mrpc"]).run()
     next(one for one in page.button if one.label == "Fine-tune").click().run()

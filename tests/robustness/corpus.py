@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import config
 from core.errors import AtlasError
-from core.jobs import running
+from core.jobs import api
 from core.patterns.classes import BERT
 from core.store import labels, runs
 from core.store.database import Database
@@ -75,7 +75,7 @@ class Place:
 
     def job(self, study: str, options: Mapping[str, Any]) -> str | None:
         """What the Jobs page says of a job that a page started with these options."""
-        now = running.wait(self.db, running.start(self.db, study, options), PATIENCE)
+        now = api.wait(self.db, api.start(self.db, study, options), PATIENCE)
         assert now.state in {"done", "failed"}, now.state
         return now.error
 
@@ -270,7 +270,7 @@ def opened(folder: Path) -> Iterator[Place]:
         try:
             yield place
         finally:
-            running.runner(place.db).close()
+            api.runner(place.db).close()
             place.db.close()
             resources.database.clear()
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from core.errors import StoreError
-from core.jobs import running
+from core.jobs import api
 from core.store import backup, labels
 from core.store.database import Database
 from tests.store.filling import contents, fill_every_table
@@ -60,7 +60,7 @@ def test_every_label_acknowledged_before_a_backup_is_in_it_and_none_is_half_in_i
 def test_another_process_asks_the_one_that_holds_the_file(db, tmp_path):
     labels.store_maps(db, [a_map()])
     labels.record_events(db, [event(1)])
-    running.runner(db)
+    api.runner(db)
     environment = os.environ | {"ATLAS_DB": str(db.path)}
     command = [sys.executable, "-m", "core", "backup", str(tmp_path / "copy.duckdb")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
@@ -71,7 +71,7 @@ def test_another_process_asks_the_one_that_holds_the_file(db, tmp_path):
     assert again.returncode == 2
     assert "goes where nothing is yet" in again.stderr
     assert "Traceback" not in again.stderr
-    running.runner(db).close()
+    api.runner(db).close()
 
 
 def test_a_holder_that_does_not_answer_is_said(db, tmp_path):

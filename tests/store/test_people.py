@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import AtlasError, InputError
-from core.jobs import running
+from core.jobs import api
 from core.store import classifiers, exchange, label_files, labels, runs
 from core.store.people import ROLES, Person, RightsError, role_of
 from core.store.runs import Provenance
@@ -24,15 +24,15 @@ WRITES = {  # what is done, and the lowest role that may
     "a label": ("annotator", lambda db, name: labels.record_events(db, [event(1, annotator=name)])),
     "maps to label": ("annotator", lambda db, name: labels.store_maps(db, [a_map("m2")])),
     "a run": ("annotator", lambda db, name: runs.record_run(db, "heads", {}, Provenance())),
-    "start a job": ("annotator", lambda db, name: running.wait(db, running.start(db, "no_such_study", {}), 60)),
-    "cancel a job": ("annotator", lambda db, name: running.cancel(db, "none")),
+    "start a job": ("annotator", lambda db, name: api.wait(db, api.start(db, "no_such_study", {}), 60)),
+    "cancel a job": ("annotator", lambda db, name: api.cancel(db, "none")),
     "a new class": ("admin", lambda db, name: add_class(db)),
     "choose a classifier": ("admin", lambda db, name: classifiers.choose(db, SET, None)),
     "import labels": ("admin", import_a_file),
     "import a folder": ("admin", lambda db, name: label_files.import_folder(db, db.path.parent)),
     "import a run": ("admin", lambda db, name: exchange.import_run(db, db.path.parent / "none.jsonl")),
     "import an export": ("admin", lambda db, name: exchange.import_all(db, db.path.parent / "none")),
-    "delete a job": ("admin", lambda db, name: running.delete(db, "none")),
+    "delete a job": ("admin", lambda db, name: api.delete(db, "none")),
     "delete runs": ("admin", lambda db, name: runs.delete_runs(db, ["none"])),
 }
 
@@ -99,7 +99,7 @@ def test_handles_share_one_file_and_close_with_it(db):
         assert cursor is same
     assert handle.shared is db
     assert db.shared is db
-    assert running.runner(handle) is running.runner(db)
+    assert api.runner(handle) is api.runner(db)
     db.close()
     assert handle.closed
 

@@ -19,14 +19,14 @@ from tests.studies.through_json import rows_of
 ROOT = Path(__file__).resolve().parents[2]
 KILLED = """
 import os, signal, sys
-from core.jobs import runner
-keep, kept = runner.store.store_outcome, []
+from core.jobs import scheduler
+keep, kept = scheduler.store.store_outcome, []
 def dying(*arguments, **options):
     keep(*arguments, **options)
     kept.append(1)
     if len(kept) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-runner.store.store_outcome = dying
+scheduler.store.store_outcome = dying
 from core.__main__ import main
 main()
 """

@@ -7,9 +7,9 @@ import pytest
 
 from core.capture.running import predict
 from core.errors import InputError
-from core.jobs import running
-from core.jobs.pools import Place
-from core.jobs.work import complete, divide, run_unit, summarize
+from core.jobs import api
+from core.jobs.executors import Place
+from core.jobs.worker import complete, divide, run_unit, summarize
 from core.measuring.tuned import TunedRuns, live_picture
 from core.models.opening import open_checkpoint
 from core.store import jobs as store
@@ -114,21 +114,21 @@ def test_a_cancelled_job_is_resumed_and_leaves_only_the_checkpoint(folder, tmp_p
     settings = {**SMALL, "epochs": 20, "train_limit": 100}
     chosen = {"tasks": ["sst2"], "seeds": [5], "settings": settings}
     db = Database(tmp_path / "atlas.duckdb")
-    keeper = running.runner(db, Place(workers=1, threads=1))
+    keeper = api.runner(db, Place(workers=1, threads=1))
     try:
         asked = options(folder, **chosen) | {"out": str(tmp_path / "runs")}
-        job = running.start(db, "finetune", asked)
+        job = api.start(db, "finetune", asked)
         key = divide("finetune", asked)["units"][0]["key"]
         end = time.monotonic() + 60
         while not (tmp_path / "runs" / f"{key}.state").exists():  # written after each epoch
             assert time.monotonic() < end
             time.sleep(0.01)
-        running.cancel(db, job)
-        assert running.wait(db, job, 20).state == "cancelled"
+        api.cancel(db, job)
+        assert api.wait(db, job, 20).state == "cancelled"
         assert 0 < finetune.live_runs(finetune.STUDY.read(asked), [key])[key]["step"] < 20 * 13
         assert not (tmp_path / "runs" / key).exists()
-        running.resume(db, job)
-        assert running.wait(db, job, 120).state == "done"
+        api.resume(db, job)
+        assert api.wait(db, job, 120).state == "done"
         row = only({"rows": store.job_rows(db, job)})
         assert [one.name for one in (tmp_path / "runs").iterdir()] == [key]
     finally:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.jobs import running
+from core.jobs import api
 from core.scoring.definitions import TYPES
 from core.store import runs as store
 from pages.parts import attending, charts, job_progress, pickers
@@ -79,5 +79,5 @@ def _start() -> None:
         wanted = {"checkpoint": name, "tasks": tasks}
         with clear_errors():
             title = f"effective of {name} on {pickers.named(tasks)}"
-            st.session_state["job_effective"] = running.start(resources.database(), "effective", wanted, title)
+            st.session_state["job_effective"] = api.start(resources.database(), "effective", wanted, title)
             st.rerun()

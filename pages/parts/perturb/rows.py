@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.jobs import running
+from core.jobs import api
 from core.store.runs import study_rows
 from core.studies.contract import declared
 from pages.parts import charts
@@ -42,7 +42,7 @@ def _start(study: str) -> None:
     told = _told(study)
     if st.button("Measure", type="primary", disabled=shared is None) and shared:
         with clear_errors():
-            running.start(resources.database(), study, shared | told, f"{study} of {shared['checkpoint']}")
+            api.start(resources.database(), study, shared | told, f"{study} of {shared['checkpoint']}")
             st.rerun()
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from core.config import code_version
 from core.errors import JobError
-from core.jobs import work
+from core.jobs import worker
 from core.studies.transport import decode
 from tests.jobs.tiny import Squares, Tiny
 
@@ -12,18 +12,18 @@ TINY = "tests.jobs.tiny"
 
 
 def test_names_lead_to_modules_and_to_nothing_else():
-    assert work.module_of("draw-maps") == "core.studies.draw_maps"
-    assert work.module_of(TINY) == TINY
+    assert worker.module_of("draw-maps") == "core.studies.draw_maps"
+    assert worker.module_of(TINY) == TINY
     for name in ("", "a b", "../x", "os;x", "-a", "a..b", "a.", "a\nb", "a/b"):
         with pytest.raises(JobError, match="named by letters"):
-            work.module_of(name)
+            worker.module_of(name)
 
 
 def test_a_missing_study_and_a_module_without_one_are_named():
     with pytest.raises(JobError, match="'no-such' is not"):
-        work.find_study("no-such")
+        worker.find_study("no-such")
     with pytest.raises(JobError, match=r"core\.errors does not"):
-        work.find_study("core.errors")
+        worker.find_study("core.errors")
 
 
 def test_a_study_whose_own_import_is_missing_is_not_called_missing(monkeypatch, tmp_path):
@@ -33,19 +33,19 @@ def test_a_study_whose_own_import_is_missing_is_not_called_missing(monkeypatch, 
     (tmp_path / "needy" / "study.py").write_text("import nothing_of_this_name\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
-        work.find_study("needy.study")
+        worker.find_study("needy.study")
 
 
 def test_dividing_completes_the_options_and_keeps_the_order():
-    divided = work.divide(TINY, {"count": 3})
+    divided = worker.divide(TINY, {"count": 3})
     assert divided["options"]["seed"] == 3
     assert [unit["key"] for unit in divided["units"]] == ["square-0", "square-1", "square-2"]
     assert divided["units"][1] == {"key": "square-1", "size": 10, "arguments": {"k": 1}}
 
 
 def test_every_unit_says_which_code_it_ran_on():
-    options = work.divide(TINY, {})["options"]
-    done = work.perform("unit", None, TINY, options, {"key": "square-2", "size": 10, "arguments": {"k": 2}})
+    options = worker.divide(TINY, {})["options"]
+    done = worker.perform("unit", None, TINY, options, {"key": "square-2", "size": 10, "arguments": {"k": 2}})
     (row,) = done["rows"]
     squares = decode(Squares, row["partial"])
     assert (squares.k.tolist(), squares.square.tolist(), squares.third.tolist()) == ([2], [4], [2 / 3])
@@ -56,7 +56,7 @@ def test_every_unit_says_which_code_it_ran_on():
 
 def test_an_exception_becomes_one_line(monkeypatch):
     monkeypatch.setattr(Tiny, "run", lambda self, options, unit: 1 / 0)
-    done = work.perform("unit", None, TINY, {}, {"key": "a", "size": 1, "arguments": {"k": 1}})
+    done = worker.perform("unit", None, TINY, {}, {"key": "a", "size": 1, "arguments": {"k": 1}})
     assert done["error"] == "ZeroDivisionError: division by zero"
 
 
@@ -71,4 +71,4 @@ def test_an_exception_becomes_one_line(monkeypatch):
     ],
 )
 def test_provenance_of_many_units_becomes_one(parts, whole):
-    assert work.merged(parts) == whole
+    assert worker.merged(parts) == whole

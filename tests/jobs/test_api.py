@@ -7,7 +7,7 @@ import time
 import pytest
 
 from core.errors import JobError
-from core.jobs import running
+from core.jobs import api
 from core.store import jobs as store
 from core.store import runs
 from core.studies.transport import decode
@@ -41,8 +41,8 @@ def alive(pid):
 
 
 def test_a_job_runs_its_units_in_workers_and_keeps_a_run(db, folder):
-    job = running.start(db, TINY, {"count": 6, "folder": str(folder)}, "Six squares")
-    done = running.wait(db, job, 60)
+    job = api.start(db, TINY, {"count": 6, "folder": str(folder)}, "Six squares")
+    done = api.wait(db, job, 60)
     assert (done.state, done.units, done.done, done.failed, done.share) == ("done", 6, 6, 0, 1.0)
     assert runs.run_rows(db, done.run) == [{"n": 6, "total": 55, "thirds": sum(k / 3 for k in range(6))}]
     assert numbers(db, job) == list(range(6))
@@ -54,16 +54,16 @@ def test_a_job_runs_its_units_in_workers_and_keeps_a_run(db, folder):
     used = set(pids(folder))
     assert os.getpid() not in used
     assert len(list(folder.glob("opened-*"))) == len(used)  # opened once a worker
-    assert running.partial_rows(db, job)["total"].tolist() == [55]
+    assert api.partial_rows(db, job)["total"].tolist() == [55]
 
 
 def test_a_failed_unit_shows_its_error_and_is_retried_alone(db, folder):
-    job = running.start(db, TINY, {"fail": [2], "folder": str(folder)})
-    failed = running.wait(db, job, 60)
+    job = api.start(db, TINY, {"fail": [2], "folder": str(folder)})
+    failed = api.wait(db, job, 60)
     assert (failed.state, failed.done, failed.failed, failed.run) == ("failed", 3, 1, None)
     assert failed.error == "1 of 4 units failed, the first with: ValueError: unit 2 is unlucky"
-    running.resume(db, job)
-    assert running.wait(db, job, 60).state == "done"
+    api.resume(db, job)
+    assert api.wait(db, job, 60).state == "done"
     assert {mark.name: len(mark.read_text().split()) for mark in folder.glob("ran-*")} == {
         "ran-0": 1,
         "ran-1": 1,
@@ -74,36 +74,36 @@ def test_a_failed_unit_shows_its_error_and_is_retried_alone(db, folder):
 
 
 def test_a_worker_that_dies_costs_nothing_but_time(db, folder):
-    job = running.start(db, TINY, {"count": 5, "die": [1], "folder": str(folder)})
-    done = running.wait(db, job, 60)
+    job = api.start(db, TINY, {"count": 5, "die": [1], "folder": str(folder)})
+    done = api.wait(db, job, 60)
     assert done.state == "done"
     assert numbers(db, job) == list(range(5))
 
 
 def test_cancel_kills_a_running_unit_within_two_seconds_and_resume_finishes(db, folder):
-    job = running.start(db, TINY, {"count": 3, "seconds": 600, "folder": str(folder)})
+    job = api.start(db, TINY, {"count": 3, "seconds": 600, "folder": str(folder)})
     until(lambda: len(pids(folder)) == 2)
     started = time.monotonic()
-    running.cancel(db, job)
-    stopped = running.wait(db, job, 10)
+    api.cancel(db, job)
+    stopped = api.wait(db, job, 10)
     until(lambda: not any(map(alive, pids(folder))))
     assert time.monotonic() - started < 2.0  # the promise of the Jobs page
     assert stopped.state == "cancelled"
-    assert running.running_count(db) == 0
+    assert api.running_count(db) == 0
 
 
 def test_a_waiting_job_can_be_cancelled_and_jobs_run_one_after_another(db, folder):
-    first = running.start(db, TINY, {"count": 2, "seconds": 600, "folder": str(folder)})
-    second = running.start(db, TINY, {"count": 1})
-    third = running.start(db, TINY, {"count": 2})
-    until(lambda: running.status(db, first).state == "running")
-    assert running.running_count(db) == 3
-    assert running.status(db, second).state == "queued"
-    running.cancel(db, second)
-    assert running.status(db, second).state == "cancelled"
-    running.cancel(db, first)
-    assert running.wait(db, third, 60).state == "done"
-    assert running.wait(db, second, 10).state == "cancelled"
+    first = api.start(db, TINY, {"count": 2, "seconds": 600, "folder": str(folder)})
+    second = api.start(db, TINY, {"count": 1})
+    third = api.start(db, TINY, {"count": 2})
+    until(lambda: api.status(db, first).state == "running")
+    assert api.running_count(db) == 3
+    assert api.status(db, second).state == "queued"
+    api.cancel(db, second)
+    assert api.status(db, second).state == "cancelled"
+    api.cancel(db, first)
+    assert api.wait(db, third, 60).state == "done"
+    assert api.wait(db, second, 10).state == "cancelled"
 
 
 def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
@@ -114,42 +114,42 @@ def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
         ("os; import sys", {}, "named by letters"),
         (TINY, {"count": 0}, "nothing"),
     ]:
-        done = running.wait(db, running.start(db, study, options), 60)
+        done = api.wait(db, api.start(db, study, options), 60)
         assert done.state == "failed"
         assert said in done.error
         assert "\n" not in done.error
 
 
 def test_a_job_at_work_is_neither_resumed_nor_deleted(db, folder):
-    job = running.start(db, TINY, {"count": 1, "seconds": 600, "folder": str(folder)})
-    until(lambda: running.status(db, job).state == "running")
-    for act in (running.resume, running.delete):
+    job = api.start(db, TINY, {"count": 1, "seconds": 600, "folder": str(folder)})
+    until(lambda: api.status(db, job).state == "running")
+    for act in (api.resume, api.delete):
         with pytest.raises(JobError, match="still at work"):
             act(db, job)
-    running.cancel(db, job)
-    running.wait(db, job, 10)
-    running.delete(db, job)
+    api.cancel(db, job)
+    api.wait(db, job, 10)
+    api.delete(db, job)
     assert store.jobs(db).empty
 
 
 def test_progress_knows_rate_and_time_left_while_running(db, folder):
-    job = running.start(db, TINY, {"count": 12, "seconds": 0.3, "folder": str(folder)})
-    until(lambda: running.status(db, job).done >= 2)
-    now = running.status(db, job)
+    job = api.start(db, TINY, {"count": 12, "seconds": 0.3, "folder": str(folder)})
+    until(lambda: api.status(db, job).done >= 2)
+    now = api.status(db, job)
     assert now.state == "running"
     assert 0 < now.share < 1
     assert now.rate > 0
     assert now.left == pytest.approx((now.size - now.size_done) / now.rate)
-    running.cancel(db, job)
-    running.wait(db, job, 10)
+    api.cancel(db, job)
+    api.wait(db, job, 10)
 
 
 @pytest.mark.parametrize("ended", [signal.SIGKILL])
 def test_killing_one_worker_from_outside_loses_nothing(db, folder, ended):
-    job = running.start(db, TINY, {"count": 8, "seconds": 0.2, "folder": str(folder)})
-    until(lambda: running.status(db, job).done >= 2)
+    job = api.start(db, TINY, {"count": 8, "seconds": 0.2, "folder": str(folder)})
+    until(lambda: api.status(db, job).done >= 2)
     os.kill(pids(folder)[-1], ended)
-    assert running.wait(db, job, 60).state == "done"
+    assert api.wait(db, job, 60).state == "done"
     assert numbers(db, job) == list(range(8))
 
 
@@ -160,11 +160,11 @@ def test_a_job_of_an_earlier_version_goes_on_with_its_options_and_runs_its_units
     store.add_units(db, job, {"counted": 3, "folder": str(folder)}, units)
     store.store_outcome(db, job, 0, rows=[{"k": 0, "square": 0, "third": 0.0}])
     store.set_state(db, job, "interrupted")
-    assert running.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) == job
-    assert running.unfinished_like(db, TINY, {"count": 4, "folder": str(folder)}) is None
-    running.resume(db, job)
-    done = running.wait(db, job, 60)
+    assert api.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) == job
+    assert api.unfinished_like(db, TINY, {"count": 4, "folder": str(folder)}) is None
+    api.resume(db, job)
+    done = api.wait(db, job, 60)
     assert done.state == "done"
     assert numbers(db, job) == [0, 1, 2]
-    assert running.finished_like(db, TINY, {"folder": str(folder), "count": 3}) == done.run
-    assert running.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) is None
+    assert api.finished_like(db, TINY, {"folder": str(folder), "count": 3}) == done.run
+    assert api.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) is None

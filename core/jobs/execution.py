@@ -8,8 +8,8 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future
 from typing import Any
 
 from core.errors import JobError
-from core.jobs.pools import Place, Pool
-from core.jobs.work import Outcome
+from core.jobs.executors import Place, Pool
+from core.jobs.worker import Outcome
 from core.store.rows import Row
 
 LOOK_SECONDS = 0.1  # how often a job looks for a cancel

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from core.errors import JobError
-from core.jobs import running
-from core.jobs.pools import Place
-from core.jobs.sequence import Asked, at_work, begin, run_in_turn
+from core.jobs import api
+from core.jobs.chain import Asked, at_work, begin, run_in_turn
+from core.jobs.executors import Place
 from core.store import jobs, runs
 from core.store.database import Database
 from tests.pages.browsing import until
@@ -46,27 +46,27 @@ def test_an_interrupted_sequence_goes_on_where_it_stopped(tmp_path, folder):
     """The first process ends in the middle of the second job; the next one runs only what is not stored."""
     path, work = tmp_path / "own.duckdb", asked(folder, 2, 8, seconds=0.2)
     with Database(path) as db:
-        running.runner(db, Place(workers=1))
+        api.runner(db, Place(workers=1))
 
         def stop_in_the_middle(db, job):
-            until(lambda: ran(folder) >= 5 or running.status(db, job).state == "done")
-            if running.status(db, job).state != "done":
-                running.runner(db).close()
-            running.wait(db, job)
+            until(lambda: ran(folder) >= 5 or api.status(db, job).state == "done")
+            if api.status(db, job).state != "done":
+                api.runner(db).close()
+            api.wait(db, job)
 
         with pytest.raises(JobError, match="ask for the same again"):
             run_in_turn(db, work, watch=stop_in_the_middle)
         done = int(jobs.jobs(db)["done"].sum())
         assert 2 < done < 10
     with Database(path) as db:
-        running.runner(db, Place(workers=1))
+        api.runner(db, Place(workers=1))
         before = ran(folder)
         found = run_in_turn(db, work)
         assert [one.kept for one in found] == [True, False]
         assert runs.run_rows(db, found[1].run)[0]["n"] == 8
         assert ran(folder) - before == 10 - done
         assert len(jobs.jobs(db)) == 2
-        running.runner(db).close()
+        api.runner(db).close()
 
 
 def test_in_the_app_a_sequence_runs_without_a_page(db, folder):
@@ -84,8 +84,8 @@ def test_in_the_app_a_sequence_runs_without_a_page(db, folder):
 def test_cancelling_the_job_under_way_ends_the_sequence(db, folder):
     ended = []
     state = begin(db, asked(folder, 50, 3, seconds=0.2), ended.extend)
-    until(lambda: state.job is not None and running.status(db, state.job).done)
-    running.cancel(db, state.job)
+    until(lambda: state.job is not None and api.status(db, state.job).done)
+    api.cancel(db, state.job)
     until(lambda: state.over)
     assert "was cancelled" in state.error
     assert not ended

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from core.errors import AtlasError, JobError
-from core.jobs import running
+from core.jobs import api
 from core.store.database import Database
 from core.store.rows import Row
 
@@ -40,7 +40,7 @@ def run_in_turn(
     db: Database,
     asked: Sequence[Asked],
     *,
-    watch: Callable[[Database, str], object] = running.wait,
+    watch: Callable[[Database, str], object] = api.wait,
     before: Callable[[int, str | None], None] | None = None,
     anew: bool = False,
 ) -> list[Ended]:
@@ -52,7 +52,7 @@ def run_in_turn(
     """
     found: list[Ended] = []
     for number, one in enumerate(asked):
-        done = None if anew else running.finished_like(db, one.study, one.options)
+        done = None if anew else api.finished_like(db, one.study, one.options)
         job = None if done else _put(db, one)
         if before:
             before(number, job)
@@ -60,7 +60,7 @@ def run_in_turn(
             found.append(Ended(done, kept=True))
             continue
         watch(db, job)
-        now = running.status(db, job)
+        now = api.status(db, job)
         if now.state in ("cancelled", "interrupted"):
             raise JobError(f"The job {one.title} was {now.state}; ask for the same again to go on.")
         found.append(Ended(now.run, now.error or ""))
@@ -68,11 +68,11 @@ def run_in_turn(
 
 
 def _put(db: Database, one: Asked) -> str:
-    job = running.unfinished_like(db, one.study, one.options)
+    job = api.unfinished_like(db, one.study, one.options)
     if job is None:
-        return running.start(db, one.study, one.options, one.title)
-    if not running.status(db, job).active:
-        running.resume(db, job)
+        return api.start(db, one.study, one.options, one.title)
+    if not api.status(db, job).active:
+        api.resume(db, job)
     return job
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from core.config import code_version
 from core.errors import JobError
-from core.jobs import work
-from core.jobs.elsewhere import ByValue, perform_there
+from core.jobs import worker
+from core.jobs.remote import ByValue, perform_there
 
 IDLE_SECONDS = 60  # a local worker without work ends after this and gives its memory back
 
@@ -39,10 +39,10 @@ class Pool:
         self.executor = _cluster(place.cluster) if place.cluster else _processes(place)
         self.in_flight = 10_000 if place.cluster else 2 * place.workers
         self._code = code_version() if place.cluster else None
-        self._perform = ByValue(perform_there) if place.cluster else work.perform
+        self._perform = ByValue(perform_there) if place.cluster else worker.perform
 
     def submit(self, task: str, *arguments: Any) -> Future:
-        """`work.perform` of `task` somewhere else; the future's result is its outcome."""
+        """`worker.perform` of `task` somewhere else; the future's result is its outcome."""
         return self.executor.submit(self._perform, task, self._code, *arguments)
 
     def end(self) -> None:
@@ -70,7 +70,7 @@ def _processes(place: Place) -> Executor:
         place.workers,
         timeout=IDLE_SECONDS,
         context=get_context("loky"),
-        initializer=work.prepare,
+        initializer=worker.prepare,
         initargs=(os.getpid(),),
         env=environment,
     )

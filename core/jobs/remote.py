@@ -25,11 +25,11 @@ class ByValue:
 
 
 def perform_there(task, code, *arguments):
-    """`core.jobs.work.perform` on a machine that may lack the repository; the answer says so then."""
+    """`core.jobs.worker.perform` on a machine that may lack the repository; the answer says so then."""
     import socket
 
     try:
-        from core.jobs.work import perform
+        from core.jobs.worker import perform
     except ImportError as error:
         return {
             "error": f"Workers must find this repository and its requirements, but {socket.gethostname()} lacks "

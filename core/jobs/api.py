@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 
 from core.errors import AtlasError, JobError, StoreError
-from core.jobs.pools import Place
-from core.jobs.runner import Runner, keep
-from core.jobs.work import complete, find_study
+from core.jobs.executors import Place
+from core.jobs.scheduler import Runner, keep
+from core.jobs.worker import complete, find_study
 from core.store import exchange
 from core.store import jobs as store
 from core.store.database import Database

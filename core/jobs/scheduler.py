@@ -13,9 +13,9 @@ from typing import Any
 
 from core.config import settings
 from core.errors import AtlasError, JobError, StoreError
-from core.jobs.flight import ClusterGoneError, Flight, PoolKeeper, Stopped
-from core.jobs.pools import Place
-from core.jobs.work import PARTIAL, find_study, merged
+from core.jobs.execution import ClusterGoneError, Flight, PoolKeeper, Stopped
+from core.jobs.executors import Place
+from core.jobs.worker import PARTIAL, find_study, merged
 from core.store import jobs as store
 from core.store import runs
 from core.store.backup import answer_requests
@@ -196,7 +196,7 @@ class Runner:
     def _next_round(self, job: str, known: Row, flight: Flight) -> bool:
         """Add the units that those so far call for, if the study goes in rounds; whether there are any."""
         study = find_study(known["study"])
-        if not isinstance(study, Study) or not study.in_rounds:
+        if not study.in_rounds:
             return False
         self._all_done(job)
         units = flight.ask("more", known["study"], known["options"], store.job_rows(self._db, job))["units"]
