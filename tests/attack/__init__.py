@@ -1,0 +1,1 @@
+"""Inputs that mean harm, by category: `python -m tests.attack`."""
