@@ -33,7 +33,7 @@ def start(db, class_set: str) -> None:
     epochs = middle.number_input("Epochs", 1, 2000, 200, disabled=kind in ("trees", "baseline"))
     folds = right.number_input("Folds", 2, 20, 5, help="Parts of the cross-validation; no input is in two of them.")
     weights = left.toggle("Weigh rare classes up")
-    beside = left.toggle("Also on unseen heads, and a learning curve", help="About twice the time.")
+    beside = left.toggle("Also a learning curve", help="More classifiers are fitted.")
     seed = middle.number_input("Seed", 0, 10**6, 0)
     if right.button("Train", type="primary", width="stretch"):
         with clear_errors():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BUNDLED = "bundled"
 RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
-ON = {"checkpoints": "unseen checkpoints", "fold": "unseen inputs", "heads": "unseen heads"}  # the headline first
+ON = {"checkpoints": "unseen checkpoints", "heads": "unseen heads", "fold": "unseen inputs"}  # the headline first
 SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
 
 
@@ -62,7 +62,8 @@ def keep_classifier(
 
 
 def headline(rows: Iterable[Row]) -> Row:
-    """The scores row on unseen checkpoints, else on unseen inputs; InputError when no fold is done."""
+    """The scores row on unseen checkpoints, else on unseen heads, else on unseen inputs; InputError when no fold is
+    done."""
     scored = {row["on"]: row for row in rows if row["part"] == "scores"}
     for name in ON.values():
         if name in scored:

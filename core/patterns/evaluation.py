@@ -4,6 +4,7 @@ All scores are on maps whose input the classifier never saw. Intervals resample 
 of one input are alike. Classes are numbered in the order of their class set.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,24 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
         len(truth),
         len(set(groups)),
     )
+
+
+def by_identity(
+    labels: Sequence[str], heads: Sequence[tuple[str, int, int]], asked: Sequence[tuple[str, int, int]]
+) -> list[str]:
+    """The baseline that never looks at a map: the class most often given to this head among the training maps.
+
+    heads: (checkpoint, layer, head) of each label. A head without labels takes its layer's most frequent class, in a
+    layer without any the most frequent of all; ties go to the class labelled first. Raises ValueError without labels.
+    """
+    counts: dict[tuple[str | int, ...], Counter[str]] = defaultdict(Counter)
+    for label, (checkpoint, layer, head) in zip(labels, heads, strict=True):
+        for key in ((checkpoint, layer, head), (checkpoint, layer), ()):
+            counts[key][label] += 1
+    if not labels:
+        raise ValueError("a guess from the head needs at least one label")
+    most = {key: counter.most_common(1)[0][0] for key, counter in counts.items()}
+    return [most.get(one) or most.get(one[:2]) or most[()] for one in asked]
 
 
 def macro_f1(

@@ -32,7 +32,7 @@ CURVE_FOLDS = 2
 class Options:
     """The labels (snapshot: their file), where the loss is told (log: a folder), the recipe, and what is measured.
 
-    curve: a learning curve. beside: unseen heads and checkpoints too. annotator: who asked for it.
+    curve: a learning curve. beside: unseen checkpoints of every kind too. annotator: who asked for it.
     """
 
     snapshot: str = ""
@@ -68,8 +68,8 @@ class Fold:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Held-out predictions of one fold: truth [map] (numbers of classes), probabilities [map, class]; outside [map]:
-    whether a map lies beyond what the classifier was trained on."""
+    """Held-out predictions of one fold: truth [map] (numbers of classes), probabilities [map, class]; identity [map]:
+    the class that the map's head alone makes one guess (a baseline that looks at no map); outside [map]: whether a map lies beyond what the classifier was trained on."""
 
     of: Fold
     trained_on: int
@@ -79,6 +79,7 @@ class Predictions:
     checkpoints: tuple[str, ...]
     truth: np.ndarray
     probabilities: np.ndarray
+    identity: np.ndarray
     outside: np.ndarray
 
     def of_checkpoint(self, name: str) -> "Predictions":
@@ -91,6 +92,7 @@ class Predictions:
             checkpoints=tuple(self.checkpoints[k] for k in places),
             truth=self.truth[places],
             probabilities=self.probabilities[places],
+            identity=self.identity[places],
             outside=self.outside[places],
         )
 
@@ -133,8 +135,7 @@ class TrainPatterns(Study[Options, Trained]):
         units.append(Unit("final", Fold("final"), maps))
         if options.beside or options.kind == QUICK:
             units += _unseen_checkpoints(kept)
-        if options.beside:
-            units += _unseen_heads(kept, options.folds)
+        units += _unseen_heads(kept, options.folds)
         if options.curve:
             units += [
                 Unit(f"{share:.0%} of the labels, fold {k}", Fold("curve", "group", k, share), int(maps * share) or 1)
@@ -166,7 +167,7 @@ class TrainPatterns(Study[Options, Trained]):
         if fold.part == "final":
             weights = base64.b64encode(classifier.as_bytes()).decode()
             return Done(Trained(finals=(Final(weights, classifier.size, classifier.cropped),)))
-        return Done(Trained((_predictions(kept, classifier, fold, len(train), test),)))
+        return Done(Trained((_predictions(kept, classifier, fold, train, test),)))
 
     def merge(self, options: Options, partials: Sequence[Trained]) -> Trained:
         """All of them."""
@@ -272,21 +273,25 @@ def _told(log: Path | None, key: str) -> Callable[[Any], bool] | None:
     return tell
 
 
-def _predictions(kept: Snapshot, classifier: Any, fold: Fold, trained_on: int, test: list[int]) -> Predictions:
+def _predictions(kept: Snapshot, classifier: Any, fold: Fold, train: list[int], test: list[int]) -> Predictions:
+    from core.patterns.evaluation import by_identity
     from core.patterns.suggestions import judged
 
+    labels, heads = kept.column("class"), [(one["checkpoint"], one["layer"], one["head"]) for one in kept.facts]
     places = [k for k in test if kept.facts[k]["headline"]]
     judgement = judged(classifier, [kept.maps[k] for k in places])
     facts = [kept.facts[k] for k in places]
+    guesses = by_identity([labels[k] for k in train], [heads[k] for k in train], [heads[k] for k in places])
     return Predictions(
         fold,
-        trained_on,
+        len(train),
         judgement.cropped,
         tuple(fact["map_id"] for fact in facts),
         tuple(fact["group"] for fact in facts),
         tuple(fact["checkpoint"] for fact in facts),
         np.array([kept.classes.index(fact["class"]) for fact in facts]),
         np.array([[round(float(p), 5) for p in row] for row in judgement.probabilities]),
+        np.array([kept.classes.index(guess) for guess in guesses]),
         np.array(judgement.outside, dtype=bool),
     )
 
@@ -302,11 +307,14 @@ def _scored(part: str, folds: Sequence[Predictions], kept: Snapshot, options: Op
 
     truth, likely, groups = _numbers(folds)
     held_out = scores(truth, likely.argmax(1), groups, kept.classes, seed=options.seed)
+    guessed = np.concatenate([fold.identity for fold in folds])
+    identity = scores(truth, guessed, groups, kept.classes, seed=options.seed)
     return {
         "part": "scores",
         "on": ON[part],
         "kind": options.kind,
         **{name: getattr(held_out, name) for name in ("macro_f1", "low", "high", "accuracy", "maps", "inputs")},
+        **{f"identity_{name.removeprefix('macro_')}": getattr(identity, name) for name in ("macro_f1", "low", "high")},
         "n_labels": len(kept.maps),
         "folds": len({fold.of.fold for fold in folds}),
         "ece": calibration(likely, truth)[1],

@@ -30,6 +30,11 @@ def show_results(db: Database, classifier: Row, classes: ClassSet) -> None:
             delta_color="off",
             delta_arrow="off",
         )
+        if "identity_f1" in row:
+            st.caption(
+                f"Guessing from which head it is, without looking at the map: {row['identity_f1']:.3f} "
+                f"({row['identity_low']:.3f} to {row['identity_high']:.3f})."
+            )
     if "checkpoint" in parts:
         st.markdown(plain("Each checkpoint, by a classifier trained without any of its maps"))
         columns = ["checkpoint", "maps", "accuracy", "macro_f1", "low", "high", "ece", "unsure", "outside"]

@@ -108,3 +108,20 @@ def test_moved_shares_are_paired_by_input():
     assert unpaired[0].low < unpaired[1].high  # apart only when paired
     assert sum(one.change for one in found) == pytest.approx(0)
     assert (found[2].change, found[2].low, found[2].high) == (0, 0, 0)
+
+
+def test_a_guess_from_the_head_takes_its_own_class_then_its_layers_then_the_most_frequent():
+    labels = ["block", "vertical", "vertical", "diagonal", "diagonal", "diagonal", "diagonal"]
+    heads = [("a", 0, 0), ("a", 0, 1), ("a", 0, 1), *[("a", 1, 2)] * 3, ("b", 0, 0)]
+    asked = [("a", 0, 0), ("a", 0, 1), ("a", 0, 7), ("a", 1, 0), ("b", 0, 0), ("c", 0, 0)]
+    guesses = evaluation.by_identity(labels, heads, asked)
+    assert guesses == [
+        "block",
+        "vertical",
+        "vertical",
+        "diagonal",
+        "diagonal",
+        "diagonal",
+    ]
+    with pytest.raises(ValueError, match="at least one label"):
+        evaluation.by_identity([], [], asked)
