@@ -59,6 +59,12 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool) -> None:
             f"last {shown.encoding.cut} were cut. Shorten the text to see all of it.",
             icon=":material/content_cut:",
         )
+    if shown.encoding.unknown > 0.5:
+        st.warning(
+            f"{shown.encoding.unknown:.0%} of the pieces are unknown to this checkpoint's tokenizer: its maps say "
+            "little of this text.",
+            icon=":material/help:",
+        )
     telling, opened = panes.telling_head(shown), maps_grid.opened_view()
     view = maps_grid.show_grid(
         result.panes, caption=str(chosen)[:200], opened=opened, head=telling, key="grid", note=result.note

@@ -39,6 +39,10 @@ def maps(
     first, second = _input(text, pair, task, row)
     opened = open_checkpoint(checkpoint, revision=revision)
     encoding = opened.encode(first, second)
+    if encoding.unknown > 0.5:
+        typer.echo(
+            f"{encoding.unknown:.0%} of the pieces are unknown to this tokenizer: its maps say little here.", err=True
+        )
     found = capture(opened, encoding)
     found = word_maps(found, encoding) if words else found
     with replacing(out) as part, part.open("wb") as stream:

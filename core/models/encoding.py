@@ -7,6 +7,7 @@ from functools import cached_property
 from core.errors import InputError
 
 Span = tuple[int, int]
+UNKNOWN = frozenset({"[UNK]", "<unk>"})
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,12 @@ class Encoding:
             own = [(k, span) for k, span in enumerate(self.offsets) if span and self.sentence[k] == sentence]
             found.append((tuple(k for k, _ in own), [span[0] for _, span in own], [span[1] for _, span in own]))
         return found
+
+    @property
+    def unknown(self) -> float:
+        """Share of the text's pieces that the tokenizer does not know ([UNK]), 0 to 1; above a half maps say little."""
+        pieces = [self.tokens[k] for k in self.ordinary]
+        return sum(piece in UNKNOWN for piece in pieces) / max(len(pieces), 1)
 
     @property
     def ordinary(self) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from core.errors import CheckpointError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import HEAD_FILE, with_head
 from core.models.family import family_of
+from core.models.refusals import refuse_held
 from core.models.weights import (
     hash_of_files,
     marks_of,
@@ -59,6 +60,7 @@ def open_checkpoint(
     refuse_half_a_checkpoint(folder, name)
     weights = tuple(weight_files(folder, name, HEAD_FILE))
     before = marks_of(weights)
+    refuse_held(folder, name)
     model, tokenizer = _load(folder, name, head, _DTYPES[dtype])
     refuse_other_vocabulary(model, tokenizer, name)
     if marks_of(weights) != before:

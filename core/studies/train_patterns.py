@@ -68,8 +68,12 @@ class Fold:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Held-out predictions of one fold: truth [map] (numbers of classes), probabilities [map, class]; identity [map]:
-    the class that the map's head alone makes one guess (a baseline that looks at no map); outside [map]: whether a map lies beyond what the classifier was trained on."""
+    """Held-out predictions of one fold.
+
+    truth [map]: numbers of classes; probabilities [map, class]; identity [map]: the class that the map's head alone
+    makes one guess (a baseline that looks at no map); outside [map]: whether a map lies beyond what the classifier was
+    trained on.
+    """
 
     of: Fold
     trained_on: int

@@ -135,3 +135,9 @@ def test_a_package_of_weights_opens_by_name_and_is_never_imported(tmp_path, monk
         assert found.weights_hash == open_checkpoint(config.ENCODER, device="cpu").weights_hash
     finally:
         config.packaged_checkpoints.cache_clear()
+
+
+def test_the_share_of_unknown_pieces_is_known():
+    checkpoint = open_checkpoint(config.ENCODER)
+    assert checkpoint.encode("a small dog").unknown == 0
+    assert checkpoint.encode("\u4e2d \u6587 dog").unknown == pytest.approx(2 / 3)

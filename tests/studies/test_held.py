@@ -7,8 +7,9 @@ import torch
 from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.running import predict
-from core.errors import InputError
+from core.errors import CheckpointError, InputError
 from core.measuring.tuned import TunedRun, TunedRuns
+from core.models import opening
 from core.models.opening import open_checkpoint
 from core.studies import held
 from core.studies.held import STUDY, Options
@@ -26,7 +27,7 @@ def test_patterns_leave_the_last_head_of_each_layer_free():
     assert "next" not in {one.operator for one in held.patterns(2, 6, causal=True)}
 
 
-def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without(tmp_path):
+def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without(tmp_path, monkeypatch):
     torch.set_num_threads(1)
     options = {
         "checkpoint": str(save_planted(tmp_path / "base")), "data": str(write_rows(tmp_path / "data", rows=24)),
@@ -36,6 +37,9 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
     free, fixed = rows = [row for row in summary if row["kind"] == "run"]
     assert (free["held_heads"], fixed["held_heads"]) == (0, 9)
     dev = read_rows("sst2", "dev", folder=options["data"])
+    with pytest.raises(CheckpointError, match="held at fixed patterns"):
+        open_checkpoint(fixed["folder"], head="classifier")
+    monkeypatch.setattr(opening, "refuse_held", lambda folder, name: None)  # to look at its weights all the same
     accuracies = []
     for row, interventions in ((free, []), (fixed, held.patterns(3, 4, causal=False))):
         found = open_checkpoint(row["folder"], head="classifier")
