@@ -197,7 +197,8 @@ class SplitHalf:
 def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
     """Choose the best head on a random half of the rows and score it on the other half, many times.
 
-    low, high: 2.5% and 97.5% of the held-out gains over splits. Needs at least 2 rows.
+    low, high: 2.5% and 97.5% of the held-out gains over splits of these same rows: how much the split matters, no
+    confidence interval for other rows. Needs at least 2 rows.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]

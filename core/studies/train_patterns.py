@@ -68,12 +68,8 @@ class Fold:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Held-out predictions of one fold.
-
-    truth [map]: numbers of classes; probabilities [map, class]; identity [map]: the class that the map's head alone
-    makes one guess (a baseline that looks at no map); outside [map]: whether a map lies beyond what the classifier was
-    trained on.
-    """
+    """Held-out predictions of one fold: truth [map] (numbers of classes), probabilities [map, class]; identity [map]:
+    what the map's head alone makes one guess (a baseline that looks at no map); outside [map]: beyond what was seen."""
 
     of: Fold
     trained_on: int
@@ -89,16 +85,10 @@ class Predictions:
     def of_checkpoint(self, name: str) -> "Predictions":
         """The maps of one checkpoint alone."""
         places = [k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name]
-        return replace(
-            self,
-            map_ids=tuple(self.map_ids[k] for k in places),
-            groups=tuple(self.groups[k] for k in places),
-            checkpoints=tuple(self.checkpoints[k] for k in places),
-            truth=self.truth[places],
-            probabilities=self.probabilities[places],
-            identity=self.identity[places],
-            outside=self.outside[places],
-        )
+        texts = ("map_ids", "groups", "checkpoints")
+        numbers = ("truth", "probabilities", "identity", "outside")
+        kept = {name: tuple(getattr(self, name)[k] for k in places) for name in texts}
+        return replace(self, **kept, **{name: getattr(self, name)[places] for name in numbers})
 
 
 @dataclass(frozen=True)

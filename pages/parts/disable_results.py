@@ -73,8 +73,9 @@ def _headline(variants: pd.DataFrame, baseline: pd.Series, metric: str, first: s
         half = halves.iloc[0]
         st.markdown(
             f"Chosen by {first} on one half of the rows, the best gains **{100 * half['chosen']:+.1f}** there and "
-            f"**{100 * half['held_out']:+.1f}** on the other half (95% of splits: {100 * half['low']:+.1f} to "
-            f"{100 * half['high']:+.1f}); {half['name']} is chosen in {half['same']:.0%} of the splits."
+            f"**{100 * half['held_out']:+.1f}** on the other half (the middle 95% of random splits of these rows: "
+            f"{100 * half['low']:+.1f} to {100 * half['high']:+.1f}, no confidence interval); {half['name']} is chosen "
+            f"in {half['same']:.0%} of the splits."
         )
 
 
@@ -188,11 +189,11 @@ def _table(variants: pd.DataFrame, metric: str) -> None:
             "name",
             metric,
             f"{metric}_change",
+            "p",  # corrected over all: the claim; the interval is of one variant alone
             f"{metric}_low",
             f"{metric}_high",
             "flipped",
             "mcnemar",
-            "p",
             "heads",
         ]
         extra = [name for name in variants if name == "distance" or name.startswith(BESIDE.format(metric))]
