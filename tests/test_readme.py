@@ -12,7 +12,7 @@ from core import config
 
 README = (config.PROJECT / "README.md").read_text()
 TABLE = [line for line in README.splitlines() if line.startswith("| `")]
-NO_ROWS = {("jobs", "cancel")}  # says one sentence
+NO_ROWS = {("jobs", "cancel"), ("backup",), ("restore",)}  # say one sentence
 
 
 def leaves(command, path=()):

@@ -1,0 +1,72 @@
+"""Options from one declaration, their identity, and partial results through JSON."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from core.attention import Head
+from core.errors import InputError
+from core.scoring.intervals import Means
+from core.studies import disable
+from core.studies.contract import as_json, declared, identity
+from core.studies.transport import decode, encode
+
+
+@dataclass(frozen=True)
+class Inner:
+    name: str | None
+    heads: tuple[Head, ...]
+
+
+@dataclass(frozen=True)
+class Outer:
+    values: np.ndarray
+    inner: tuple[Inner, ...]
+    lengths: dict[int, tuple[float, float]]
+    worst: float
+    means: Means
+    maybe: np.ndarray | None = None
+
+
+def test_a_record_comes_back_from_json_as_it_was():
+    means = Means(1, 2, 1)
+    means.update(0, np.array([[[0.1], [0.2]]]), np.array([[1.0]]), [0])
+    values = np.array([[0.1, np.nan], [np.inf, 1e-17]], dtype=np.float32)
+    record = Outer(values, (Inner(None, (Head(1, 2),)),), {8: (0.5, 1.0)}, float("nan"), means)
+    again = decode(Outer, json.loads(json.dumps(encode(record), allow_nan=False)))
+    np.testing.assert_array_equal(again.values, values)
+    assert again.values.dtype == np.float32
+    assert again.inner == record.inner
+    assert isinstance(again.inner[0].heads[0], Head)
+    assert again.lengths == {8: (0.5, 1.0)}
+    assert np.isnan(again.worst)
+    assert again.maybe is None
+    np.testing.assert_array_equal(again.means.sums, means.sums)
+
+
+def test_what_has_no_form_in_json_is_refused():
+    with pytest.raises(TypeError, match="object is none of them"):
+        encode(object())
+
+
+def test_options_are_the_same_however_they_are_written():
+    study = disable.STUDY
+    one = study.read({"checkpoint": "c", "limit": 0, "dtype": "bf16"})
+    other = study.read({"dtype": "bfloat16", "limit": None, "checkpoint": "c", "seed": "0"})
+    assert one == other
+    assert identity("disable", one) == identity("disable", as_json(other)) != identity("disable", study.read(
+        {"checkpoint": "c"}
+    ))  # fmt: skip
+    with pytest.raises(InputError, match="'cuont' was given"):
+        study.read({"checkpoint": "c", "cuont": 1})
+    with pytest.raises(InputError, match="checkpoint of disable cannot be nothing"):
+        study.read({})
+
+
+def test_a_declaration_has_defaults_and_help():
+    known = declared(disable.Options)
+    assert known["checkpoint"].required
+    assert (known["limit"].default, known["limit"].help[:9]) == (500, "most rows")
+    assert known["device"].flag is None
