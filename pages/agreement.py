@@ -11,7 +11,7 @@ from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.label_tools import pictures, set_names
+from pages.parts.label_tools import pictures, say_unknown, set_names
 
 MOST = 8
 
@@ -65,6 +65,7 @@ class_set = st.selectbox(
     key="class_set",
     bind="query-params",
 )
+say_unknown(db, class_set)
 found = standing_labels(db, class_set)
 if found.empty:
     st.info(

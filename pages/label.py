@@ -92,6 +92,7 @@ with tools[3].popover("Files", icon=":material/folder:", width="stretch"):
         st.toast(f"{bundled_labels(db, class_set)} labels were new")
         st.session_state.pop("queue", None)
 
+label_tools.say_unknown(db, class_set)
 facts = labels.map_facts(db)
 if facts.empty:
     st.info(

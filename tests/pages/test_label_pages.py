@@ -111,3 +111,13 @@ def test_events_that_the_browser_sent_are_stored_from_the_return_value(filled):
     page.session_state["label_sheet"] = {"events": sent_by_a_browser([sent])}
     page.run()
     assert labels.decided(resources.database(), BERT.name, "cyd") == {"m3": "vertical"}
+
+
+def test_labels_of_no_class_are_counted_and_take_no_page_from_anybody(filled):
+    db = resources.database()
+    with db.write() as cursor:
+        cursor.execute("UPDATE label_event SET class = 'wavy' WHERE sequence = 1 AND annotator = 'bob'")
+    page = opened("agreement")
+    assert not page.exception
+    assert not page.error
+    assert "1 label is of the class “wavy”" in page.warning[0].value
