@@ -162,9 +162,10 @@ def files(db: Database, class_set: str) -> None:
 def say_unknown(db: Database, class_set: str) -> None:
     """Labels of no class of the set: how many, that no figure counts them, and what mends it."""
     for name, count in unknown_labels(db, class_set).items():
+        what = "1 label is" if count == 1 else f"{count} labels are"
         st.warning(
-            f"{count} label{'s are' if count > 1 else ' is'} of the class “{plain(name)}”, which this set does not have: no figure counts that. An "
-            "admin can add the class on the Label page under Classes, and merge it into another.",
+            f"{what} of the class “{plain(name)}”, which this set does not have: no figure counts that. An admin can "
+            "add the class on the Label page under Classes, and merge it into another.",
             icon=":material/rule:",
         )
 
