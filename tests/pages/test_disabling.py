@@ -107,7 +107,9 @@ def test_results_of_a_sweep(db, planted):
 def test_importance_and_curves(db, planted):
     stored(db, "importance", planted | {"limit": None, "normalize": False})
     stored(
-        db, prune, planted | {"limit": None, "order_rows": None, "orders": ["importance", "random"], "random_orders": 1}
+        db,
+        "prune",
+        planted | {"limit": None, "order_rows": None, "orders": ["importance", "random"], "random_orders": 1},
     )
     page = fine(opened("prune"))
     assert "Spearman with" in said(page)
