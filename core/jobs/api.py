@@ -26,6 +26,7 @@ from core.tasks.own import absolute
 
 _RUNNERS: "weakref.WeakKeyDictionary[Database, Runner]" = weakref.WeakKeyDictionary()
 _GUARD = threading.Lock()
+_STARTING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,26 @@ def asked(options: Any) -> dict[str, Any]:
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
     """Queue a job of `study` and return its id at once; a wrong option or input becomes the job's error.
 
-    options: the study's own record, or some of its options by name.
+    options: the study's own record, or some of its options by name. The same study with the same options is joined
+    where it is queued or at work already: its id is returned and nothing is queued.
     """
     db.person.must("annotator", "start a job")
     keeper = runner(db)
-    job = store.add_job(db, study, title or study, asked(options))
-    keeper.put(job)
+    with _STARTING:
+        job = _active_like(db, study, options)
+        if job is None:
+            job = store.add_job(db, study, title or study, asked(options))
+            keeper.put(job)
     return job
+
+
+def _active_like(db: Database, study: str, options: Any) -> str | None:
+    keeper, rows = runner(db), store.jobs_of(db, study)
+    active = [row for row in rows if row["state"] in {"queued", "running"} and not keeper.stopping(row["job"])]
+    if not active:
+        return None  # nothing of the study is imported to queue its first job
+    wanted = _identity(study, options)
+    return next((row["job"] for row in active if _identity(study, row["options"]) == wanted), None)
 
 
 def status(db: Database, job: str) -> JobStatus:

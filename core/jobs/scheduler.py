@@ -77,6 +77,11 @@ class Runner:
         if live.started is None and store.one_job(self._db, job)["state"] == "queued":
             store.set_state(self._db, job, "cancelled")
 
+    def stopping(self, job: str) -> bool:
+        """Whether `job` was asked to stop, though its last units may still be ending."""
+        live = self._lives.get(job)
+        return live is not None and live.cancelled.is_set()
+
     def wait(self, job: str, timeout: int | float | None) -> None:
         """Block until `job` has ended here."""
         if job in self._lives:

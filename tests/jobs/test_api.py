@@ -106,6 +106,22 @@ def test_a_waiting_job_can_be_cancelled_and_jobs_run_one_after_another(db, folde
     assert api.wait(db, second, 10).state == "cancelled"
 
 
+def test_starting_one_job_twice_joins_the_first_until_it_has_stopped(db, folder):
+    options = {"count": 1, "seconds": 600, "folder": str(folder)}
+    first = api.start(db, TINY, options)
+    assert api.start(db, TINY, options) == first  # queued, or at work
+    until(lambda: api.status(db, first).state == "running")
+    assert api.start(db, TINY, dict(reversed(options.items())) | {"fail": []}) == first  # a default named is the same
+    other = api.start(db, TINY, options | {"seconds": 0.0})
+    assert other != first
+    api.cancel(db, first)
+    again = api.start(db, TINY, options)
+    assert again not in {first, other}
+    assert len(store.jobs(db)) == 3
+    api.cancel(db, again)
+    api.wait(db, again, 10)
+
+
 def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
     for study, options, said in [
         (TINY, {"count": 2000}, "At most 1000 squares can be made, but 2000 were asked for; ask for fewer."),
