@@ -1,0 +1,147 @@
+"""Weights times values: norm-based attention (Kobayashi et al. 2020, arXiv 2004.10102) and value zeroing.
+
+A head adds sum_j alpha[i, j] f(x_j) to token i, where f(x) = (x W_V + b_V) W_O with the head's own rows of W_O. A large
+weight on a small f(x) adds little: the norm |alpha f(x)| sees it. Summed over heads and keys, and with the bias of W_O,
+this is the output of the attention block before residual and LayerNorm. Values come from the attention function, W_O
+from the layer's last module of the block, so every family whose blocks are known (core.capture.blocks) has them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from core.capture.blocks import writer
+from core.capture.components import Part
+from core.capture.running import Observer, batches, model_inputs, prepared
+from core.errors import InputError, InterventionError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What one layer's attention block adds, taken apart, for a batch of inputs of one length.
+
+    weights alpha; transformed f(x) of every key, float32 at least; bias of the output projection (0 where it has none).
+    """
+
+    weights: Float[Tensor, "batch head query key"]
+    transformed: Float[Tensor, "batch head key hidden"]
+    bias: Float[Tensor, " hidden"]
+
+    def norms(self) -> Float[Tensor, "batch head query key"]:
+        """|alpha f(x)| of every head and pair; 0 and above, in units of the block's output. Rows have their own sum."""
+        return self.weights * self.transformed.norm(dim=-1)[:, :, None]
+
+    def together(self) -> Float[Tensor, "batch query key"]:
+        """|sum over heads of alpha f(x)|: what heads add against each other is gone."""
+        rows = [
+            torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
+            for query in range(self.weights.shape[2])
+        ]
+        return torch.stack(rows, 1)
+
+    def output(self) -> Float[Tensor, "batch query hidden"]:
+        """The block's output: the sum over heads and keys, and the bias."""
+        return torch.einsum("bhqk,bhkd->bqd", self.weights, self.transformed) + self.bias
+
+
+@dataclass(frozen=True)
+class NormMaps:
+    """Norm-based maps of one input, float32: of every head, and of a layer's heads together."""
+
+    heads: Float[np.ndarray, "layer head query key"]
+    layers: Float[np.ndarray, "layer query key"]
+
+
+def contributions(
+    checkpoint: Checkpoint,
+    encodings: Sequence[Encoding],
+    take: Callable[[int, Contributions, list[int]], None],
+) -> None:
+    """One forward pass over all inputs; `take` sees each layer, its Contributions, and which inputs the batch holds.
+
+    Memory holds one layer of one batch. Raises InputError for families whose values or output projection are out of
+    reach.
+    """
+    projections = [_projection(module, checkpoint) for module in _writers(checkpoint)]
+    for inputs in batches(encodings):
+        held: list[Tensor] = []
+
+        def watch(_: int, weights: Tensor, held: list[Tensor] = held) -> None:
+            held.append(weights)
+
+        def mix(
+            layer: int,
+            output: Tensor,
+            values: Tensor,
+            _: Tensor | None,
+            held: list[Tensor] = held,
+            inputs: list[int] = inputs,
+        ) -> Tensor:
+            projection, bias = projections[layer]
+            transformed = torch.matmul(values.to(projection.dtype), projection)
+            take(layer, Contributions(held.pop().to(projection.dtype), transformed, bias), inputs)
+            return output
+
+        with torch.no_grad(), prepared(checkpoint, watcher=watch) as run:
+            run.mixer = mix
+            checkpoint.model(**model_inputs(checkpoint, [encodings[k] for k in inputs]))
+
+
+def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
+    """The norm-based maps of one input. Raises InputError as `contributions` does."""
+    heads, layers = [], []
+
+    def keep(_: int, taken: Contributions, __: list[int]) -> None:
+        heads.append(taken.norms()[0].float().cpu().numpy())
+        layers.append(taken.together()[0].float().cpu().numpy())
+
+    contributions(checkpoint, [encoding], keep)
+    return NormMaps(np.stack(heads), np.stack(layers))
+
+
+def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
+    """`core.capture.running.run` on norm-based maps: observers see each row divided by its sum, as they expect maps."""
+
+    def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
+        maps = normalised(taken.norms())
+        for observer in observers:
+            observer.update(layer, maps, inputs)
+
+    contributions(checkpoint, encodings, show)
+
+
+def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
+    """Every row divided by its sum, so that it compares with a row of weights; a row of zeros stays one."""
+    sums = norms.sum(-1, keepdim=True)
+    return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
+
+
+def _writers(checkpoint: Checkpoint) -> list[nn.Module]:
+    kind = checkpoint.family.model_type
+    try:
+        if checkpoint.family.interceptable:
+            return [writer(checkpoint, Part(layer, "attention")) for layer in range(checkpoint.layers)]
+    except InterventionError:
+        pass  # the sentence below says it for norms
+    raise InputError(
+        f"Norm-based attention needs every head's values and output projection, which the family {kind} does not "
+        "hand over: choose a BERT- or GPT-2-like checkpoint."
+    )
+
+
+def _projection(
+    module: nn.Module, checkpoint: Checkpoint
+) -> tuple[Float[Tensor, "head dim hidden"], Float[Tensor, " hidden"]]:
+    """W_O by head, and its bias, in float32 at least."""
+    exact = torch.promote_types(module.weight.dtype, torch.float32)
+    weight = module.weight.detach().to(exact)
+    weight = weight.t() if isinstance(module, nn.Linear) else weight  # GPT-2's Conv1D is [in, out]
+    bias = getattr(module, "bias", None)
+    bias = weight.new_zeros(weight.shape[1]) if bias is None else bias.detach().to(exact)
+    return weight.reshape(checkpoint.heads, -1, weight.shape[1]), bias

@@ -1,0 +1,72 @@
+"""Attention from a layer's outputs back to the inputs: rollout and flow (Abnar and Zuidema 2020, arXiv 2005.00928).
+
+Both walk the layered graph whose edge from query i of layer l to key j of the layer below is A_l[i, j] = 0.5 mean_h
+alpha[l, h, i, j] + 0.5 [i = j], rows renormalised: the residual stream carries as much as the heads. Rollout sums the
+products of the edges along every path; flow is how much fits through them at once. Either is a score of a layer and a
+pair of tokens, not of a head.
+"""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from core.errors import InputError
+
+UNITS = 10**6  # an edge of weight 1 has so many units of capacity: maximum_flow counts in whole numbers
+
+
+def mixed_with_residual(
+    weights: Float[np.ndarray, "layer head query key"],
+) -> Float[np.ndarray, "layer query key"]:
+    """A: the mean over heads, half of it the token itself; float64, rows sum to 1."""
+    if not weights.shape[0] or not weights.shape[1] or weights.shape[2] != weights.shape[3]:
+        raise InputError(f"Rollout needs layers and heads of square maps; seen the shape {weights.shape}.")
+    mixed = 0.5 * weights.mean(1, dtype=np.float64) + 0.5 * np.eye(weights.shape[-1])
+    return mixed / mixed.sum(-1, keepdims=True)
+
+
+def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndarray, "layer output input"]:
+    """R_l = A_l R_(l-1), R_0 = A_0: the share of each output of a layer that comes from each input.
+
+    Range 0 to 1; rows sum to 1 (section 3 of the paper). Raises InputError for maps that are not square.
+    """
+    mixed = mixed_with_residual(weights)
+    rolled = [mixed[0]]
+    for layer in mixed[1:]:
+        rolled.append(layer @ rolled[-1])
+    return np.stack(rolled)
+
+
+def flow(
+    weights: Float[np.ndarray, "layer head query key"], output: int, *, layer: int | None = None
+) -> Float[np.ndarray, " input"]:
+    """The maximum flow from one output of a layer (the last, unless given) to each input; weights are capacities.
+
+    Range 0 to 1 (an output's edges add up to 1). One problem of maximum flow per input. A capacity is its weight in
+    millionths, rounded, so a flow is off by at most half a millionth per edge of its smallest cut. Raises InputError
+    for a layer or token that the maps do not have.
+    """
+    mixed = mixed_with_residual(weights)
+    layers, length, _ = mixed.shape
+    layer = layers - 1 if layer is None else layer
+    if not (0 <= layer < layers and 0 <= output < length):
+        raise InputError(
+            f"Flow starts at a token of a layer: layer 0 to {layers - 1}, token 0 to {length - 1}; "
+            f"seen layer {layer}, token {output}."
+        )
+    from scipy.sparse.csgraph import maximum_flow  # a third of a second that only flow needs
+
+    graph, source = _capacities(mixed[: layer + 1]), (layer + 1) * length + output
+    return np.array([maximum_flow(graph, source, sink).flow_value for sink in range(length)]) / UNITS
+
+
+def _capacities(mixed: Float[np.ndarray, "layer query key"]) -> Any:  # scipy is imported late
+    """The layered graph as a sparse matrix; node level * length + token, level 0 the inputs."""
+    from scipy.sparse import csr_array
+
+    layers, length, _ = mixed.shape
+    layer, query, key = np.nonzero(units := np.rint(mixed * UNITS).astype(np.int32))
+    rows, columns = (layer + 1) * length + query, layer * length + key
+    nodes = (layers + 1) * length
+    return csr_array((units[layer, query, key], (rows, columns)), shape=(nodes, nodes))
