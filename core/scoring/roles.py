@@ -1,0 +1,252 @@
+"""What role a head plays: where its weight goes, against a baseline, and once more with the sink taken out.
+
+The mean over the queries that have a target of the weight on it; range 0 to 1. Targets and baselines:
+
+    previous, next   the neighbour; a head that spreads evenly over the keys it may see
+    first            the first token ([CLS] or the start token); likewise
+    separator        all separators together; the head's own mean weight on other keys at the same distance
+    duplicate        from the second occurrence of a token to the first; the same cells of a control without repeats
+    prefix           from the second occurrence to the token after the first (Olsson et al. 2022); likewise
+
+The first token is where heads look when they have nothing to look at (the sink). Taken out: its column is dropped and
+what is left of each row is scaled to sum to 1, so that a head that looks at the previous token when it looks at all is
+found, and one that looks at the first token is not called positional. A row with less than LEAST left counts as 0.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from core.errors import InputError
+from core.scoring.corrections import q_values
+from core.scoring.intervals import Estimate, Means
+
+Role = Literal["previous", "next", "first", "separator", "duplicate", "prefix"]
+ROLES: tuple[Role, ...] = get_args(Role)
+LEAST = 0.01  # of a row's weight: scaled up from less, it would be noise
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where an input's targets are. repeat: (start, period) of tokens that come twice in a row, where there are any."""
+
+    length: int
+    first: int = 0
+    separators: tuple[int, ...] = ()
+    repeat: tuple[int, int] | None = None
+    causal: bool = False
+
+    def __post_init__(self) -> None:
+        start, period = self.repeat or (0, 1)
+        end = start + 2 * period if self.repeat else 0
+        if not all(0 <= k < self.length for k in (self.first, *self.separators)) or end > self.length or period < 1:
+            raise InputError(
+                f"First token, separators and both halves of a repeat lie inside an input of {self.length} tokens; "
+                f"seen {self.first}, {self.separators} and {self.repeat}."
+            )
+
+    def seen(self) -> Bool[np.ndarray, "query key"]:
+        """What a query may look at; nothing for a decoder's first, which has no choice."""
+        whole = np.ones((self.length, self.length), dtype=bool)
+        return np.tril(whole) & (np.arange(self.length) > 0)[:, None] if self.causal else whole
+
+    def targets(self, role: Role) -> Bool[np.ndarray, "query key"]:
+        """The cells of a role; none where the input has no such thing."""
+        cells = np.zeros((self.length, self.length), dtype=bool)
+        if role in ("previous", "next"):
+            cells = np.eye(self.length, k=1 if role == "next" else -1, dtype=bool)
+        elif role in ("first", "separator"):
+            cells[:, [self.first] if role == "first" else list(self.separators)] = True
+        elif self.repeat:
+            start, period = self.repeat
+            second = np.arange(start + period, start + 2 * period)
+            cells[second, second - period + (role == "prefix")] = True
+        return cells & self.seen()
+
+
+@dataclass(frozen=True)
+class RepeatedTokens:
+    """Random tokens that come twice (ids), and as many without any repeat (control). places: of both."""
+
+    ids: tuple[int, ...]
+    control: tuple[int, ...]
+    places: Places
+
+
+def repeated_tokens(
+    words: Sequence[int],
+    period: int,
+    *,
+    seed: int,
+    before: tuple[int, ...] = (),
+    after: tuple[int, ...] = (),
+    causal: bool = False,
+) -> RepeatedTokens:
+    """`period` different random words, twice; before, after: [CLS] and [SEP], where the model has them.
+
+    Raises InputError where there are fewer different words than twice the period, which the control takes.
+    """
+    different = sorted(set(words) - {*before, *after})
+    if period < 2 or len(different) < 2 * period:
+        raise InputError(
+            f"Repeated tokens need a period of at least 2 and twice as many different words; seen a period of {period} "
+            f"and {len(different)} words."
+        )
+    drawn = tuple(random.Random(seed).sample(different, 2 * period))  # noqa: S311 - no secret
+    length = len(before) + 2 * period + len(after)
+    separators = tuple(range(length - len(after), length))
+    places = Places(length, separators=separators, repeat=(len(before), period), causal=causal)
+    half = drawn[:period]
+    return RepeatedTokens((*before, *half, *half, *after), (*before, *drawn, *after), places)
+
+
+@dataclass(frozen=True)
+class RoleScore:
+    """A role of every head on one input: weight on its targets and the baseline's, as they are and without the sink.
+
+    left: mean share of the rows' weight that does not lie on the sink. NaN where the input has no target, and without
+    the sink for targets on the sink.
+    """
+
+    weight: Float[np.ndarray, "*heads"]
+    baseline: Float[np.ndarray, "*heads"]
+    without_sink: Float[np.ndarray, "*heads"]
+    baseline_without_sink: Float[np.ndarray, "*heads"]
+    left: Float[np.ndarray, "*heads"]
+
+
+def role_scores(
+    weights: Float[np.ndarray, "*heads query key"],
+    places: Places,
+    *,
+    control: Float[np.ndarray, "*heads query key"] | None = None,
+) -> dict[Role, RoleScore]:
+    """Every role on one input. control: the maps of an input as long without repeats, where `places` has a repeat."""
+    if places.repeat and control is None:
+        raise InputError("Roles on repeated tokens need maps of a control of the same length without repeats: give it.")
+    return {role: _score(role, weights.astype(float), places, control) for role in ROLES}
+
+
+def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
+    """Weights with the sink's column 0 and every row scaled to sum to 1; rows with less than LEAST left are 0."""
+    rest = weights.astype(float)
+    rest[..., sink] = 0
+    left = rest.sum(-1, keepdims=True)
+    return np.where(left >= LEAST, rest / np.maximum(left, LEAST), 0.0)
+
+
+def _score(role: Role, weights: np.ndarray, places: Places, control: np.ndarray | None) -> RoleScore:
+    cells, seen, sink = places.targets(role), places.seen(), places.first
+    whole = on_targets(weights, cells), _baseline(role, weights, control, cells, seen)
+    others = np.arange(places.length) != sink
+    cells, seen = cells & others, seen & others
+    rows = places.seen().any(-1)
+    left = 1 - weights[..., rows, sink].mean(-1) if rows.any() else np.full(weights.shape[:-2], np.nan)
+    weights, control = without_sink(weights, sink), None if control is None else without_sink(control, sink)
+    return RoleScore(*whole, on_targets(weights, cells), _baseline(role, weights, control, cells, seen), left)
+
+
+def on_targets(
+    weights: Float[np.ndarray, "*heads query key"], cells: Bool[np.ndarray, "query key"]
+) -> Float[np.ndarray, "*heads"]:
+    """Mean over the queries that have a target of the weight on their targets; NaN where none has."""
+    rows = cells.any(-1)
+    if not rows.any():
+        return np.full(weights.shape[:-2], np.nan)
+    return np.asarray((weights * cells).sum(-1)[..., rows].mean(-1))
+
+
+def _baseline(
+    role: Role, weights: np.ndarray, control: np.ndarray | None, cells: np.ndarray, seen: np.ndarray
+) -> np.ndarray:
+    even = seen / np.maximum(seen.sum(-1, keepdims=True), 1)
+    if role == "separator":
+        return on_targets(_at_the_distance(weights, cells, seen, even), cells)
+    if role in ("duplicate", "prefix"):
+        return np.full(weights.shape[:-2], np.nan) if control is None else on_targets(control, cells)
+    return np.broadcast_to(on_targets(even, cells), weights.shape[:-2]).copy()
+
+
+def _at_the_distance(weights: np.ndarray, cells: np.ndarray, seen: np.ndarray, even: np.ndarray) -> np.ndarray:
+    """Each target's cell as the head's mean weight on seen cells at its distance that are no target, or as even's."""
+    expected, length, others = np.zeros(weights.shape), len(cells), seen & ~cells
+    for offset in range(1 - length, length):
+        query = np.arange(max(0, -offset), min(length, length - offset))
+        key = query + offset
+        some = others[query, key]
+        target = cells[query, key]
+        if some.any() and target.any():
+            mean = weights[..., query[some], key[some]].mean(-1)
+            expected[..., query[target], key[target]] = mean[..., None]
+        else:
+            expected[..., query[target], key[target]] = even[query[target], key[target]]
+    return expected
+
+
+# ---------------------------------------------------------------- over many inputs
+
+
+@dataclass(frozen=True)
+class RoleEstimate:
+    """A role's weight and effect (weight less baseline), as they are and without the sink; each [layer, head, 1]."""
+
+    weight: Estimate
+    effect: Estimate
+    without_sink: Estimate
+    effect_without_sink: Estimate
+
+
+class RoleMeans:
+    """Accumulator: every role of every head, its mean over inputs and how sure it is."""
+
+    def __init__(self, layers: int, heads: int):
+        self.means = Means(layers, heads, 4 * len(ROLES))
+
+    def update(
+        self,
+        weights: Float[np.ndarray, "layer head query key"],
+        places: Places,
+        number: int,
+        *,
+        control: Float[np.ndarray, "layer head query key"] | None = None,
+    ) -> None:
+        """Add one input. number: its place in the whole study."""
+        scores, columns = role_scores(weights, places, control=control), []
+        for role in ROLES:
+            score = scores[role]
+            rest = score.without_sink
+            columns += [score.weight, score.weight - score.baseline, rest, rest - score.baseline_without_sink]
+        sums = np.stack(columns, -1)  # [layer, head, statistic]
+        counts = (~np.isnan(sums)).all((0, 1)).astype(float)[None]
+        for layer, of_layer in enumerate(sums):
+            self.means.update(layer, of_layer[None], counts, [number])
+
+    def merge(self, other: "RoleMeans") -> None:
+        """Add what another accumulator of other inputs saw."""
+        self.means.merge(other.means)
+
+    def result(self) -> dict[Role, RoleEstimate]:
+        """Every role's estimates."""
+        whole = self.means.result()
+        return {
+            role: RoleEstimate(*(whole.part(4 * number + place) for place in range(4)))
+            for number, role in enumerate(ROLES)
+        }
+
+
+def role_q(estimates: dict[Role, RoleEstimate]) -> dict[Role, Float[np.ndarray, "layer head"]]:
+    """q that a head's weight is above its role's baseline, corrected over heads and roles together.
+
+    Without the sink, where the role has such a score (Pande et al. 2021 test each head and role on its own).
+    """
+    p = []
+    for estimate in estimates.values():
+        rest = estimate.effect_without_sink
+        p.append((rest if rest.n[0] else estimate.effect).p_above()[..., 0])
+    heads = p[0].shape[1] if p else 0
+    q = q_values(np.concatenate(p, 1)) if p else np.zeros((0, 0))
+    return {role: q[:, k * heads : (k + 1) * heads] for k, role in enumerate(estimates)}
