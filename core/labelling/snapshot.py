@@ -53,9 +53,8 @@ def standing_labels(db: Database, name: str) -> pd.DataFrame:
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
     """Labels that stand and are of no class that the set has or had, counted by class: no reader counts them."""
-    found = labels.labels(db, name)["class"]
-    strange = found[found.map(_present_names(db, name)).isna()]
-    return {str(one): int(n) for one, n in strange.value_counts().sort_index().items()}
+    known = _present_names(db, name)
+    return {one: n for one, n in labels.class_counts(db, name).items() if known.get(one) is None}
 
 
 def _present_names(db: Database, name: str) -> dict[str, str]:

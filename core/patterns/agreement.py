@@ -115,31 +115,53 @@ def _kappa(a: Any, b: Any) -> float:
 
 
 def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tuple[float, float]:
-    """Percentile bootstrap over inputs; NaN with fewer than two inputs."""
-    members = [np.flatnonzero(groups == one) for one in np.unique(groups)]
-    if len(members) < 2:
+    """Percentile bootstrap over inputs, of their summed tables; NaN with fewer than two inputs."""
+    tables = _tables(a, b, groups)
+    if len(tables) < 2:
         return float("nan"), float("nan")
     rng = np.random.default_rng(seed)
-    found = []
-    for _ in range(RESAMPLES):
-        chosen = np.concatenate([members[k] for k in rng.integers(0, len(members), len(members))])
-        found.append(_kappa(a[chosen], b[chosen]))
-    low, high = np.nanquantile(found, [0.025, 0.975])
+    times = (np.bincount(rng.integers(0, len(tables), len(tables)), minlength=len(tables)) for _ in range(RESAMPLES))
+    size = tables.shape[1]
+    sums = np.array([drawn.astype(float) @ tables.reshape(len(tables), -1) for drawn in times]).reshape(-1, size, size)
+    kappas = _kappas(sums)
+    if np.isnan(kappas).all():
+        return float("nan"), float("nan")
+    low, high = np.nanquantile(kappas, [0.025, 0.975])
     return float(low), float(high)
 
 
+def _tables(a: np.ndarray, b: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """How often each input was given class i by the first and j by the second, float64 [input, i, j]."""
+    names, codes = np.unique(np.concatenate([a, b]).astype(str), return_inverse=True)
+    inputs, places = np.unique(groups.astype(str), return_inverse=True)
+    tables = np.zeros((len(inputs), len(names), len(names)))
+    np.add.at(tables, (places, codes[: len(a)], codes[len(a) :]), 1.0)
+    return tables
+
+
+def _kappas(tables: np.ndarray) -> np.ndarray:
+    """Cohen's kappa of each table [..., i, j]; NaN where both gave one and the same class to everything."""
+    n = tables.sum((-2, -1))
+    same = np.diagonal(tables, axis1=-2, axis2=-1)
+    equal, chance = same.sum(-1) / n, (tables.sum(-1) * tables.sum(-2)).sum(-1) / n**2
+    single = same.max(-1) == n
+    return np.where(single, np.nan, (equal - chance) / np.where(single, 1.0, 1.0 - chance))
+
+
 def alpha(labels: pd.DataFrame) -> float:
-    """Krippendorff's alpha (nominal, by NLTK) over all raters, maps that not everybody labelled included.
+    """Krippendorff's alpha (2011, nominal) over all raters, maps that not everybody labelled included.
 
     NaN where it is undefined: the maps with two opinions or more have only one class between them, or are none.
     """
-    from nltk.metrics.agreement import AnnotationTask  # NLTK takes a second to import
-
     both = opinions(labels)
-    shared = both[both.notna().sum(axis=1) > 1].stack().dropna()
-    if shared.nunique() < 2:
+    shared = both[both.notna().sum(axis=1) > 1].to_numpy(object)
+    names = pd.unique(shared[pd.notna(shared)])
+    if len(names) < 2:
         return float("nan")
-    return float(AnnotationTask([(who, name, given) for (name, who), given in shared.items()]).alpha())
+    counts = np.stack([(shared == name).sum(1) for name in names], 1)  # [map, class]
+    raters, totals = counts.sum(1), counts.sum(0)
+    differing = ((raters**2 - (counts**2).sum(1)) / (raters - 1)).sum()  # coincidences of two unlike values
+    return float(1 - (totals.sum() - 1) * differing / (totals.sum() ** 2 - (totals**2).sum()))
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
@@ -155,4 +177,7 @@ def disputed(labels: pd.DataFrame) -> list[str]:
     """Maps whose raters disagree and that nobody has adjudicated, in a fixed order."""
     settled = set(labels.loc[labels["queue_order"] == "adjudication", "map_id"])
     both = opinions(labels)
-    return [name for name in both.index[both.nunique(axis=1) > 1] if name not in settled]
+    if both.empty:
+        return []
+    counts = both.stack().dropna().groupby(level="map_id").nunique()
+    return [name for name in counts.index[counts > 1] if name not in settled]

@@ -1,9 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
 from core.errors import InputError
-from core.patterns.agreement import agreement, alpha, confusion, consensus, disputed, pair_agreements
+from core.patterns.agreement import RESAMPLES, agreement, alpha, confusion, consensus, disputed, pair_agreements
 
 
 def frame(rows):
@@ -42,6 +43,30 @@ def test_kappa_by_hand():
     assert found.kappa == pytest.approx((0.75 - chance) / (1 - chance))
     assert (found.maps, found.share) == (4, 0.75)
     assert found.low <= found.kappa <= found.high
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kappas_interval_is_of_whole_inputs_drawn_again(seed):
+    """Against scikit-learn's kappa of the labels of the same draws, one draw after the other; one input has 4 maps."""
+    rng = np.random.default_rng(seed)
+    given = [("xyz"[rng.integers(3)], "xyz"[rng.integers(3)] if rng.random() < 0.4 else None) for _ in range(60)]
+    rows = [
+        (f"m{k:02}", who, 1, pair[place] or pair[0]) for place, who in enumerate("ab") for k, pair in enumerate(given)
+    ]
+    labels = frame(rows).assign(row_id=lambda table: table["map_id"].str[1:].astype(int) // 4)
+    draws, kappas = np.random.default_rng(seed), []
+    inputs = sorted({f"mrpc/dev/{k // 4}" for k in range(60)})
+    for _ in range(RESAMPLES):
+        drawn = [inputs[k] for k in draws.integers(0, len(inputs), len(inputs))]
+        maps = [4 * int(name.rpartition("/")[2]) + k for name in drawn for k in range(4)]
+        kappas.append(cohen_kappa_score([given[k][0] for k in maps], [given[k][1] or given[k][0] for k in maps]))
+    found = agreement(labels, "a", "b", seed=seed)
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(kappas, [0.025, 0.975])))
+
+
+def test_two_raters_who_only_used_one_class_have_no_kappa():
+    found = agreement(frame([(f"m{k}", who, 1, "x") for who in "ab" for k in range(3)]), "a", "b")
+    assert np.isnan([found.kappa, found.low, found.high]).all()
 
 
 def test_pairs_of_classes_name_what_parts_the_raters_most():
