@@ -2,8 +2,8 @@
 
 It is registered with transformers' AttentionInterface together with the eager mask under the same name;
 without that mask GPT-2 would silently see the future. A layer that nobody watches or touches runs transformers'
-own SDPA. What a run wants lives in a ContextVar, never on the model, so threads can share one model.
-The layer's index is the order of calls within a forward, because shared layers carry no index of their own.
+own SDPA where that can compute it. What a run wants lives in a ContextVar, never on the model, so threads can share
+one model. The layer's index is the order of calls within a forward, because shared layers carry no index of their own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +20,10 @@ from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_f
 from transformers.masking_utils import eager_mask
 
 from core.capture.interventions import Cut, Touch, changed, visible_keys
+from core.errors import InterventionError
 
 NAME = "atlas"
+BEYOND_SDPA = ("softcap",)  # what a family may ask of its layers and SDPA does not compute: Gemma 2's soft cap
 Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
@@ -83,15 +85,12 @@ def attention(
 
     Returns the heads' outputs [batch, query, head, dim] and, where the weights were computed, the weights.
     """
-    run = _CURRENT.get()
-    if run is None:
-        return sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
-        )
+    run = _CURRENT.get() or Run(layers=1)
     layer = run.next_layer()
     touches, cuts = run.touches.get(layer, []), run.cuts.get(layer, [])
     on_weights = [touch for touch in touches if touch.operator != "zero" and touch.given is None]
-    if layer in run.watched or on_weights or cuts:
+    by_hand = any(options.get(name) is not None for name in BEYOND_SDPA)
+    if layer in run.watched or on_weights or cuts or by_hand:
         weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options, cuts=cuts)
         for touch in on_weights:
             weights = changed(weights, touch, visible_keys(attention_mask, weights))
@@ -137,12 +136,22 @@ def attention_weights(
     for cut in cuts:
         if cut.renormalised:
             scores = scores.masked_fill((cut.edges & cut.heads).to(scores.device), float("-inf"))
+            _seen_keys_are_left(scores)
     # of float16 and bfloat16 scores too: rounded to either, rows would no longer add up to 1
     weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
     for cut in cuts:
         if not cut.renormalised:
             weights = weights.masked_fill((cut.edges & cut.heads).to(weights.device), 0.0)
     return weights
+
+
+def _seen_keys_are_left(scores: Float[Tensor, "batch head query key"]) -> None:
+    """Raises InterventionError where a query keeps only keys that its layer's window hides from it anyway."""
+    if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
+        raise InterventionError(
+            "A knockout must leave every query a key that it sees; in a layer that sees only a window, one is left "
+            "none: cut fewer edges, or do not renormalise."
+        )
 
 
 def _per_query_head(query: Tensor, states: Tensor) -> Tensor:

@@ -31,12 +31,26 @@ _RECORDS = (
     Family("distilbert", causal=False),
     Family("mobilebert", causal=False),
     Family("modernbert", causal=False),
+    Family("xlm-roberta", causal=False, position_offset=2),
+    Family("eurobert", causal=False),
+    Family("deberta", causal=False, interceptable=False),
+    Family("deberta-v2", causal=False, interceptable=False),  # v3 too
     Family("xlnet", causal=False, interceptable=False, positions=()),
     Family("gpt2", causal=True),
     Family("opt", causal=True),
     Family("llama", causal=True),
     Family("gpt_neox", causal=True),
     Family("gpt_neo", causal=True, interceptable=False),
+    Family("falcon", causal=True, interceptable=False),
+    Family("mistral", causal=True),
+    Family("qwen2", causal=True),  # 2.5 too
+    Family("qwen3", causal=True),
+    Family("gemma", causal=True),
+    Family("gemma2", causal=True),
+    Family("gemma3_text", causal=True),
+    Family("phi", causal=True),
+    Family("phi3", causal=True),
+    Family("olmo2", causal=True),
 )
 FAMILIES = {record.model_type: record for record in _RECORDS}
 

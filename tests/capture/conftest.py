@@ -11,6 +11,7 @@ from transformers import configuration_utils as _  # noqa: F401  registers the f
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from core.models.checkpoint import Checkpoint
+from core.models.family import family_of
 
 TEXT = [
     "the old engine ran all night without a pause .",
@@ -92,15 +93,55 @@ DECODERS = {
 }
 FAMILIES = [*ENCODERS, *DECODERS]
 
+# of today, in tests of their own (test_families.py): shared key heads, and windows shorter than the inputs
+SHARED = {**SIZES, "num_key_value_heads": 2}
+WIDE = {**SHARED, "head_dim": 8}
+WINDOW = 5  # a causal query's own key and the 4 before; of an encoder 2 on each side
+NEW_ENCODERS = {
+    "modernbert": {**SIZES, "local_attention": WINDOW - 1, "global_attn_every_n_layers": 2},
+    "xlm-roberta": SIZES,
+    "eurobert": {**SHARED, "mask_token_id": 0},
+    "deberta": {**SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    "deberta-v2": {**SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 8},
+}
+NEW_DECODERS = {
+    "falcon": {**SIZES, "multi_query": True},
+    "mistral": {**SHARED, "sliding_window": WINDOW},
+    "qwen2": {**SHARED, "sliding_window": WINDOW, "use_sliding_window": True, "max_window_layers": 1},
+    "qwen3": WIDE,
+    "gemma": WIDE,
+    "gemma2": {**WIDE, "sliding_window": WINDOW, "query_pre_attn_scalar": 8, "attn_logit_softcapping": 2.0},
+    "gemma3_text": {
+        **WIDE,
+        "sliding_window": WINDOW,
+        "query_pre_attn_scalar": 8,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    },
+    "phi": SIZES,
+    "phi3": {**SHARED, "sliding_window": WINDOW},
+    "olmo2": SHARED,
+}
+NEW_FAMILIES = [*NEW_ENCODERS, *NEW_DECODERS]
+
 
 def tiny(model_type: str, *, seed: int = 0) -> Checkpoint:
     """A random checkpoint of a family: 3 layers of 4 heads. Weights are wide enough that attention is not uniform."""
-    tokenizer = wordpiece() if model_type in ENCODERS else byte_level()
-    options = {**ENCODERS, **DECODERS}[model_type] | {"vocab_size": len(tokenizer), "initializer_range": 0.2}
+    return built(model_type, {**ENCODERS, **DECODERS}[model_type], encodes=model_type in ENCODERS, seed=seed)
+
+
+def newer(model_type: str) -> Checkpoint:
+    """The same of a family of today; layers that see a window see WINDOW keys."""
+    return built(model_type, {**NEW_ENCODERS, **NEW_DECODERS}[model_type], encodes=model_type in NEW_ENCODERS)
+
+
+def built(model_type: str, sizes: dict, *, encodes: bool, seed: int = 0) -> Checkpoint:
+    tokenizer = wordpiece() if encodes else byte_level()
+    options = sizes | {"vocab_size": len(tokenizer), "initializer_range": 0.2}
     for role in ("pad", "bos", "eos", "cls", "sep"):
         options[f"{role}_token_id"] = 0
     torch.manual_seed(seed)
-    model = AutoModel.from_config(CONFIG_MAPPING[model_type](**options)).eval()
+    how = {} if family_of(model_type).interceptable else {"attn_implementation": "eager"}  # as they are opened
+    model = AutoModel.from_config(CONFIG_MAPPING[model_type](**options), **how).eval()
     return Checkpoint(name=f"tiny-{model_type}", model=model, tokenizer=tokenizer)
 
 

@@ -11,10 +11,10 @@ from core.capture.interventions import OPERATORS, Intervention, operator_of, poi
 from core.capture.running import model_inputs, predict, run
 from core.errors import InputError, InterventionError
 from core.models.checkpoint import Checkpoint
-from core.models.family import FAMILIES
-from tests.capture.conftest import TEXT, tiny
+from core.models.family import family_of
+from tests.capture.conftest import FAMILIES, TEXT, tiny
 
-INTERCEPTABLE = [name for name, record in FAMILIES.items() if record.interceptable]
+INTERCEPTABLE = [name for name in FAMILIES if family_of(name).interceptable]  # others: test_families.py
 
 
 def classifier(family: str) -> Checkpoint:

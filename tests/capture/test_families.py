@@ -1,0 +1,150 @@
+"""Families of today: self-checks, maps equal eager, windows as configured, and operators over what is visible."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from core.attention import Head
+from core.capture.interventions import Intervention, Knockout
+from core.capture.running import capture, model_inputs, run
+from core.capture.selfcheck import eager_weights, self_check
+from core.errors import InterventionError
+from core.models.family import FAMILIES as RECORDS
+from core.models.family import family_of
+from tests.capture.conftest import NEW_FAMILIES, TEXT, WINDOW, newer
+
+REACHED = [name for name in NEW_FAMILIES if family_of(name).interceptable]
+FALLBACK = [name for name in NEW_FAMILIES if name not in REACHED]
+WINDOWED = {  # the layers that see only a window, written down from each config in conftest.py
+    "modernbert": {1},
+    "mistral": {0, 1, 2},
+    "qwen2": {1, 2},
+    "gemma2": {0, 2},
+    "gemma3_text": {0, 2},
+    "phi3": {0, 1, 2},
+}
+
+
+@pytest.fixture(scope="module", params=NEW_FAMILIES)
+def checkpoint(request):
+    return newer(request.param)
+
+
+@pytest.fixture(scope="module", params=REACHED)
+def reached(request):
+    return newer(request.param)
+
+
+def visible(checkpoint, layer, length):
+    """Which keys a query sees [query, key], from the family's config alone."""
+    away = torch.arange(length)[:, None] - torch.arange(length)
+    seen = away >= 0 if checkpoint.causal else torch.ones(length, length, dtype=torch.bool)
+    if layer in WINDOWED.get(checkpoint.family.model_type, ()):
+        seen = seen & (away < WINDOW if checkpoint.causal else away.abs() <= WINDOW // 2)
+    return seen
+
+
+def states(checkpoint, encoding, *interventions):
+    kept = []
+    run(checkpoint, [encoding], [], interventions=interventions, on_batch=lambda _, output: kept.append(output[0][0]))
+    return kept[0]
+
+
+def disabling(layer, head):
+    return Intervention("disable", frozenset({Head(layer, head)}))
+
+
+def test_every_family_is_a_record():
+    assert set(NEW_FAMILIES) <= set(RECORDS)
+
+
+def test_every_family_passes_its_self_check(checkpoint):
+    findings = self_check(checkpoint)
+    assert len(findings) == 6
+    assert [finding for finding in findings if not finding.passed] == []
+
+
+def test_maps_equal_eager_output_attentions(checkpoint):
+    for text, pair in ((TEXT[0], None), (TEXT[1], TEXT[2]), ("it", None)):
+        encoding = checkpoint.encode(text, pair)
+        off = np.abs(capture(checkpoint, encoding).weights - eager_weights(checkpoint, encoding)).max()
+        assert off <= 1e-6
+
+
+def test_a_query_sees_the_window_that_its_layer_has(checkpoint):
+    encoding = checkpoint.encode(TEXT[1])
+    weights = capture(checkpoint, encoding).weights
+    assert len(encoding) > 2 * WINDOW
+    for layer in range(checkpoint.layers):
+        seen = visible(checkpoint, layer, len(encoding)).numpy()
+        assert np.array_equal((weights[layer] > 0).any(0), seen), layer
+
+
+def test_a_pass_that_nobody_watches_equals_eager(reached):
+    encoding = reached.encode(TEXT[0])
+    plain = states(reached, encoding)
+    reached.model.set_attn_implementation("eager")
+    with torch.no_grad():
+        wanted = reached.model(**model_inputs(reached, [encoding]))[0][0]
+    assert torch.allclose(plain, wanted, atol=1e-4)
+
+
+def test_disabling_is_uniform_over_what_is_visible_and_equals_eager_rewritten(reached, monkeypatch):
+    encoding = reached.encode(TEXT[1])
+    source, layer_of = sys.modules[type(reached.model).__module__], []
+    honest = source.eager_attention_forward
+
+    def rewriting(module, query, key, value, attention_mask, **options):
+        output, weights = honest(module, query, key, value, attention_mask, **options)
+        layer_of.append(len(layer_of))
+        seen = visible(reached, layer_of[-1], len(encoding)).float()
+        output[0, :, 1] = seen / seen.sum(-1, keepdim=True) @ value[0, value.shape[1] // 4]  # head 2 of 4
+        return output, weights
+
+    heads = Intervention("disable", frozenset(Head(layer, 1) for layer in range(reached.layers)))
+    changed = states(reached, encoding, heads)
+    with monkeypatch.context() as patched:
+        patched.setattr(source, "eager_attention_forward", rewriting)
+        reached.model.set_attn_implementation("eager")
+        with torch.no_grad():
+            wanted = reached.model(**model_inputs(reached, [encoding]))[0][0]
+    assert layer_of == list(range(reached.layers))
+    assert torch.allclose(changed, wanted, atol=1e-4)
+
+
+def test_disabling_any_head_changes_what_comes_out(reached):
+    encoding = reached.encode(TEXT[0])
+    plain = states(reached, encoding)
+    for layer in range(reached.layers):
+        for head in range(reached.heads):
+            assert (states(reached, encoding, disabling(layer, head)) - plain).abs().max() > 1e-6, Head(layer, head)
+
+
+@pytest.mark.parametrize("family", FALLBACK)
+def test_families_outside_the_interface_capture_but_refuse_interventions(family):
+    checkpoint = newer(family)
+    encoding = checkpoint.encode(TEXT[0])
+    assert len(capture(checkpoint, encoding)) == len(encoding)
+    with pytest.raises(InterventionError, match=f"{family} does not: its maps can be looked at, not changed"):
+        capture(checkpoint, encoding, [disabling(0, 0)])
+
+
+def test_cutting_all_that_a_window_shows_is_refused():
+    checkpoint = newer("mistral")
+
+    def near(encoding):
+        away = torch.arange(len(encoding))[:, None] - torch.arange(len(encoding))
+        return (away >= 0) & (away < WINDOW) & (torch.arange(len(encoding)) >= WINDOW)[:, None]
+
+    cut = Knockout(near, frozenset({1}))
+    with pytest.raises(InterventionError, match="sees only a window, one is left none"):
+        states(checkpoint, checkpoint.encode(TEXT[0]), cut)
+
+
+def test_xlm_roberta_keeps_two_positions_for_itself_and_runs_at_its_longest():
+    checkpoint = newer("xlm-roberta")
+    longest = checkpoint.encode("dog " * 600)
+    assert len(longest) == checkpoint.max_length == checkpoint.model.config.max_position_embeddings - 2
+    assert states(checkpoint, longest).isfinite().all()
