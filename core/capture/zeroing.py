@@ -1,0 +1,116 @@
+"""Value zeroing (Mohebbi et al. 2023, arXiv 2301.12971): how much a layer's output of a token hangs on another token.
+
+The value vector of token j is set to 0 in every head of one layer, everything else is left, and the score of (i, j) is
+the cosine distance of the layer's output of token i to the untouched one. It sees what weights do not: the values, the
+output projection, the residual stream, LayerNorm and the feed-forward block. A score of a layer and a pair of tokens,
+not of a head. In families with LayerNorm first (GPT-2) the layer's output is the residual stream after it.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from core.capture.blocks import layers_of
+from core.capture.function import Run, running
+from core.capture.running import BATCH_TOKENS, model_inputs, prepared
+from core.errors import InputError, InterventionError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+
+class _Call(NamedTuple):
+    """A layer as it ran: what it got and what it gave."""
+
+    layer: nn.Module
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+    output: Float[Tensor, "batch position hidden"]
+
+
+def value_zeroing(
+    checkpoint: Checkpoint, encoding: Encoding, *, normalised: bool = True
+) -> Float[np.ndarray, "layer query key"]:
+    """The scores of one input, float64: 0 to 2, or with every row divided by its sum (a row of zeros stays one).
+
+    Every layer runs again from its own input, once for each token. Raises InputError for families whose layers cannot
+    be reached.
+    """
+    with torch.no_grad():
+        with prepared(checkpoint), _calls(checkpoint) as calls:
+            stored = {"use_cache": False} if checkpoint.causal else {}  # a layer that runs again must not find its keys
+            checkpoint.model(**model_inputs(checkpoint, [encoding]), **stored)
+        scores = np.stack([_of_layer(call, len(encoding)) for call in calls])
+    if checkpoint.causal:
+        scores = np.tril(scores)
+    sums = scores.sum(-1, keepdims=True)
+    return scores / np.where(sums > 0, sums, 1.0) if normalised else scores
+
+
+@contextmanager
+def _calls(checkpoint: Checkpoint) -> Iterator[list[_Call]]:
+    """The layers that run in this thread until the block ends, in order."""
+    calls: list[_Call] = []
+    thread = threading.get_ident()
+
+    def keep(layer: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
+        if threading.get_ident() == thread:  # other sessions may share the model
+            calls.append(_Call(layer, arguments, named, _states(output)))
+
+    with ExitStack() as stack:
+        for layer in _layers(checkpoint):
+            stack.callback(layer.register_forward_hook(keep, with_kwargs=True).remove)
+        yield calls
+
+
+def _layers(checkpoint: Checkpoint) -> list[nn.Module]:
+    try:
+        return layers_of(checkpoint)
+    except InterventionError as error:
+        raise InputError(
+            "Value zeroing runs single layers again, which the family "
+            f"{checkpoint.family.model_type} does not allow: choose a BERT- or GPT-2-like checkpoint."
+        ) from error
+
+
+def _states(output: Any) -> Tensor:
+    return output[0] if isinstance(output, tuple) else output
+
+
+def _of_layer(call: _Call, length: int) -> Float[np.ndarray, "query key"]:
+    """Cosine distances [query, key] of one layer, the zeroed token as the key."""
+    columns = []
+    for tokens in torch.arange(length).split(max(1, BATCH_TOKENS // length)):
+        zeroed, own = _again(call, tokens).double(), call.output.double()
+        distances = (1 - nn.functional.cosine_similarity(zeroed, own, dim=-1)).clamp_min(0)
+        same = (zeroed == own).all(-1)  # also where both are 0, which have no cosine
+        columns.append(distances.masked_fill(same, 0.0).cpu().numpy())
+    return np.concatenate(columns).T
+
+
+def _again(call: _Call, tokens: Tensor) -> Float[Tensor, "token position hidden"]:
+    """The layer's outputs with the value of each of these tokens zeroed, one after another as a batch."""
+    held: list[Tensor] = []
+
+    def mix(_: int, output: Tensor, values: Tensor, __: Tensor | None) -> Tensor:
+        rows, keys = torch.arange(len(tokens), device=output.device), tokens.to(output.device)
+        weights, zeroed = held.pop()[rows, :, :, keys], values[rows, :, keys]  # [token, head, query], [.., dim]
+        return output - torch.einsum("bhq,bhd->bqhd", weights.to(zeroed.dtype), zeroed)
+
+    wanted = Run(1, watcher=lambda _, weights: held.append(weights), watched=frozenset({0}), mixer=mix)
+    arguments, named = call.arguments, dict(call.named)
+    if arguments:
+        arguments = (_copies(arguments[0], len(tokens)), *arguments[1:])
+    else:
+        named["hidden_states"] = _copies(named["hidden_states"], len(tokens))
+    with running(wanted):
+        return _states(call.layer(*arguments, **named))
+
+
+def _copies(states: Tensor, count: int) -> Tensor:
+    return states.expand(count, *states.shape[1:])

@@ -1,0 +1,85 @@
+"""Value zeroing against whole forwards with the value projection's output zeroed by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from core.capture.blocks import parts_kept
+from core.capture.components import Part
+from core.capture.running import model_inputs
+from core.capture.zeroing import value_zeroing
+from core.errors import InputError
+from tests.capture.conftest import FAMILIES, tiny
+from tests.capture.test_norms import REACHED, biased
+
+SENTENCE = "the old engine ran ."
+
+
+def _outputs(checkpoint, encoding, layer):
+    part = Part(layer, "layer")
+    with torch.no_grad(), parts_kept(checkpoint, [part]) as kept:
+        checkpoint.model(**model_inputs(checkpoint, [encoding]))
+    return kept[part][0].double().numpy()
+
+
+def _zeroed_by_hand(checkpoint, encoding, layer, token):
+    """The layer's outputs in a forward of the whole model whose value projection gives 0 for the token."""
+    if checkpoint.model.config.model_type == "bert":
+        module, start = checkpoint.model.encoder.layer[layer].attention.self.value, 0
+    else:
+        module, start = checkpoint.model.h[layer].attn.c_attn, 2 * 32
+
+    def zero(_, __, output):
+        output = output.clone()
+        output[:, token, start:] = 0
+        return output
+
+    handle = module.register_forward_hook(zero)
+    try:
+        return _outputs(checkpoint, encoding, layer)
+    finally:
+        handle.remove()
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_scores_are_cosine_distances_to_a_forward_with_the_value_zeroed(family):
+    checkpoint = biased(family)
+    encoding = checkpoint.encode(SENTENCE)
+    scores, rows = value_zeroing(checkpoint, encoding, normalised=False), value_zeroing(checkpoint, encoding)
+    for layer in range(checkpoint.layers):
+        own = _outputs(checkpoint, encoding, layer)
+        for token in range(len(encoding)):
+            other = _zeroed_by_hand(checkpoint, encoding, layer, token)
+            for i in range(len(encoding)):
+                alike = own[i] @ other[i] / np.sqrt((own[i] @ own[i]) * (other[i] @ other[i]))
+                assert scores[layer, i, token] == pytest.approx(1 - alike, abs=1e-6)
+    assert scores.max() > 1e-3
+    np.testing.assert_allclose(rows, scores / scores.sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("family", REACHED)
+def test_rows_sum_to_one_and_decoders_see_nothing_ahead(family):
+    checkpoint = biased(family)
+    encoding = checkpoint.encode(SENTENCE)
+    before = _outputs(checkpoint, encoding, 2)
+    rows = value_zeroing(checkpoint, encoding)
+    assert rows.shape == (3, len(encoding), len(encoding))
+    np.testing.assert_allclose(rows.sum(-1)[:, 1:], 1)
+    assert (rows[:, 2, 1] > 1e-3).all()
+    if family == "llama":  # its first token is the padding's: states and values of 0, so there is nothing to lose
+        assert (rows[:, 1:, 0] < 1e-9).all()
+        assert not rows[:, 0].any()
+    else:
+        np.testing.assert_allclose(rows.sum(-1)[:, 0], 1)
+        assert (rows[:, 1, 0] > 1e-3).all()
+    if checkpoint.causal:
+        assert not np.triu(rows, 1).any()
+    np.testing.assert_array_equal(_outputs(checkpoint, encoding, 2), before)
+    assert not [module for module in checkpoint.model.modules() if module._forward_hooks]
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in REACHED])
+def test_another_family_gets_one_sentence(family):
+    checkpoint = tiny(family)
+    with pytest.raises(InputError, match=rf"the family {family} does not allow: choose a BERT"):
+        value_zeroing(checkpoint, checkpoint.encode(SENTENCE))
