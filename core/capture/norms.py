@@ -8,6 +8,7 @@ from the layer's last module of the block, so every family whose blocks are know
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -139,8 +140,9 @@ def _projection(
     module: nn.Module, checkpoint: Checkpoint
 ) -> tuple[Float[Tensor, "head dim hidden"], Float[Tensor, " hidden"]]:
     """W_O by head, and its bias, in float32 at least."""
-    exact = torch.promote_types(module.weight.dtype, torch.float32)
-    weight = module.weight.detach().to(exact)
+    own = cast(Tensor, module.weight).detach()
+    exact = torch.promote_types(own.dtype, torch.float32)
+    weight = own.to(exact)
     weight = weight.t() if isinstance(module, nn.Linear) else weight  # GPT-2's Conv1D is [in, out]
     bias = getattr(module, "bias", None)
     bias = weight.new_zeros(weight.shape[1]) if bias is None else bias.detach().to(exact)
