@@ -23,7 +23,7 @@ from core.capture.interventions import Cut, Touch, changed, visible_keys
 from core.errors import InterventionError
 
 NAME = "atlas"
-BEYOND_SDPA = ("softcap",)  # what a family may ask of its layers and SDPA does not compute: Gemma 2's soft cap
+BEYOND_SDPA = ("softcap", "s_aux")  # what SDPA does not compute: Gemma 2's soft cap, gpt-oss' attention sinks
 Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
@@ -93,13 +93,13 @@ def attention(
     if layer in run.watched or on_weights or cuts or by_hand:
         weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options, cuts=cuts)
         for touch in on_weights:
-            weights = changed(weights, touch, visible_keys(attention_mask, weights))
+            weights = _touched(weights, touch, attention_mask, key.shape[2])
         if run.nudged:
             run.nudges.append(torch.zeros_like(weights, requires_grad=True))
             weights = weights + run.nudges[-1]
         if run.watcher is not None and layer in run.watched:
             run.watcher(layer, weights)
-        kept = nn.functional.dropout(weights, p=dropout, training=module.training)
+        kept = nn.functional.dropout(weights[..., : key.shape[2]], p=dropout, training=module.training)
         output = torch.matmul(kept.to(value.dtype), _per_query_head(query, value)).transpose(1, 2)
     else:
         weights = None
@@ -122,9 +122,9 @@ def attention_weights(
     scaling: float | None,
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
-) -> Float[Tensor, "batch head query key"]:
+) -> Float[Tensor, "batch head query column"]:
     """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it; without edges that
-    are cut."""
+    are cut. Where a layer has attention sinks, a last column holds what they take; rows sum to 1 with it."""
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
     scores = torch.matmul(query, _per_query_head(query, key).transpose(2, 3)) * scale
     if options.get("softcap") is not None:
@@ -137,12 +137,26 @@ def attention_weights(
         if cut.renormalised:
             scores = scores.masked_fill((cut.edges & cut.heads).to(scores.device), float("-inf"))
             _seen_keys_are_left(scores)
+    if (sinks := options.get("s_aux")) is not None:  # one learnt score a head, at every query
+        column = sinks.to(scores.dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        scores = torch.cat([scores, column], -1)
     # of float16 and bfloat16 scores too: rounded to either, rows would no longer add up to 1
     weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
     for cut in cuts:
         if not cut.renormalised:
-            weights = weights.masked_fill((cut.edges & cut.heads).to(weights.device), 0.0)
+            gone = nn.functional.pad(cut.edges & cut.heads, (0, weights.shape[-1] - key.shape[2]))
+            weights = weights.masked_fill(gone.to(weights.device), 0.0)
     return weights
+
+
+def _touched(
+    weights: Float[Tensor, "batch head query column"], touch: Touch, attention_mask: Tensor | None, length: int
+) -> Float[Tensor, "batch head query column"]:
+    """The weights after an operator, which leaves a sink nothing. length: keys; a sink's column comes after them."""
+    keys, sinks = weights[..., :length], weights[..., length:]
+    keys = changed(keys, touch, visible_keys(attention_mask, keys))
+    sinks = sinks.masked_fill(touch.heads.to(weights.device)[:, :, None, None], 0.0)
+    return torch.cat([keys, sinks], -1) if sinks.shape[-1] else keys
 
 
 def _seen_keys_are_left(scores: Float[Tensor, "batch head query key"]) -> None:

@@ -85,6 +85,11 @@ def prepared(
             )
         yield Run(layers=checkpoint.layers)
         return
+    if checkpoint.family.sinks and watcher:
+        raise InterventionError(
+            f"Maps show how a row's weight is shared among tokens; {checkpoint.family.model_type} gives a part of "
+            "every row to a sink, which is none: its heads can be changed, not looked at."
+        )
     if checkpoint.model.config._attn_implementation != NAME:  # once; without a run it is plain SDPA
         checkpoint.model.set_attn_implementation(NAME)
     watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()

@@ -13,7 +13,8 @@ class Family:
     causal: a query sees only keys up to itself. interceptable: its attention goes through transformers'
     AttentionInterface, so single layers can be observed and changed; otherwise capture falls back to eager
     `output_attentions` and interventions are refused. positions: config fields that bound the input length.
-    position_offset: positions that the embedding table keeps for itself.
+    position_offset: positions that the embedding table keeps for itself. sinks: a learnt score of each head takes
+    a part of every row, which belongs to no token: heads can be changed, but maps have no place for it.
     """
 
     model_type: str
@@ -21,6 +22,7 @@ class Family:
     interceptable: bool = True
     positions: tuple[str, ...] = ("max_position_embeddings", "n_positions")
     position_offset: int = 0
+    sinks: bool = False
 
 
 _RECORDS = (
@@ -51,6 +53,7 @@ _RECORDS = (
     Family("phi", causal=True),
     Family("phi3", causal=True),
     Family("olmo2", causal=True),
+    Family("gpt_oss", causal=True, sinks=True),
 )
 FAMILIES = {record.model_type: record for record in _RECORDS}
 

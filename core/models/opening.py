@@ -158,7 +158,8 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
-            attn_implementation="sdpa" if family_of(found.model_type).interceptable else "eager",
+            # None: SDPA where transformers has it for the family, else eager
+            attn_implementation=None if family_of(found.model_type).interceptable else "eager",
         )
         model = with_head(folder, model, tokenizer) if beside else model
     except SafetensorError as error:

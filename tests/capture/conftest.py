@@ -121,6 +121,7 @@ NEW_DECODERS = {
     "phi3": {**SHARED, "sliding_window": WINDOW},
     "olmo2": SHARED,
 }
+SINKS = {**WIDE, "sliding_window": WINDOW, "num_local_experts": 2, "num_experts_per_tok": 1}
 NEW_FAMILIES = [*NEW_ENCODERS, *NEW_DECODERS]
 
 

@@ -13,6 +13,7 @@ from core.capture.selfcheck import eager_weights, self_check
 from core.errors import InterventionError
 from core.models.family import FAMILIES as RECORDS
 from core.models.family import family_of
+from core.models.opening import open_checkpoint
 from tests.capture.conftest import NEW_FAMILIES, TEXT, WINDOW, newer
 
 REACHED = [name for name in NEW_FAMILIES if family_of(name).interceptable]
@@ -120,6 +121,16 @@ def test_disabling_any_head_changes_what_comes_out(reached):
     for layer in range(reached.layers):
         for head in range(reached.heads):
             assert (states(reached, encoding, disabling(layer, head)) - plain).abs().max() > 1e-6, Head(layer, head)
+
+
+@pytest.mark.parametrize("family", ["gemma2", "falcon", "deberta-v2"])  # the first: no SDPA in transformers
+def test_a_saved_one_opens(family, tmp_path):
+    checkpoint = newer(family)
+    checkpoint.model.save_pretrained(tmp_path)
+    checkpoint.tokenizer.save_pretrained(tmp_path)
+    opened = open_checkpoint(str(tmp_path), device="cpu")
+    maps = (capture(one, one.encode(TEXT[0])).weights for one in (opened, checkpoint))
+    assert np.allclose(*maps, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", FALLBACK)

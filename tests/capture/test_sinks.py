@@ -1,0 +1,102 @@
+"""gpt-oss: a sink takes a part of every row. What comes out is exact, watched or not; maps are refused."""
+
+import pytest
+import torch
+
+from core.attention import Head
+from core.capture.function import Run, running
+from core.capture.interventions import Intervention, Knockout
+from core.capture.running import capture, model_inputs, run
+from core.errors import InterventionError
+from core.models.opening import open_checkpoint
+from tests.capture.conftest import SINKS, TEXT, WINDOW, built
+
+
+@pytest.fixture
+def checkpoint():
+    return built("gpt_oss", SINKS, encodes=False)
+
+
+@pytest.fixture
+def encoding(checkpoint):
+    return checkpoint.encode(TEXT[0])
+
+
+def states(checkpoint, encoding, *interventions):
+    kept = []
+    run(checkpoint, [encoding], [], interventions=interventions, on_batch=lambda _, output: kept.append(output[0][0]))
+    return kept[0]
+
+
+def eager(checkpoint, encoding):
+    checkpoint.model.set_attn_implementation("eager")
+    with torch.no_grad():
+        return checkpoint.model(**model_inputs(checkpoint, [encoding]), output_attentions=True)
+
+
+def watched(checkpoint, encoding, **wanted):
+    """Every layer's weights, and the last hidden states."""
+    kept = []
+    checkpoint.model.set_attn_implementation("atlas")
+    asked = Run(3, watcher=lambda _, weights: kept.append(weights[0]), watched=frozenset(range(3)), **wanted)
+    with torch.no_grad(), running(asked):
+        output = checkpoint.model(**model_inputs(checkpoint, [encoding]))
+    return torch.stack(kept), output[0][0]
+
+
+def test_rows_sum_to_1_with_the_sinks_column_and_the_others_equal_eager(checkpoint, encoding):
+    weights, _ = watched(checkpoint, encoding)
+    wanted = torch.stack([layer[0] for layer in eager(checkpoint, encoding).attentions])
+    assert weights.shape == (3, 4, len(encoding), len(encoding) + 1)
+    assert torch.allclose(weights.sum(-1), torch.ones(3, 4, len(encoding)), atol=1e-5)
+    assert torch.allclose(weights[..., :-1], wanted, atol=1e-6)
+    assert weights[..., -1].min() > 0
+
+
+def test_a_pass_equals_eager_watched_or_not(checkpoint, encoding):
+    plain, (_, seen) = states(checkpoint, encoding), watched(checkpoint, encoding)
+    wanted = eager(checkpoint, encoding)[0][0]
+    assert torch.allclose(plain, wanted, atol=1e-4)
+    assert torch.allclose(seen, wanted, atol=1e-4)
+
+
+def test_a_disabled_head_is_uniform_over_its_window_and_leaves_the_sink_nothing(checkpoint, encoding):
+    from core.capture.interventions import touches_of
+
+    every = [Intervention("disable", frozenset({Head(layer, 1) for layer in range(3)}))]
+    weights, _ = watched(checkpoint, encoding, touches=touches_of(every, layers=3, heads=4, causal=True))
+    away = torch.arange(len(encoding))[:, None] - torch.arange(len(encoding))
+    for layer, kind in enumerate(checkpoint.model.config.layer_types):
+        seen = ((away >= 0) & (away < (WINDOW if kind == "sliding_attention" else len(encoding)))).float()
+        assert torch.allclose(weights[layer, 1, :, :-1], seen / seen.sum(-1, keepdim=True))
+    assert (weights[:, 1, :, -1] == 0).all()
+    assert (weights[:, 0, :, -1] > 0).all()
+
+
+def test_every_head_bites(checkpoint, encoding):
+    plain = states(checkpoint, encoding)
+    for layer in range(3):
+        for head in range(4):
+            changed = states(checkpoint, encoding, Intervention("disable", frozenset({Head(layer, head)})))
+            assert (changed - plain).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("renormalised", [True, False])
+def test_edges_are_cut_beside_a_sink(checkpoint, encoding, renormalised):
+    def before(encoding):
+        return torch.arange(len(encoding))[:, None] - torch.arange(len(encoding)) == 1
+
+    cut = Knockout(before, frozenset({0, 1, 2}), renormalised)
+    assert not torch.allclose(states(checkpoint, encoding, cut), states(checkpoint, encoding), atol=1e-4)
+
+
+def test_maps_are_refused_in_a_sentence(checkpoint, encoding):
+    with pytest.raises(InterventionError, match="gpt_oss gives a part of every row to a sink"):
+        capture(checkpoint, encoding)
+
+
+def test_a_saved_one_opens(checkpoint, encoding, tmp_path):
+    checkpoint.model.save_pretrained(tmp_path)
+    checkpoint.tokenizer.save_pretrained(tmp_path)
+    opened = open_checkpoint(str(tmp_path), device="cpu")
+    assert torch.allclose(states(opened, encoding), states(checkpoint, encoding), atol=1e-4)
