@@ -1,0 +1,63 @@
+"""Krippendorff's alpha with its interval: how far many people agree where nobody labelled everything."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from core.patterns.agreement import RESAMPLES, inputs_of, opinions
+
+
+@dataclass(frozen=True)
+class Alpha:
+    """Krippendorff's nominal alpha, at most 1, 0 at chance, with its 95 % bootstrap interval. maps: those with two
+    opinions or more, the only ones that count; raters: who gave them. NaN where it is undefined: one class only.
+    """
+
+    alpha: float
+    low: float
+    high: float
+    maps: int
+    raters: int
+
+
+def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False, seed: int = 0) -> Alpha:
+    """Alpha over all raters (`agreement.opinions`), resampling maps; by_input: whole inputs, whose maps are alike."""
+    given = opinions(labels)
+    shared = given[given.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
+    if shared.empty:
+        return Alpha(float("nan"), float("nan"), float("nan"), 0, 0)
+    classes = np.unique(shared.stack().dropna().to_numpy(dtype=str))
+    counts = np.stack([(shared == name).sum(axis=1) for name in classes], axis=1).astype(float)  # [map, class]
+    groups = np.arange(len(shared))
+    if by_input:
+        groups = pd.factorize(inputs_of(labels).groupby(labels["map_id"]).first().loc[shared.index])[0]
+    low, high = _interval(counts, groups, seed)
+    return Alpha(float(_alphas(counts, np.ones((1, len(counts))))[0]), low, high, len(shared), shared.shape[1])
+
+
+def _alphas(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Alpha of each resample: 1 - (n - 1) * observed / expected pairs of unlike classes (Krippendorff 2011).
+
+    counts [map, class]: opinions; weights [resample, map]: how often a map was drawn.
+    """
+    given = counts.sum(axis=1)
+    unlike = (given**2 - (counts**2).sum(axis=1)) / (given - 1)  # [map]
+    totals = weights @ counts  # [resample, class]
+    n = totals.sum(axis=1)
+    expected = n**2 - (totals**2).sum(axis=1)
+    return 1 - np.divide((n - 1) * (weights @ unlike), expected, out=np.full(len(n), np.nan), where=expected > 0)
+
+
+def _interval(counts: np.ndarray, groups: np.ndarray, seed: int) -> tuple[float, float]:
+    """Percentile bootstrap over groups [map]; NaN with fewer than two groups, or where every resample is undefined."""
+    size = int(groups.max()) + 1
+    if size < 2:
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(seed)
+    drawn = (rng.multinomial(size, np.full(size, 1 / size))[groups] for _ in range(RESAMPLES))
+    alphas = np.concatenate([_alphas(counts, weights[None].astype(float)) for weights in drawn])
+    if np.isnan(alphas).all():
+        return float("nan"), float("nan")
+    low, high = np.nanquantile(alphas, [0.025, 0.975])
+    return float(low), float(high)

@@ -1,0 +1,134 @@
+"""One label a map from the labels of many people: majority, Dawid-Skene and MACE, with how sure each is.
+
+Frames of labels have the columns map_id, annotator, pass, class, queue_order, in the order they were given. A person
+has one vote a map: the newest label of the first pass; adjudications and second, blind passes are no votes. Dawid-Skene
+(Dawid and Skene 1979: a confusion matrix per person) and MACE (Hovy et al. 2013: per person how often they guess) are
+crowd-kit's. With few labels a person neither is always better than majority (tests/simulations/many_people.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from core.errors import InputError
+
+Method = Literal["majority", "dawid-skene", "mace"]
+ROUNDS = {"dawid-skene": 100, "mace": 50}
+
+
+@dataclass(frozen=True)
+class Person:
+    """One person under a truth. maps: how many they labelled. skill: 0 to 1; by MACE the probability that they do not
+    guess, else the expected share of their labels that are right (their own vote counts in that truth, so a little
+    high). expected [true class, given class]: how many of their maps of each true class they gave each class.
+    """
+
+    name: str
+    maps: int
+    skill: float
+    expected: pd.DataFrame
+
+    @property
+    def confusion(self) -> pd.DataFrame:
+        """Probability of each given class (columns) by true class (rows); NaN where no map of a class is expected."""
+        totals = self.expected.sum(axis=1)
+        return self.expected.div(totals.where(totals > 0), axis=0)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the votes say of each map. probabilities [map, class]: rows sum to 1, soft labels for training; by majority
+    they are shares of votes, else posteriors. people: the least skilled first.
+    """
+
+    method: Method
+    probabilities: pd.DataFrame
+    people: tuple[Person, ...]
+
+    @property
+    def ties(self) -> dict[str, tuple[str, ...]]:
+        """Maps whose best classes are equally likely, with those classes."""
+        best = _best(self.probabilities)
+        tied = best[best.sum(axis=1) > 1]
+        return {str(name): tuple(tied.columns[row]) for name, row in zip(tied.index, tied.to_numpy(), strict=True)}
+
+    @property
+    def labels(self) -> pd.Series:
+        """The most likely class of each map; missing where classes tie, so that nobody takes a coin's word for it."""
+        return self.probabilities.idxmax(axis=1).mask(_best(self.probabilities).sum(axis=1) > 1).rename("class")
+
+
+def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Columns task (map), worker (person), label (class): one row per person and map, sorted by person, then map."""
+    plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
+    if plain.empty:
+        raise InputError("A truth from many labels needs labels of a first pass; there are none: label some maps.")
+    unknown = sorted(set(plain["class"]) - set(names))
+    if unknown:
+        raise InputError(
+            f"Every label must be one of {', '.join(names)}; {', '.join(unknown)} was given too: choose the class set "
+            "that these maps were labelled with."
+        )
+    newest = plain.drop_duplicates(["map_id", "annotator"], keep="last")
+    renamed = newest.rename(columns={"map_id": "task", "annotator": "worker", "class": "label"})
+    return renamed[["task", "worker", "label"]].sort_values(["worker", "task"], ignore_index=True)
+
+
+def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
+    """The truth of every map that has a vote, over the classes `names`; a class nobody gave has probability 0."""
+    given = votes(labels, names)
+    skills: dict[str, float] = {}
+    if method == "majority":
+        probabilities = _shares(given)
+    elif method == "dawid-skene":
+        probabilities = _dawid_skene(given)
+    else:
+        probabilities, skills = _mace(given)
+    probabilities = probabilities.reindex(columns=list(names), fill_value=0.0).sort_index()
+    probabilities = probabilities.rename_axis(index="map_id", columns="class")
+    people = [_person(str(name), own, probabilities, skills.get(name)) for name, own in given.groupby("worker")]
+    return Truth(method, probabilities, tuple(sorted(people, key=lambda person: (person.skill, person.name))))
+
+
+def _best(probabilities: pd.DataFrame) -> pd.DataFrame:
+    """Whether each class [map, class] is as likely as the likeliest, rounding of sums apart."""
+    return probabilities.ge(probabilities.max(axis=1) - 1e-9, axis=0)
+
+
+def _shares(given: pd.DataFrame) -> pd.DataFrame:
+    """Share of a map's votes [map, class]."""
+    return pd.crosstab(given["task"], given["label"], normalize="index")
+
+
+def _dawid_skene(given: pd.DataFrame) -> pd.DataFrame:
+    """Posterior [map, class] of expectation maximisation that starts from the shares of votes."""
+    from crowdkit.aggregation import DawidSkene  # crowd-kit takes seconds to import
+
+    return DawidSkene(n_iter=ROUNDS["dawid-skene"]).fit(given).probas_
+
+
+def _mace(given: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Posterior [map, class], and per person the probability that a label is not guessed (variational inference).
+
+    crowd-kit's MACE numbers people and classes by first appearance in one place and by sorted name in another, so it
+    gets numbers, given in the order of first appearance. Its restarts all draw the same start: one is enough.
+    """
+    from crowdkit.aggregation import MACE
+
+    coded = {column: pd.factorize(given[column]) for column in ("task", "worker", "label")}
+    fitted = MACE(n_restarts=1, n_iter=ROUNDS["mace"]).fit(pd.DataFrame({c: codes for c, (codes, _) in coded.items()}))
+    probabilities = fitted.probas_.set_axis(coded["task"][1][fitted.probas_.index], axis=0)
+    probabilities = probabilities.set_axis(coded["label"][1][fitted.probas_.columns], axis=1)
+    return probabilities, dict(zip(coded["worker"][1], fitted.spamming_[:, 1].tolist(), strict=True))
+
+
+def _person(name: str, own: pd.DataFrame, probabilities: pd.DataFrame, skill: float | None) -> Person:
+    """A person's expected confusions under the truth's probabilities."""
+    names = probabilities.columns
+    chosen = (own["label"].to_numpy()[:, None] == names.to_numpy()[None, :]).astype(float)  # [vote, given class]
+    counts = probabilities.loc[own["task"]].to_numpy().T @ chosen  # [true class, given class]
+    expected = pd.DataFrame(counts, index=names.rename("true"), columns=names.rename("given"))
+    return Person(name, len(own), float(np.trace(counts) / len(own)) if skill is None else skill, expected)

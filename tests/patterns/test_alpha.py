@@ -1,0 +1,79 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.patterns.agreement import alpha
+from core.patterns.alpha import _alphas, alpha_with_interval
+
+
+def frame(rows):
+    """Rows (map, annotator, class, input) as the store gives them."""
+    labels = pd.DataFrame(rows, columns=["map_id", "annotator", "class", "row_id"])
+    return labels.assign(**{"pass": 1, "queue_order": "random", "task": "mrpc", "split": "dev"})
+
+
+def crowd(seed=0, maps=60, good=0.8, heads=1):
+    """Two to four of five people a map, and one map in ten with one person."""
+    rng, rows = np.random.default_rng(seed), []
+    for k in range(maps):
+        true = rng.integers(0, 3)
+        for who in rng.permutation(5)[: 1 if k % 10 == 0 else rng.integers(2, 5)]:
+            rows.append(
+                (f"m{k:02d}", f"p{who}", "xyz"[true if rng.random() < good else rng.integers(0, 3)], k // heads)
+            )
+    return frame(rows)
+
+
+def test_alpha_is_nltks_and_its_interval_holds_it():
+    for seed in range(3):
+        agreed = alpha_with_interval(crowd(seed))
+        assert agreed.alpha == pytest.approx(alpha(crowd(seed)))
+        assert agreed.low < agreed.alpha < agreed.high
+        assert (agreed.maps, agreed.raters) == (54, 5)
+
+
+def test_a_resample_is_nltks_alpha_of_maps_drawn_again():
+    rng = np.random.default_rng(1)
+    labels = crowd(3, maps=20)
+    names = labels["map_id"].unique()
+    table = labels.pivot_table(index="map_id", columns="class", values="row_id", aggfunc="size", fill_value=0)
+    table = table[table.sum(axis=1) > 1]
+    for _ in range(3):
+        weights = dict.fromkeys(names, 0)
+        parts = []
+        for k, name in enumerate(rng.choice(table.index, len(table))):
+            weights[name] += 1
+            parts.append(labels[labels["map_id"] == name].assign(map_id=f"{name}/{k}"))
+        drawn = np.array([[float(weights[name]) for name in table.index]])
+        assert _alphas(table.to_numpy(float), drawn)[0] == pytest.approx(alpha(pd.concat(parts)))
+
+
+def test_maps_that_copy_each_other_make_the_interval_over_inputs_wider():
+    """Nine copies of each of 30 maps, the copies of one input: over maps the interval seems three times too sure."""
+    single = crowd(3, maps=30)
+    copies = pd.concat([single.assign(map_id=single["map_id"] + f"/{k}") for k in range(9)])
+    over_maps, over_inputs = (alpha_with_interval(copies, by_input=by_input) for by_input in (False, True))
+    assert over_maps.alpha == over_inputs.alpha
+    ratio = (over_inputs.high - over_inputs.low) / (over_maps.high - over_maps.low)
+    assert ratio == pytest.approx(3, rel=0.2)
+
+
+def test_chance_is_near_0_and_full_agreement_is_1():
+    assert abs(alpha_with_interval(crowd(1, maps=400, good=0.0)).alpha) < 0.1
+    full = alpha_with_interval(crowd(1, good=1.0))
+    assert (full.alpha, full.low, full.high) == (1.0, 1.0, 1.0)
+
+
+def test_undefined_is_nan():
+    alone = alpha_with_interval(frame([("m1", "a", "x", 1), ("m2", "b", "y", 2)]))
+    assert (alone.maps, alone.raters) == (0, 0)
+    assert math.isnan(alone.alpha)
+    same = alpha_with_interval(frame([(m, who, "x", 1) for m in ("m1", "m2") for who in "ab"]))
+    assert same.maps == 2
+    assert math.isnan(same.alpha)
+    assert math.isnan(same.low)
+    single = alpha_with_interval(frame([("m1", "a", "x", 1), ("m1", "b", "y", 1)]))
+    assert single.alpha == pytest.approx(0.0)
+    assert math.isnan(single.high)
