@@ -51,7 +51,7 @@ def opened(name):
 
 def test_the_classifier_page_shows_scores_and_lets_one_suggest(filled):
     page = opened("patterns")
-    assert [one.label for one in page.metric] == ["Macro F1 on unseen inputs", "Macro F1 on unseen heads"]
+    assert [one.label for one in page.metric] == ["Macro F1 on unseen heads", "Macro F1 on unseen inputs"]
     button = next(one for one in page.button if one.label == "Let it suggest")
     button.click().run()
     assert not page.error
