@@ -58,6 +58,15 @@ def table(checkpoint: Checkpoint, scores: dict[str, np.ndarray]) -> str:
     return "\n".join(lines)
 
 
+def command(checkpoint: Checkpoint, recipe: dict[str, Any]) -> str:
+    """What pretrains the checkpoint again, with every argument that the recipe's program asks for."""
+    kind = "decoder" if checkpoint.causal else "encoder"
+    return (
+        f"python -m data.recipes.pretrain {kind} --text CORPUS.txt --work WORK --out {checkpoint.name} "
+        f"--tokens {recipe['tokens']} --seed {recipe['seed']}"
+    )
+
+
 def card(checkpoint: Checkpoint, training: dict[str, Any]) -> str:
     """The README of the checkpoint's folder."""
     recipe, last = training["recipe"], training["log"][-1]
@@ -76,7 +85,7 @@ pieces, {recipe["positions"]} positions; float16 on disk, opened as float32. Mad
 Atlas works with no network. It is for looking at attention, not for language: do not expect knowledge of it.
 
 - **Data.** {CORPUS}
-- **Recipe.** `python -m data.recipes.pretrain {"decoder" if checkpoint.causal else "encoder"}`: \
+- **Recipe.** `{command(checkpoint, recipe)}`, with the corpus above as CORPUS.txt: \
 {last["step"] * recipe["batch_tokens"]:,} tokens in batches of {recipe["batch_tokens"]:,}, AdamW at \
 {recipe["peak_rate"]:g} with {recipe["warm_up_steps"]} warm-up steps, falling to zero over the last fifth; seed \
 {recipe["seed"]}; bfloat16 autocast on one CPU core. `training.json` has every option and the loss on the way; the

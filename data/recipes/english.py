@@ -253,6 +253,19 @@ def judged(sentence: GoldSentence, k: int, token: Token) -> tuple[bool, ...]:
     )
 
 
+def missing(arguments: argparse.Namespace) -> str | None:
+    """What a training or test needs and was not given, in one sentence; None when it has all."""
+    needed = ("work", "out") if arguments.do == "train" else ("pipeline",)
+    for name in needed:
+        if getattr(arguments, name) is None:
+            return f"`{arguments.do}` needs --{name}, which was not given."
+    names = FILES.values() if arguments.do == "train" else [FILES[arguments.split]]
+    for name in names:
+        if not (arguments.treebank / name).is_file():
+            return f"--treebank is a folder with {name} of UD English EWT; {arguments.treebank} has none: name it."
+    return None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("do", choices=["train", "test"])
@@ -263,6 +276,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=Recipe.steps)
     parser.add_argument("--split", default="test", choices=list(FILES))
     arguments = parser.parse_args()
+    if why := missing(arguments):
+        parser.error(why)
     if arguments.do == "train":
         train(arguments.treebank, arguments.work, arguments.out, Recipe(steps=arguments.steps))
     else:
