@@ -4,7 +4,7 @@ import resource
 
 from core.jobs import api
 from core.store import jobs as store
-from tests.jobs.test_running import TINY, pids, until
+from tests.jobs.test_api import TINY, pids, until
 
 
 def test_a_job_stops_and_is_resumed(db, folder):

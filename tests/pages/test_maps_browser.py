@@ -265,7 +265,7 @@ def test_lines_show_several_heads_and_what_each_word_receives(page, address, enc
     grid.get_by_role("button", name="Lines").click()
     before = grid.locator("canvas.oneMap").evaluate("canvas => canvas.toDataURL()")
     page.keyboard.down("Control")
-    page.mouse.click(box["x"] + 40, box["y"] + 30)
+    page.mouse.click(box["x"] + 40, box["y"] + box["height"] / 12)  # in the first of six layers
     page.keyboard.up("Control")
     expect(grid.locator(".chosen button")).to_have_text(["L1H6", "L1H1"])
     assert grid.locator("canvas.oneMap").evaluate("canvas => canvas.toDataURL()") != before

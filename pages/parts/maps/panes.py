@@ -27,7 +27,7 @@ def beside(first: Shown, second: Shown, titles: tuple[str, str]) -> Compared:
 
 def with_effective(name: str, shown: Shown) -> Compared:
     """Raw and effective attention of one input. Errors: InputError, CheckpointError."""
-    from core.studies.effective import both_maps
+    from core.measuring.attending import both_maps
 
     weights, left = both_maps(resources.checkpoint(name), shown.encoding)
     raw = pane_of(shown, "raw")
