@@ -1,6 +1,8 @@
 """The floors hold: imports go down only, and sizes stay readable."""
 
 import ast
+import importlib
+import importlib.util
 import statistics
 import subprocess
 import sys
@@ -57,4 +59,22 @@ def test_every_public_function_of_core_says_what_it_does():
             public = isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
             if public and not ast.get_docstring(node):
                 missing.append(f"{file.relative_to(PROJECT)}:{node.lineno} {node.name}")
+    assert not missing
+
+
+@pytest.mark.parametrize("folder", ["core", "pages", "data"])
+def test_every_name_that_is_imported_inside_a_function_is_there(folder):
+    missing = []
+    for file in (PROJECT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or (node.module or "").split(".")[0] not in (
+                "core",
+                "pages",
+                "data",
+            ):
+                continue
+            module = importlib.import_module(str(node.module))
+            for name in node.names:
+                if not hasattr(module, name.name) and not importlib.util.find_spec(f"{node.module}.{name.name}"):
+                    missing.append(f"{file.relative_to(PROJECT)}:{node.lineno} {node.module}.{name.name}")
     assert not missing

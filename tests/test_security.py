@@ -17,7 +17,20 @@ EXCUSED = {  # file, what it does, and why that is no way in
     ("pages/parts/frame/style.py", "shows HTML as it is"): "our own style sheet, read from beside it",
 }
 NAMES_IN_SQL = {  # what an f-string of SQL may hold: names and marks written in the code, never values
-    *("_ABOUT", "_FACTS", "_RUN", "_NEWEST", "marks", "columns", "column", "table", "name", "EVENT.names", "_HISTORY", "SAME"),
+    *(
+        "_ABOUT",
+        "_FACTS",
+        "_RUN",
+        "_NEWEST",
+        "marks",
+        "columns",
+        "column",
+        "table",
+        "name",
+        "EVENT.names",
+        "_HISTORY",
+        "SAME",
+    ),
 }
 
 

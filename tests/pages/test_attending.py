@@ -12,6 +12,8 @@ from core.jobs.executors import Place
 from core.store import runs
 from core.studies import effective, features, relations, statistics
 from pages.parts.frame import resources
+from pages.parts.maps import panes
+from pages.parts.maps.inputs import EFFECTIVE
 
 SENTENCES = "The old dog never bit the small child.\nShe said he saw it. | The dog said nothing."
 
@@ -159,11 +161,7 @@ def test_raw_and_effective_attention_side_by_side(db):
     page.run()
     assert not page.exception
     assert not page.error
-    assert "need not sum to 1" in captions(page)
-    assert [one.value for one in page.markdown if "attention**" in one.value] == [
-        "**Raw attention**",
-        "**Effective attention**",
-    ]
+    assert "every query sees every key" in captions(page)
 
 
 @pytest.mark.parametrize("checkpoint", ["atlas-encoder", "atlas-decoder"])
@@ -171,15 +169,14 @@ def test_the_maps_page_shows_raw_and_effective_side_by_side(db, checkpoint):
     page = opened("maps")
     page.selectbox(key="checkpoint").set_value(checkpoint)
     page.text_input(key="text").set_value("A long text of words " * 10)
-    page.segmented_control(key="weights").set_value("raw and effective")
+    page.selectbox(key="compare").set_value(EFFECTIVE)
     page.run()
     assert not page.exception
     assert not page.error
-    assert [one.value for one in page.markdown if "attention**" in one.value] == [
-        "**Raw attention**",
-        "**Effective attention**",
-    ]
-    assert ("projected with the keys it sees" in captions(page)) == (checkpoint == "atlas-decoder")
+    compared = panes.with_effective(checkpoint, resources.shown(checkpoint, "A long text of words " * 10, None))
+    assert [pane.title for pane in compared.panes[:2]] == ["raw", "effective"]
+    assert len(compared.panes) == 3
+    assert "need not sum to 1" in compared.note
 
 
 @pytest.mark.parametrize("module", [features, relations, statistics])
