@@ -26,6 +26,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
+from data.recipes.optimizers import Optimizers
+
 BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 END_OF_TEXT = "<|endoftext|>"
 # Lengths of the batches: share of the run until which a row holds, and the lengths it draws from. Short first, because
@@ -271,43 +273,6 @@ def losses(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, 
         "token": cross_entropy(scores.float(), batch["targets"][chosen]),
         "next_sentence": cross_entropy(relation.float(), batch["next"], ignore_index=IGNORED),
     }
-
-
-def in_blocks(name: str, parameter: torch.nn.Parameter) -> bool:
-    """Whether Muon updates it: the matrices of the blocks, not embeddings, heads, biases and norms."""
-    return parameter.ndim == 2 and (".layer." in name or ".h." in name)
-
-
-class Optimizers:
-    """Muon (Jordan et al. 2024) for the matrices of the blocks, AdamW for the rest, each at its own peak rate."""
-
-    def __init__(self, model: torch.nn.Module, recipe: Recipe) -> None:
-        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-        matrices = [p for name, p in named if recipe.matrix_rate and in_blocks(name, p)]
-        others = [p for name, p in named if not (recipe.matrix_rate and in_blocks(name, p))]
-        groups = [
-            {"params": [p for p in others if p.ndim > 1], "weight_decay": recipe.weight_decay},
-            {"params": [p for p in others if p.ndim <= 1], "weight_decay": 0.0},
-        ]
-        adam = torch.optim.AdamW(groups, lr=recipe.peak_rate, betas=(0.9, 0.98), fused=True)
-        self.each: list[tuple[torch.optim.Optimizer, float]] = [(adam, recipe.peak_rate)]
-        if matrices:
-            muon = torch.optim.Muon(matrices, lr=recipe.matrix_rate, weight_decay=recipe.weight_decay)
-            self.each.append((muon, recipe.matrix_rate))
-
-    def step(self, share_of_peak: float) -> None:
-        for optimizer, peak in self.each:
-            for group in optimizer.param_groups:
-                group["lr"] = peak * share_of_peak
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-
-    def state(self) -> list[dict]:
-        return [optimizer.state_dict() for optimizer, _ in self.each]
-
-    def load(self, states: list[dict]) -> None:
-        for (optimizer, _), state in zip(self.each, states, strict=True):
-            optimizer.load_state_dict(state)
 
 
 def share_of_peak(step: int, recipe: Recipe) -> float:
