@@ -6,6 +6,7 @@ from datetime import date
 import numpy as np
 import streamlit as st
 
+from core.drawing.panes import telling_head
 from pages.parts import pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -65,7 +66,7 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool) -> None:
             "little of this text.",
             icon=":material/help:",
         )
-    telling, opened = panes.telling_head(shown), maps_grid.opened_view()
+    telling, opened = telling_head(shown.scores), maps_grid.opened_view()
     view = maps_grid.show_grid(
         result.panes, caption=str(chosen)[:200], opened=opened, head=telling, key="grid", note=result.note
     )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import streamlit as st
 
+from core.drawing.payload import as_bytes, packed
 from core.errors import AtlasError, StoreError
 from core.labelling.queue import Hint, Wish
 from core.patterns.classes import ClassSet
@@ -20,7 +21,7 @@ from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.maps.map_payload import as_bytes, drawing_component, packed
+from pages.parts.maps.components import drawing_component
 
 PER_SHEET = 48
 MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer

@@ -7,13 +7,12 @@ left out, as they are in the peers' figures.
 
 import base64
 import statistics
-from pathlib import Path
 
 import numpy as np
 
 from core.attention import AttentionMaps
+from core.drawing.payload import as_bytes, packed, workbench_script, workbench_style
 from core.scoring.heads import head_scores
-from pages.parts.maps.map_payload import MAPS, as_bytes, packed, workbench_script
 from tests.pages.browsing import browsing
 
 LAYERS, HEADS, ROUNDS = 12, 12, 15
@@ -70,7 +69,7 @@ def measure(browser, data: bytes) -> dict[str, float]:
     """First paint, then the median of ROUNDS fresh mounts."""
     window = browser.new_page(viewport={"width": 1280, "height": 1300})
     window.set_content(PAGE)
-    window.add_style_tag(content=Path(MAPS / "maps_grid.css").read_text())
+    window.add_style_tag(content=workbench_style())
     window.add_script_tag(content=workbench_script())
     text = base64.b64encode(data).decode()
     first = window.evaluate(RUN, {"payload": text, "again": False})

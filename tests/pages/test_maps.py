@@ -7,9 +7,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import config
+from core.drawing.panes import Pane, difference, telling_head
+from core.drawing.payload import FULL, as_bytes, difference_as_bytes, packed
 from pages.parts.frame import history, resources, shell
 from pages.parts.maps import example, maps_grid
-from pages.parts.maps.map_payload import FULL, as_bytes, difference_as_bytes, packed
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
@@ -163,20 +164,18 @@ def test_a_difference_is_sent_to_sixteen_bits_and_says_why_there_is_none():
     sent = np.frombuffer(difference_as_bytes(first, second), "<u2").reshape(first.shape)
     np.testing.assert_allclose(sent / 32767.0 - 1, first - second, atol=1e-4)
     assert (np.frombuffer(difference_as_bytes(first, first), "<u2") == 32767).all()
-    one = maps_grid.Pane("one", 2, 3, tuple("abcd"), b"")
-    assert maps_grid.difference(one, one, (first, second)).tokens == tuple("abcd")
-    other = maps_grid.Pane("other", 2, 3, tuple("abx"), b"")
-    assert "one has 4 tokens, other 3" in maps_grid.difference(one, other, (first, second))
-    wider = maps_grid.Pane("other", 2, 4, tuple("abcd"), b"")
-    assert "other 2 of 4" in maps_grid.difference(one, wider, (first, second))
+    one = Pane("one", 2, 3, tuple("abcd"), b"")
+    assert difference(one, one, (first, second)).tokens == tuple("abcd")
+    other = Pane("other", 2, 3, tuple("abx"), b"")
+    assert "one has 4 tokens, other 3" in difference(one, other, (first, second))
+    wider = Pane("other", 2, 4, tuple("abcd"), b"")
+    assert "other 2 of 4" in difference(one, wider, (first, second))
 
 
 def test_even_attention_is_the_baseline_of_each_score():
-    from pages.parts.maps.panes import telling_head
-
     shown = resources.shown(config.ENCODER, example.TEXT, example.PAIR)
     pane, length = maps_grid.pane_of(shown, "encoder"), len(shown.maps)
     assert pane.even["first"] == pytest.approx(1 / length)
     assert pane.even["separator"] == pytest.approx(2 / length)
     assert pane.even["entropy"] == pytest.approx(1)
-    assert telling_head(shown) == "L1H6"
+    assert telling_head(shown.scores) == "L1H6"

@@ -179,8 +179,8 @@ def open_checkpoint(name: str, revision: str | None, head: str, stamp: int) -> "
 
 @st.cache_resource(show_spinner=False, max_entries=MAPS_KEPT)
 def _captured(name: str, text: str, pair: str | None, words: bool, most: int, stamp: int) -> Shown:
+    from core.drawing.payload import as_bytes
     from core.scoring.heads import head_scores
-    from pages.parts.maps.map_payload import as_bytes
 
     encoding, maps = _observed(name, text, pair, most)
     places: list[tuple[int, ...]] = [(k,) for k in range(len(encoding))]

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.scoring.heads import HEAD_SCORES
+from core.drawing.panes import Pane, difference
+from core.drawing.payload import as_bytes
 from pages.parts.frame import resources
 from pages.parts.frame.resources import Shown
 from pages.parts.maps.inputs import Input
-from pages.parts.maps.map_payload import as_bytes
-from pages.parts.maps.maps_grid import SEEN, Pane, difference, pane_of
+from pages.parts.maps.maps_grid import pane_of
 
 
 class Compared(NamedTuple):
@@ -44,14 +44,6 @@ def with_effective(name: str, shown: Shown) -> Compared:
             "tokens than a head has dimensions. Choose a longer text."
         )
     return Compared(panes, note)
-
-
-def telling_head(shown: Shown) -> str:
-    """The head whose mean weight on one kind of place is greatest, to open with: "L1H6"."""
-    scores = {name: values for name, values in shown.scores.items() if name in SEEN and name in HEAD_SCORES}
-    best = max(scores, key=lambda name: np.nan_to_num(scores[name]).max())
-    layer, head = np.unravel_index(int(np.nanargmax(scores[best])), scores[best].shape)
-    return f"L{layer + 1}H{head + 1}"
 
 
 def titles_of(first: Input, second: Input) -> tuple[str, str]:

@@ -1,5 +1,5 @@
 // How attention maps are painted: the one drawing path of the map grid and the labelling sheet.
-// Plain functions without exports; map_payload.py puts this text before a component's own script. No host is known here.
+// Plain functions without exports; payload.py puts this text before a component's own script. No host is known here.
 
 // ------------------------------------------------------------ the payload
 // 4 bytes: length of the header; the header (JSON, padded to even length); then uint16 weights, 65535 is 1,

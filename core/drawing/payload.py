@@ -1,4 +1,4 @@
-"""Maps as one binary for the browser, and components that share one drawing path (map_drawing.js)."""
+"""Maps as one binary for the browser, and the scripts that draw it for any host (workbench.js and those before it)."""
 
 import json
 from collections.abc import Iterable
@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import streamlit as st
 
-MAPS = Path(__file__).resolve().parent
+SCRIPTS = Path(__file__).resolve().parent
 WORKBENCH = ("map_drawing", "heads", "detail", "lines", "workbench", "choosing")  # scripts, in order; none knows a host
 FULL = 65535  # the number that stands for a weight of 1; hover reads true to 1 / FULL
 
@@ -34,25 +33,16 @@ def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])
 
 
+def script(name: str) -> str:
+    """The text of one script of this folder."""
+    return (SCRIPTS / f"{name}.js").read_text(encoding="utf-8")
+
+
 def workbench_script() -> str:
     """The drawing of the workbench for any host; the host's own script follows it."""
-    return "".join((MAPS / f"{name}.js").read_text() for name in WORKBENCH)
+    return "".join(script(name) for name in WORKBENCH)
 
 
-def drawing_component(name: str, folder: Path, *parts: str) -> Any:
-    """Register the component of <name>.js and <name>.css in `folder`; its script follows the shared drawing.
-
-    parts: names of further scripts in `folder`, put before its own.
-    """
-    scripts = [MAPS / "map_drawing.js", *(folder / f"{part}.js" for part in (*parts, name))]
-    return _component(name, "".join(script.read_text() for script in scripts), folder)
-
-
-def workbench_component() -> Any:
-    """Register the map workbench: maps_grid.css, and in_streamlit.js behind the drawing."""
-    return _component("maps_grid", workbench_script() + (MAPS / "in_streamlit.js").read_text(), MAPS)
-
-
-def _component(name: str, script: str, folder: Path) -> Any:
-    style = (folder / f"{name}.css").read_text()
-    return st.components.v2.component(f"atlas_{name}", js=script, css=style, html='<div class="root"></div>\n')
+def workbench_style() -> str:
+    """The workbench's CSS; its colours are the variables --st-... that the host sets."""
+    return (SCRIPTS / "workbench.css").read_text(encoding="utf-8")
