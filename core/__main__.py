@@ -2,8 +2,21 @@
 
 import errno
 import os
+import signal
 import sys
+from types import FrameType
 
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    os.write(2, STOPPED.encode() + b"\n")
+    os._exit(130)
+
+
+STOPPED = "Stopped: give the same command again to do it from its start."
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _interrupted)  # while what follows is imported, Ctrl-C is a sentence as well
+
+# ruff: noqa: E402 - the first line of `main` gives Ctrl-C back to the commands
 import typer
 
 from core.commands.backup import backup, restore_backup
@@ -19,6 +32,7 @@ from core.commands.index_frames import index_frames
 from core.commands.jobs import app as jobs
 from core.commands.labels import app as labels_app
 from core.commands.maps import maps
+from core.commands.output import INTERRUPTED, StoppedError
 from core.commands.patterns import app as patterns_app
 from core.commands.patterns import shares
 from core.commands.racing import race
@@ -57,13 +71,19 @@ app.command("reproduce")(reproduce)
 
 
 def main() -> None:
-    """Run a command; an error meant for people is one sentence on standard error, exit status 2."""
+    """Run a command; an error meant for people is one sentence on standard error, exit status 2; after Ctrl-C 130."""
+    if signal.getsignal(signal.SIGINT) is _interrupted:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         _refuse_half_characters(sys.argv[1:])
         app()
         sys.stdout.flush()
     except AtlasError as error:
         _stop(str(error))
+    except SystemExit as end:
+        if end.code == INTERRUPTED and not isinstance(end, StoppedError):
+            typer.echo(STOPPED, err=True)
+        raise
     except OSError as error:
         if error.errno not in _OUTPUT:
             raise

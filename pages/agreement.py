@@ -11,7 +11,8 @@ from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.label_tools import pictures, say_unknown, set_names
+from pages.parts.label_tools import pictures, set_names
+from pages.parts.retiring import retire_one, say_unknown
 
 MOST = 8
 
@@ -48,6 +49,7 @@ def disputed(db, found, class_set: str) -> None:
     captions = ["; ".join(f"{who}: {what}" for who, what in row.dropna().items()) for _, row in given.iterrows()]
     pictures(db, maps[:MOST], captions)
     st.caption(f"{len(maps)} maps have labels that differ.")
+    retire_one(db, found, maps)
     st.page_link(
         PAGES_FOLDER / "label.py",
         label="Settle them on the Label page, in the order “adjudicate disagreements”",

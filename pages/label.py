@@ -11,6 +11,7 @@ from pages.parts import label_tools, people
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
 from pages.parts.label_sheet import hints_of, payload, send_maps, show_sheet
+from pages.parts.retiring import say_unknown
 
 ORDERS = {
     "random": "at random",
@@ -92,7 +93,7 @@ with tools[3].popover("Files", icon=":material/folder:", width="stretch"):
         st.toast(f"{bundled_labels(db, class_set)} labels were new")
         st.session_state.pop("queue", None)
 
-label_tools.say_unknown(db, class_set)
+say_unknown(db, class_set)
 facts = labels.map_facts(db)
 if facts.empty:
     st.info(

@@ -89,12 +89,12 @@ def _given(options: dict[str, Declared], given: dict[str, Any]) -> Row:
 def _parameter(option: Declared) -> inspect.Parameter:
     flag, hint = option.flag, _typed(option)
     assert flag is not None  # noqa: S101 - asked for by the caller
-    least = {} if flag.least is None else {"min": flag.least}
+    bounds = {name: bound for name, bound in (("min", flag.least), ("max", flag.most)) if bound is not None}
     names = flag.name.split() if flag.name else [] if flag.argument else [f"--{option.name.replace('_', '-')}"]
     told: Any = typer.Argument if flag.argument else typer.Option
     must = option.required or flag.required or (flag.argument and option.default is not None)
     default = inspect.Parameter.empty if must else _shown_default(option, hint)
-    annotation = Annotated[hint, told(*names, help=flag.help, **least)]
+    annotation = Annotated[hint, told(*names, help=flag.help, **bounds)]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

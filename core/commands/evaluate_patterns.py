@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.commands.output import Csv, Json, Latex, form_of, show_rows
+from core.commands.output import SEEDS, Csv, Json, Latex, form_of, show_rows
 from core.errors import InputError
 from core.store.rows import Row, plain
 
@@ -22,7 +22,7 @@ def evaluate(
     labels: Annotated[Path, typer.Option(help='.jsonl: a line a map, {"key": ..., "class": ...}')],
     classifier: Annotated[str, typer.Option(help="bundled, a stored one's name, or a .safetensors file")] = "bundled",
     class_set: Annotated[str | None, typer.Option(help="default: the classifier's; bert for the bundled one")] = None,
-    seed: Annotated[int, typer.Option(help="of the interval")] = 0,
+    seed: Annotated[int, typer.Option(**SEEDS, help="of the interval")] = 0,
     as_json: Json = False,
     csv: Csv = False,
     latex: Latex = False,

@@ -1,4 +1,4 @@
-"""`python -m core labels export|import FILE`: labels of attention maps as JSONL or Parquet."""
+"""`python -m core labels export|import|retire`: labels of attention maps as JSONL or Parquet, and taken back."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,8 @@ import typer
 from core.commands.output import Csv, Json, Latex, form_of, show_rows
 from core.commands.patterns import database
 from core.errors import InputError
-from core.store import label_files
+from core.labelling.snapshot import retire_unknown
+from core.store import label_files, retiring
 
 app = typer.Typer(help="Labels of attention maps, in and out.", no_args_is_help=True)
 
@@ -59,3 +60,28 @@ def import_command(
         )
     if report.refused:
         raise typer.Exit(2)
+
+
+@app.command("retire")
+def retire_command(
+    events: Annotated[list[str] | None, typer.Argument(help='labels by "event", as `export` writes it')] = None,
+    unknown: Annotated[str | None, typer.Option(help="labels of no class of this class set")] = None,
+    annotator: Annotated[str, typer.Option(help="who retires them")] = "admin",
+    why: Annotated[str, typer.Option(help="the reason, kept with the events")] = "retired from a terminal",
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
+) -> None:
+    """Take labels back, whoever gave them, as events: nothing is deleted, and what stood before stands again."""
+    form = form_of(as_json, csv, latex)
+    if bool(events) == bool(unknown):
+        raise InputError("Labels to retire are given by event or as --unknown CLASS_SET; give one of the two.")
+    with database(beside=False) as db:
+        if unknown:
+            count = retire_unknown(db, unknown, annotator=annotator)
+        else:
+            count = retiring.retire(db, events or [], annotator=annotator, why=why).new
+    if form != "table":
+        show_rows("labels-retire", {"class_set": unknown, "annotator": annotator}, [{"retired": count}], form)
+    else:
+        typer.echo(f"{count} labels retired")

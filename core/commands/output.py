@@ -24,18 +24,25 @@ from core.store import exchange, runs
 from core.store.database import Database
 from core.store.recovery import HeldError
 from core.store.rows import Row, plain
+from core.studies.options import LARGEST_SEED
 
+INTERRUPTED = 130  # exit status after Ctrl-C
 Form = Literal["table", "json", "csv", "latex"]
 Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or hub id")]
 Data = Annotated[str | None, typer.Option(help="folder in GLUE's TSV form, or hub; default: the bundled samples")]
 Split = Annotated[str, typer.Option(help="dev or train")]
 Limit = Annotated[int | None, typer.Option(min=0, help="most rows of each task, drawn with the seed; 0 for all")]
-Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="of drawn rows, nulls, permutations and intervals")]
+SEEDS: dict[str, int] = {"min": 0, "max": LARGEST_SEED}
+Seed = Annotated[int, typer.Option(**SEEDS, help="of drawn rows, nulls, permutations and intervals")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object {study, provenance, rows}")]
 Csv = Annotated[bool, typer.Option("--csv", help="print the rows as CSV")]
 Latex = Annotated[bool, typer.Option("--latex", help="print the rows as a LaTeX table (booktabs)")]
 Cluster = Annotated[str | None, typer.Option(help="address of a Dask scheduler, tcp://host:8786, to run on")]
 Workers = Annotated[int | None, typer.Option(min=1, help="worker processes of this machine")]
+
+
+class StoppedError(SystemExit):
+    """The end after Ctrl-C, once a sentence has said what becomes of the work."""
 
 
 def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
@@ -197,7 +204,7 @@ def follow(db: Database, job: str) -> str:
     except KeyboardInterrupt:
         api.runner(db).close()
         _say("Stopped; what is done is kept: give the same command again to go on.")
-        raise typer.Exit(130) from None
+        raise StoppedError(INTERRUPTED) from None
     if now.run is None:
         raise JobError(now.error or f"The job was {now.state}; give the same command again to go on.")
     return now.run

@@ -11,6 +11,7 @@ import typer
 
 from core.commands.evaluate_patterns import evaluate
 from core.commands.output import (
+    SEEDS,
     Cluster,
     Csv,
     Form,
@@ -73,7 +74,7 @@ def train(
     folds: Annotated[int, typer.Option(min=2, help="parts of the cross-validation by input")] = 5,
     class_weights: Annotated[bool, typer.Option("--class-weights", help="weigh rare classes up")] = False,
     beside: Annotated[bool, typer.Option(help="the learning curve too, and unseen checkpoints of every kind")] = False,
-    seed: Annotated[int, typer.Option(help="of folds and weights")] = 0,
+    seed: Annotated[int, typer.Option(**SEEDS, help="of folds and weights")] = 0,
     as_json: Json = False,
     csv: Csv = False,
     latex: Latex = False,
@@ -153,7 +154,7 @@ def shares(
     ] = None,
     class_set: Annotated[str | None, typer.Option(help="default: gpt2 for decoders, bert for encoders")] = None,
     classifier: Annotated[str | None, typer.Option(help="a stored one; default: the one that suggests")] = None,
-    seed: Annotated[int, typer.Option(help="draws the rows")] = 0,
+    seed: Annotated[int, typer.Option(**SEEDS, help="draws the rows")] = 0,
     as_json: Json = False,
     csv: Csv = False,
     latex: Latex = False,

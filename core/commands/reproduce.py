@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from core.commands.output import (
+    SEEDS,
     Cluster,
     Csv,
     Json,
@@ -50,7 +51,7 @@ def reproduce(
     seeds: Annotated[int, typer.Option(min=1, help="fine-tuning runs of each task and initialisation")] = 1,
     preset: Annotated[str, typer.Option(help="auto, paper, replication or small")] = "auto",
     folder: Annotated[str | None, typer.Option(help="where checkpoints go; default data/runs/finetuned")] = None,
-    seed: Annotated[int, typer.Option(help="of rows, nulls and intervals")] = 0,
+    seed: Annotated[int, typer.Option(**SEEDS, help="of rows, nulls and intervals")] = 0,
     stored: Annotated[bool, typer.Option("--stored", help="run nothing: report on what the database has")] = False,
     figures: Annotated[bool, typer.Option("--figures", help="the pictures as SVG, too")] = False,
     anew: Annotated[bool, typer.Option("--anew", help="run again what the database has already")] = False,

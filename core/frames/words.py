@@ -46,7 +46,7 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
     Raises InputError when it is not in the text, or occurs several times and no occurrence was named.
     """
     wanted, _, number = phrase.rpartition("#")
-    if not (wanted and number.isdigit()):
+    if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""
     found = places(text, wanted.strip())
     if not found:

@@ -17,7 +17,7 @@ from core.errors import InputError
 from core.patterns.agreement import consensus, inputs_of
 from core.patterns.classes import ClassSet, class_set
 from core.patterns.raster import from_float16
-from core.store import label_files, labels
+from core.store import label_files, labels, retiring
 from core.store.database import Database
 from core.store.rows import Row
 from core.writing import replacing
@@ -55,6 +55,18 @@ def unknown_labels(db: Database, name: str) -> dict[str, int]:
     """Labels that stand and are of no class that the set has or had, counted by class: no reader counts them."""
     known = _present_names(db, name)
     return {one: n for one, n in labels.class_counts(db, name).items() if known.get(one) is None}
+
+
+def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
+    """Retire every label of no class of the set, and any such that then stands below it; returns how many.
+
+    What the person thought before stands again. Errors: RightsError unless an admin acts.
+    """
+    total = 0
+    while unknown := unknown_labels(db, name):
+        events = retiring.of_classes(db, name, list(unknown))
+        total += retiring.retire(db, events, annotator=annotator, why="of no class of its set").new
+    return total
 
 
 def _present_names(db: Database, name: str) -> dict[str, str]:

@@ -63,7 +63,7 @@ def _grown(
         trees,
         min_samples_leaf=SMALLEST_LEAF,
         max_features=min(STATISTICS_A_SPLIT, every.shape[1]),
-        random_state=seed,
+        random_state=seed % 2**32,
     ).fit(every.astype(np.float32), labels)
     return _nodes(forest, len(classes))
 

@@ -155,7 +155,7 @@ def folds(
     labels: Sequence[str], groups: Sequence[str], *, count: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """(train, test) indices; no input is on both sides, classes as even as that allows."""
-    split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed)
+    split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed % 2**32)
     return list(split.split(np.zeros(len(labels)), list(labels), list(groups)))
 
 

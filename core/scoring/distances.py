@@ -94,7 +94,7 @@ def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tupl
         init="random",
         max_iter=MOST_STEPS,
         eps=TOLERANCE,
-        random_state=seed,
+        random_state=seed % 2**32,
         normalized_stress=False,
     )
     places = scaling.fit_transform(distances)

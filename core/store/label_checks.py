@@ -13,7 +13,8 @@ import pyarrow as pa
 from core.errors import InputError
 from core.store.rows import Row
 
-KINDS = ("label", "skip", "flag", "note", "undo")
+KINDS = ("label", "skip", "flag", "note", "undo", "retire")
+TAKES_BACK = ("undo", "retire")  # one's own; somebody else's, by an admin
 SCALES = ("absolute", "own")
 ORDERS = ("random", "uncertain", "disagreement", "adjudication")
 LONGEST_NAME, LONGEST_NOTE = 200, 4000  # characters
@@ -51,7 +52,7 @@ def checked_event(event: Mapping[str, Any]) -> Row:
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"A label event is one of {', '.join(KINDS)}; {place} is {str(kind)[:40]!r}.")
     needed = ["batch", "sequence", "class_set", "map_id", "annotator"]
-    needed += {"label": ["class"], "undo": ["undoes"]}.get(kind, [])
+    needed += {"label": ["class"], "undo": ["undoes"], "retire": ["undoes"]}.get(kind, [])
     for name in needed:
         if event.get(name) in (None, ""):
             raise InputError(f'A {kind} needs "{name}"; {place} has none: give it.')
@@ -64,7 +65,7 @@ def checked_event(event: Mapping[str, Any]) -> Row:
     }
     for column in EVENT:
         row[column.name] = _fitting(column, row[column.name], place, least=1)
-    if row["kind"] == "undo" and row["undoes"] == row["event"]:
+    if row["kind"] in TAKES_BACK and row["undoes"] == row["event"]:
         raise InputError(f"An undo takes back another event; {place} takes back itself: leave it out.")
     if not 0 <= (row["probability"] or 0) <= 1 or (row["seconds"] or 0) < 0:
         raise InputError(

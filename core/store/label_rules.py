@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.store.class_names import known_names
+from core.store.label_checks import TAKES_BACK
 from core.store.people import Person
 from core.store.rows import Row
 
@@ -79,11 +80,13 @@ def _why_not(row: Row, known: _Known) -> str | None:
     stored = known.events.get(row["event"])
     if stored is not None:
         return _not_again(row, stored)
-    if row["kind"] == "undo" and (why := _not_undone(row, known.events.get(row["undoes"]))):
+    if row["kind"] in TAKES_BACK and (why := _not_undone(row, known.events.get(row["undoes"]))):
         return why
     if row["map_id"] not in known.maps:
         return f"A label belongs to a stored map; {row['map_id'][:60]!r} is none: store its weights first."
     names = known.classes.get(row["class_set"])
+    if names is None and row["kind"] in TAKES_BACK:
+        return None
     if names is None:
         return (
             f"A class set is one of those that ship or that somebody made; {row['class_set'][:60]!r} is none: choose "
@@ -111,9 +114,9 @@ def _not_again(row: Row, stored: Mapping[str, Any]) -> str | None:
 def _not_undone(row: Row, target: Mapping[str, Any] | None) -> str | None:
     if target is None:
         return f"An undo takes back an event that is stored; {row['undoes'][:60]!r} is none: leave it out."
-    if target["annotator"] != row["annotator"]:
+    if row["kind"] == "undo" and target["annotator"] != row["annotator"]:
         return _belongs(row["undoes"], target, row)
-    if target["kind"] == "undo":
+    if target["kind"] in TAKES_BACK:
         return (
             f"An undo takes back a label, skip, flag or note; {row['undoes'][:60]!r} is an undo: label the map again."
         )

@@ -18,6 +18,7 @@ from core.store.label_checks import (
     EVENT,
     MAP,
     SAME,
+    TAKES_BACK,
     check_class,
     checked_event,
     checked_map,
@@ -107,7 +108,7 @@ class Saved:
 def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None) -> Saved:
     """Add label events of one batch; those that are stored already are passed over.
 
-    Needs batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo); the rest is
+    Needs batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo, retire); the rest is
     optional. secret: what the sending browser keeps to itself; the batch is then its own, or of whoever is signed in.
     All or none are stored. Raises InputError naming the first event that cannot be.
     """
@@ -116,6 +117,8 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
         return Saved(0, 0)
     for row in rows:
         db.person.signs(row["annotator"])
+        if row["kind"] == "retire":
+            db.person.must("admin", "retire labels of others")
     with db.write() as cursor:
         _claim(cursor, rows, owner_of(db.person, secret))
         refused = refusals(cursor, rows)
@@ -172,14 +175,17 @@ def _link(cursor: Any, rows: list[Row]) -> None:
     )
     names = [column[0] for column in found.description]
     standing: dict[tuple[Any, ...], list[str]] = {}
+    whose: dict[str, tuple[Any, ...]] = {}
     for row in [*(dict(zip(names, one, strict=True)) for one in found.fetchall()), *rows]:
-        stack = standing.setdefault(_opinion(row), [])
-        if row["kind"] == "undo" and row["undoes"] in stack:
+        opinion = whose.get(row["undoes"], _opinion(row)) if row["kind"] == "retire" else _opinion(row)
+        stack = standing.setdefault(opinion, [])
+        if row["kind"] in TAKES_BACK and row["undoes"] in stack:
             stack.remove(row["undoes"])
         elif row["kind"] in ("label", "skip"):
             if "supersedes" in row:
                 row["supersedes"] = stack[-1] if stack else None
             stack.append(row["event"])
+            whose[row["event"]] = opinion
 
 
 # ---------------------------------------------------------------- questions
@@ -223,7 +229,7 @@ def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, 
     """The newest events that an undo would take back, oldest of them first: event, kind, map_id, class."""
     found = db.read(
         """SELECT event, kind, map_id, class, ordinal FROM label_event
-           WHERE class_set = ? AND annotator = ? AND pass = ? AND kind != 'undo'
+           WHERE class_set = ? AND annotator = ? AND pass = ? AND kind NOT IN ('undo', 'retire')
              AND event NOT IN (SELECT event FROM undone)
            ORDER BY ordinal DESC LIMIT ?""",
         [class_set, annotator, passing, most],

@@ -37,7 +37,8 @@ class Flag:
 
     name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" is the option's own name. argument: told by
     its place. typed: the type that is read where it is not the option's own, as one number for a tuple; the options'
-    own validators turn it into the value. least: of a number. required: the terminal must say it, whatever the default.
+    own validators turn it into the value. least, most: of a number. required: the terminal must say it, whatever the
+    default.
     """
 
     help: str
@@ -45,6 +46,7 @@ class Flag:
     argument: bool = False
     typed: Any = None
     least: int | float | None = None
+    most: int | None = None
     required: bool = False
 
 

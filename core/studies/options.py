@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from core.errors import InputError
 from core.studies.contract import Flag
@@ -37,7 +37,12 @@ Limit = Annotated[
     BeforeValidator(_none_of_zero),
     Flag("most rows of each task, drawn with the seed; 0 for all", least=0),
 ]
-Seed = Annotated[int, Flag("of drawn rows, nulls, permutations and intervals")]
+LARGEST_SEED = 2**63 - 1  # what the store keeps
+Seed = Annotated[
+    int,
+    Field(ge=0, le=LARGEST_SEED),
+    Flag("of drawn rows, nulls, permutations and intervals", least=0, most=LARGEST_SEED),
+]
 Dtype = Annotated[str, BeforeValidator(_long_name), Flag("float32, bfloat16 or float16")]
 
 
@@ -70,14 +75,20 @@ def settings_of(given: Any) -> Any:
 
 
 def _from_zero(given: Any) -> Any:
-    return range(given) if isinstance(given, int) else given
+    return range(min(given, MOST_SEEDS + 1)) if isinstance(given, int) else given
 
 
 TunedTasks = Annotated[
     tuple[str, ...],
     Flag("mrpc stsb sst2 qqp rte qnli mnli, or a CSV of your own; several times", name="--task", required=True),
 ]
-Seeds = Annotated[tuple[int, ...], BeforeValidator(_from_zero), Flag("how many, from 0", typed=int, least=1)]
+MOST_SEEDS = 1000
+Seeds = Annotated[
+    tuple[Annotated[int, Field(ge=0, le=LARGEST_SEED)], ...],
+    BeforeValidator(_from_zero),
+    Field(max_length=MOST_SEEDS),
+    Flag("how many, from 0", typed=int, least=1, most=MOST_SEEDS),
+]
 Preset = Annotated[str, Flag("paper, replication, small, long or compact")]
 Settings = Annotated[
     dict[str, Any],

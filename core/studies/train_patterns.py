@@ -22,6 +22,7 @@ from core.labelling.snapshot import Snapshot, read
 from core.store.database import Database
 from core.store.rows import Row
 from core.studies.contract import Done, Finished, Study, Unit
+from core.studies.options import Seed
 
 QUICK = "trees"  # fitted in seconds, so every training leaves checkpoints out
 CURVE = (0.25, 0.5, 0.75)  # shares of the training inputs of a fold
@@ -45,7 +46,7 @@ class Options:
     falling: float = 0.25
     size: int | None = None
     folds: int = 5
-    seed: int = 0
+    seed: Seed = 0
     curve: bool = True
     beside: bool = True
     annotator: str = ""

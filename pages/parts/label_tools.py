@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from core.labelling.snapshot import known_class_set, standing_labels, unknown_labels
+from core.labelling.snapshot import known_class_set, standing_labels
 from core.patterns.classes import SHIPPED, ClassSet
 from core.patterns.drawn import drawable, drawn_map
 from core.patterns.raster import from_float16
@@ -157,17 +157,6 @@ def files(db: Database, class_set: str) -> None:
             st.success(f"{report.rows} rows: {report.new} new, {report.already} there already, {report.maps} new maps.")
             if report.refused:
                 st.dataframe([{"row": number, "reason": reason} for number, reason in report.refused], hide_index=True)
-
-
-def say_unknown(db: Database, class_set: str) -> None:
-    """Labels of no class of the set: how many, that no figure counts them, and what mends it."""
-    for name, count in unknown_labels(db, class_set).items():
-        what = "1 label is" if count == 1 else f"{count} labels are"
-        st.warning(
-            f"{what} of the class “{plain(name)}”, which this set does not have: no figure counts that. An admin can "
-            "add the class on the Label page under Classes, and merge it into another.",
-            icon=":material/rule:",
-        )
 
 
 def set_names(db: Database) -> list[str]:

@@ -121,3 +121,24 @@ def test_labels_of_no_class_are_counted_and_take_no_page_from_anybody(filled):
     assert not page.exception
     assert not page.error
     assert "1 label is of the class “wavy”" in page.warning[0].value
+    next(one for one in page.button if one.label == "Retire the labels of no class").click().run()
+    assert not page.error
+    assert not page.warning
+    assert labels.all_events(db)[-1]["kind"] == "retire"
+
+
+def test_an_adjudicator_takes_somebodys_label_back_with_a_reason(filled):
+    page = opened("agreement")
+    before = len(page.selectbox(key="retired_label").options)
+    page.text_input(key="retired_why").input("the map was misread").run()
+    next(one for one in page.button if one.label == "Take it back").click().run()
+    assert not page.error
+    kept = labels.all_events(resources.database())[-1]
+    assert (kept["kind"], kept["note"]) == ("retire", "the map was misread")
+    assert len(page.selectbox(key="retired_label").options) < before
+
+
+def test_who_only_labels_is_offered_no_way_to_take_labels_back(filled, monkeypatch):
+    monkeypatch.setenv("ATLAS_VISITORS", "annotator")
+    page = opened("agreement")
+    assert not any(one.label == "Take it back" for one in page.button)

@@ -1,10 +1,15 @@
-"""The label store as a machine: several people, undo, import, export, a restart, another database.
+"""The label store as a machine: several people, undo, an admin, import, export, SIGKILL, another database.
 
 Whatever they do in whatever order, what stands is what a plain replay in memory says, and nobody changes what
 another thinks.
 """
 
+import contextlib
+import multiprocessing
+import os
+import signal
 import tempfile
+import time
 from pathlib import Path
 
 from hypothesis import settings
@@ -14,9 +19,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from core.errors import AtlasError
 from core.store import label_files, labels
 from core.store.database import Database
+from core.store.people import Person
+from core.store.retiring import retire
 from tests.store.labelling import SET, a_map, event
 
+CHILDREN = multiprocessing.get_context("forkserver")  # a child starts in milliseconds and holds none of our locks
+CHILDREN.set_forkserver_preload(["core.store.labels"])
 PEOPLE, MAPS, CLASSES = ("ada", "bob"), ("m1", "m2"), ("vertical", "block", "diagonal")
+
+
+def serve(path, who, events, answers):
+    """What a server does until it is killed: store each event, and acknowledge it."""
+    db = Database(path)
+    for one in events:
+        labels.record_events(db, [one], secret=who)
+        answers.send(one["sequence"])
+    time.sleep(60)
 
 
 class LabelStore(RuleBasedStateMachine):
@@ -33,7 +51,7 @@ class LabelStore(RuleBasedStateMachine):
         self.opinions = {(who, name): [] for who in PEOPLE for name in MAPS}
 
     def send(self, who, one, secret=None):
-        return labels.record_events(self.db, [one], secret=secret or who)
+        return labels.record_events(self.db.acting_as(Person(role="annotator")), [one], secret=secret or who)
 
     @rule(who=st.sampled_from(PEOPLE), name=st.sampled_from(MAPS), cls=st.sampled_from(CLASSES))
     def label(self, who, name, cls):
@@ -51,6 +69,46 @@ class LabelStore(RuleBasedStateMachine):
             self.send(who, one)
             self.sent[who].append(one)
 
+    @rule(who=st.sampled_from(PEOPLE), name=st.sampled_from(MAPS))
+    def an_admin_retires(self, who, name):
+        if self.opinions[who, name]:
+            target, _ = self.opinions[who, name].pop()
+            retire(self.db, [target], annotator="eve", why="a slip")
+
+    @rule(
+        who=st.sampled_from(PEOPLE),
+        wanted=st.lists(st.tuples(st.sampled_from(MAPS), st.sampled_from(CLASSES)), min_size=1, max_size=4),
+        after=st.integers(0, 3),
+    )
+    def killed(self, who, wanted, after):
+        """The server is killed at work: what it acknowledged is there, and the outbox sent again completes the rest."""
+        first = len(self.sent[who]) + 1
+        events = [event(first + k, m, c, batch=f"tab-{who}", annotator=who) for k, (m, c) in enumerate(wanted)]
+        acknowledged = self._killed_after(who, events, min(after, len(events)))
+        stored = [row["event"] for row in labels.all_events(self.db)]
+        assert {f"tab-{who}:{number}" for number in acknowledged} <= set(stored)
+        assert len(stored) == len(set(stored))
+        self.sent[who] += events
+        labels.record_events(self.db, self.sent[who], secret=who)
+        for one in events:
+            self.opinions[who, one["map_id"]].append((f"tab-{who}:{one['sequence']}", one["class"]))
+
+    def _killed_after(self, who, events, count):
+        """Numbers acknowledged by a server that got SIGKILL when it had acknowledged `count` of them."""
+        self.db.close()
+        ours, theirs = CHILDREN.Pipe(duplex=False)
+        server = CHILDREN.Process(target=serve, args=(self.place / "a.duckdb", who, events, theirs), daemon=True)
+        server.start()
+        theirs.close()
+        acknowledged = [ours.recv() for _ in range(count)]
+        os.kill(server.pid, signal.SIGKILL)
+        server.join()
+        with contextlib.suppress(EOFError):
+            while True:
+                acknowledged.append(ours.recv())
+        self.db = Database(self.place / "a.duckdb")
+        return acknowledged
+
     @rule(who=st.sampled_from(PEOPLE), ahead=st.integers(1, 3), name=st.sampled_from(MAPS))
     def attack(self, who, ahead, name):
         """Undo what the other did or will do, send under their batch, label with no class: all are refused."""
@@ -59,6 +117,7 @@ class LabelStore(RuleBasedStateMachine):
         number = len(self.sent[victim]) + ahead
         harms = [
             event(1, name, kind="undo", undoes=theirs, batch=f"own-{who}", annotator=who),
+            event(1, name, kind="retire", undoes=f"tab-{victim}:1", batch=f"own-{who}", annotator=who),
             event(1, name, "wavy", batch=f"own-{who}", annotator=who),
         ]
         if self.sent[victim]:

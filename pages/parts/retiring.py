@@ -1,0 +1,49 @@
+"""What an admin takes back for others: labels of no class, and one label of somebody in dispute."""
+
+import pandas as pd
+import streamlit as st
+
+from core.labelling.snapshot import retire_unknown, unknown_labels
+from core.store.database import Database
+from core.store.retiring import retire
+from pages.parts.frame.messages import clear_errors, plain
+
+
+def say_unknown(db: Database, class_set: str) -> None:
+    """Labels of no class of the set: how many, that no figure counts them, and the two ways to mend it."""
+    unknown = unknown_labels(db, class_set)
+    for name, count in unknown.items():
+        what = "1 label is" if count == 1 else f"{count} labels are"
+        st.warning(
+            f"{what} of the class “{plain(name)}”, which this set does not have: no figure counts that. An admin can "
+            "add the class on the Label page under Classes, and merge it into another; or retire the labels here.",
+            icon=":material/rule:",
+        )
+    if unknown and db.person.may("admin") and st.button("Retire the labels of no class"):
+        with clear_errors():
+            st.toast(f"Labels retired: {retire_unknown(db, class_set, annotator=_acting(db))}")
+            st.session_state.pop("queue", None)
+            st.rerun()
+
+
+def retire_one(db: Database, found: pd.DataFrame, maps: list[str]) -> None:
+    """For admins: take back one label of these maps, whoever gave it. found: labels that stand."""
+    rows = found[found["map_id"].isin(maps)]
+    if rows.empty or not db.person.may("admin"):
+        return
+    said = {
+        row.event: f"{row.annotator}: {row.label}, L{row.layer + 1}H{row.head + 1} of {row.row_id} (pass {row.passing})"
+        for row in rows.rename(columns={"class": "label", "pass": "passing"}).itertuples()
+    }
+    with st.expander("Take a label of somebody back"):
+        event = st.selectbox("Label", list(said), format_func=said.get, key="retired_label")
+        why = st.text_input("Reason", key="retired_why", help="Kept with your name; nothing is deleted.")
+        if st.button("Take it back", disabled=not why.strip()):
+            with clear_errors():
+                retire(db, [str(event)], annotator=_acting(db), why=why.strip())
+                st.rerun()
+
+
+def _acting(db: Database) -> str:
+    """Under which name an admin acts: signed in, as typed on the Label page, or their role."""
+    return db.person.name or st.session_state.get("annotator") or "admin"
