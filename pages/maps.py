@@ -6,6 +6,7 @@ from datetime import date
 import numpy as np
 import streamlit as st
 
+from core.drawing.maps_page import Source, maps_page
 from core.drawing.panes import telling_head
 from pages.parts import pickers
 from pages.parts.frame import resources
@@ -73,13 +74,19 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool) -> None:
     if view:
         maps_grid.keep_view(view, telling)
     head = (view or opened).get("head", telling)
-    caption, file = st.columns([5, 1], vertical_alignment="center")
+    caption, page_file, file = st.columns([4, 1, 1], vertical_alignment="center")
     sees = "decoder, a query sees only keys up to itself" if shown.maps.causal else "encoder, a query sees every key"
     caption.caption(
         f"{plain(name)} · {shown.maps.layers} layers of {shown.maps.heads} heads · {len(shown.maps)} "
         f"{'words' if words else 'pieces'} · {sees} · n = 1 input · {date.today():%d %B %Y} · "
         "L1H1 is the first head of the first layer"
     )
+    source = Source(name, chosen.text, chosen.pair, words=words).with_command()
+    page_file.download_button(
+        "Page (HTML)", lambda: maps_page(result.panes, source, head=telling, opened=view or opened, note=result.note),
+        file_name="maps.html", mime="text/html", on_click="ignore", icon=":material/download:", key="html",
+        help="One file to send: hover, enlarge, lines; it needs no server and asks the network for nothing",
+    )  # fmt: skip
     file.download_button(
         "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
         icon=":material/download:", key="npz", help="weights [layer, head, query, key] and tokens",

@@ -92,6 +92,14 @@ def word_weights(
     return np.einsum("...qk,qw,kv->...wv", weights, queries, membership, optimize=True)
 
 
+def places_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
+    """Where [CLS] or BOS and the separators stand among the pieces or, after `word_maps`, the words of an input."""
+    groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
+    firsts = [k for k, own in enumerate(groups) if encoding.first is not None and encoding.first in own]
+    separators = tuple(k for k, own in enumerate(groups) if set(own) & set(encoding.separators))
+    return firsts[0] if firsts else None, separators
+
+
 def word_maps(maps: AttentionMaps, encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> AttentionMaps:
     """The maps between words instead of pieces."""
     words = words_of(encoding, spans)

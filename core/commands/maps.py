@@ -1,32 +1,40 @@
-"""`python -m core maps CHECKPOINT --text A [--pair B] --out maps.npz`: the weights of every head, to a file."""
+"""`python -m core maps CHECKPOINT --text A [--pair B] --out maps.npz`: the weights of every head, to a file.
+
+A file that ends in .html is a page to explore, with no server: the same drawing as the app's.
+"""
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from core.attention import AttentionMaps
 from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
+from core.drawing.maps_page import Source, maps_page
+from core.drawing.panes import scored_pane, telling_head
 from core.errors import InputError
-from core.writing import replacing
+from core.writing import replacing, write_whole
+
+if TYPE_CHECKING:
+    from core.models.encoding import Encoding
 
 
 def maps(
     checkpoint: Checkpoint,
-    out: Annotated[Path, typer.Option(help="file to write: weights [layer, head, query, key], tokens, segments")],
+    out: Annotated[Path, typer.Option(help="file to write: .html a page to explore, else NPZ (weights, tokens)")],
     text: Annotated[str | None, typer.Option(help="the sentence")] = None,
     pair: Annotated[str | None, typer.Option(help="the second sentence of a pair")] = None,
     task: Annotated[str | None, typer.Option(help="instead of --text a dev row of this task, or of a CSV file")] = None,
     row: Annotated[int, typer.Option(min=1, help="which row of --task, from 1")] = 1,
     revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
     words: Annotated[bool, typer.Option("--words", help="between words instead of pieces")] = False,
+    megabytes: Annotated[float, typer.Option(min=0.1, max=500, help="most of an .html; what is left out is said")] = 2,
     as_json: Json = False,
     csv: Csv = False,
     latex: Latex = False,
 ) -> None:
-    """Capture the attention maps of a sentence or pair and write them as NPZ."""
-    import numpy as np
-
+    """Capture the attention maps of a sentence or pair and write them as NPZ, or as a page to explore."""
     from core.capture.running import capture
     from core.capture.words import word_maps
     from core.models.opening import open_checkpoint
@@ -45,14 +53,11 @@ def maps(
         )
     found = capture(opened, encoding)
     found = word_maps(found, encoding) if words else found
-    with replacing(out) as part, part.open("wb") as stream:
-        np.savez_compressed(
-            stream,
-            weights=found.weights,
-            tokens=np.array(found.tokens, dtype=np.str_),
-            segments=np.array(found.segments),
-            weights_hash=np.array(opened.weights_hash),
-        )
+    if out.suffix.lower() in (".html", ".htm"):
+        source = Source(checkpoint, first, second, opened.weights_hash, words, revision).with_command(out.name)
+        _write_page(out, found, encoding, source, int(megabytes * 1e6))
+    else:
+        _write_weights(out, found, opened.weights_hash)
     cut = f"; {encoding.cut} pieces were cut to fit {opened.max_length}" if encoding.cut else ""
     provenance = {
         "checkpoint": opened.name,
@@ -65,6 +70,27 @@ def maps(
         show_rows("maps", provenance, [{"file": str(out), "layers": found.layers, "heads": found.heads}], form)
     else:
         typer.echo(f"{found.layers} layers x {found.heads} heads x {len(found)} x {len(found)} tokens in {out}{cut}")
+
+
+def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
+    import numpy as np
+
+    with replacing(out) as part, part.open("wb") as stream:
+        np.savez_compressed(
+            stream,
+            weights=maps.weights,
+            tokens=np.array(maps.tokens, dtype=np.str_),
+            segments=np.array(maps.segments),
+            weights_hash=np.array(weights_hash),
+        )
+
+
+def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: Source, most: int) -> None:
+    from core.capture.words import places_of
+
+    first, separators = places_of(encoding, words=source.words)
+    pane = scored_pane(source.checkpoint, maps, first=first, separators=separators)
+    write_whole(out, maps_page([pane], source, head=telling_head(pane.scores or {}), most=most))
 
 
 def _input(text: str | None, pair: str | None, task: str | None, row: int) -> tuple[str, str | None]:

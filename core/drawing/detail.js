@@ -20,7 +20,7 @@ function drawMatrix(pen, workbench, pane, frame) {
   const size = frame.labelled ? Math.min(12, Math.max(8, cell * 0.85)) : 10, every = frame.labelled ? 1 : Math.ceil(24 / cell);
   pane.tokens.forEach((token, k) => {
     if (k % every) return;
-    const words = frame.labelled ? shortened(token, LABEL.letters) : String(k + 1), middle = margin + (k + 0.5) * cell;
+    const words = frame.labelled ? shortened(token, LABEL.letters) : String(k * (pane.block || 1) + 1), middle = margin + (k + 0.5) * cell;
     pen.text(words, margin - 6, middle, { size, align: "right" });
     pen.text(words, middle, margin - 6, { size, turn: -90 });
   });
@@ -64,17 +64,24 @@ function flag(ink, theme, { frame, pane }, position, across) {
   ink.restore();
 }
 
+// Where a row or column lies, counted from 1: a token, or a block of them.
+function placeOf(pane, position) {
+  const block = pane.block || 1, from = position * block + 1;
+  return block > 1 ? `${from} to ${Math.min(pane.tokensAll || Infinity, from + block - 1)}` : `${from}`;
+}
+
 function weightAt(workbench, pane, q, k, index = workbench.view.head) {
   const number = workbench.weights[offsetOf(pane, index) + q * pane.length + k];
   return pane.signed ? signedOf(number) : number / 65535;
 }
 
 function describe(workbench, { parts, pane }, { q, k }) {
-  const named = (position) => `“${pane.tokens[position]}” (${position + 1})`;
+  const named = (position) => `“${pane.tokens[position]}” (${placeOf(pane, position)})`;
   const { reading } = parts;
   if (q !== null && k !== null) {
     const weight = weightAt(workbench, pane, q, k), sign = pane.signed && weight > 0 ? "+" : "";
-    reading.textContent = `${nameOf(pane, workbench.view.head)}: from ${named(q)} to ${named(k)}: ${sign}${weight.toFixed(4)}`;
+    const what = pane.block > 1 ? "greatest weight " : "";
+    reading.textContent = `${nameOf(pane, workbench.view.head)}: from ${named(q)} to ${named(k)}: ${what}${sign}${weight.toFixed(4)}`;
     reading.dataset.weight = weight.toFixed(6);
   } else {
     reading.textContent = q !== null ? `What ${named(q)} attends to (its row)` : `Who attends to ${named(k)} (its column)`;

@@ -63,9 +63,13 @@ function wordAt(frame, x, y, length) {
 }
 
 function showReceived(workbench, { parts, pane }) {
+  if (pane.block > 1) {
+    parts.reading.textContent = "A line is the greatest weight from one block of tokens to another; what each token receives was left out.";
+    return parts.row.replaceChildren();
+  }
   const heads = chosenHeads(workbench.view), weights = received(workbench, pane);
   const most = weights.indexOf(Math.max(...weights));
   parts.reading.textContent = `What each token receives, mean of ${heads.length === 1 ? "1 head" : `${heads.length} heads`}: `
     + `most “${pane.tokens[most]}” ${weights[most].toFixed(2)}; even attention gives ${(1 / pane.length).toFixed(2)}`;
-  showRow({ ...workbench, view: { ...workbench.view, scale: "own" } }, parts.row, pane, weights, -1);
+  return showRow({ ...workbench, view: { ...workbench.view, scale: "own" } }, parts.row, pane, weights, -1);
 }

@@ -184,7 +184,7 @@ function svgPen(width, height, theme) {
     canvas.width = image.width; canvas.height = image.height;
     canvas.getContext("2d").putImageData(image, 0, 0);
     add("image", { x, y, width: w, height: h, href: canvas.toDataURL("image/png"), opacity: alpha,
-      preserveAspectRatio: "none", style: "image-rendering:pixelated" });
+      preserveAspectRatio: "none", "image-rendering": "pixelated" });
   };
   return {
     root,

@@ -15,8 +15,12 @@ function startWorkbench(root, host) {
 
 // Show a payload (map_drawing.js). Maps that are shown already are left alone, whatever view they came with.
 function openPayload(workbench, bytes, theme) {
+  openMaps(workbench, readPayload(bytes), theme);
+}
+
+// The same for a payload that is read already.
+function openMaps(workbench, { header, weights }, theme) {
   const look = JSON.stringify([theme.paper, theme.text, theme.sequential]);
-  const { header, weights } = readPayload(bytes);
   if (header.id === workbench.header?.id && look === workbench.look) return;
   const fresh = !workbench.header;
   Object.assign(workbench, { header, weights, theme, look, cell: null, pinned: false, pointed: null });

@@ -5,16 +5,14 @@ follows the theme; `exported` puts the light colours in, for files. Layers run d
 """
 
 import textwrap
-import tomllib
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
 
 from core.attention import Head
-from core.config import PROJECT
+from core.drawing import theme
 
 Layers = alt.LayerChart | alt.FacetChart  # what altair says that layering gives
 CELL = 26  # pixels of one head in a layer x head picture
@@ -291,13 +289,8 @@ def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
     """The chart as a file, in the light theme's colours; PNG at twice the size."""
     import vl_convert
 
-    specification = chart.to_dict() | {"background": _theme()["light"]["backgroundColor"]}
-    specification.setdefault("config", {})["range"] = {
-        "ramp": _theme()["light"]["chartSequentialColors"],
-        "heatmap": _theme()["light"]["chartSequentialColors"],
-        "diverging": _theme()["light"]["chartDivergingColors"],
-        "category": _theme()["chartCategoricalColors"],
-    }
+    specification = chart.to_dict() | {"background": theme.theme()["light"]["backgroundColor"]}
+    specification.setdefault("config", {})["range"] = theme.ranges()["light"]
     if kind == "svg":
         return vl_convert.vegalite_to_svg(specification).encode()
     return vl_convert.vegalite_to_png(specification, scale=2)
@@ -306,14 +299,9 @@ def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
 # ---------------------------------------------------------------- behind them
 
 
-@lru_cache(maxsize=1)
-def _theme() -> dict[str, Any]:
-    return tomllib.loads((PROJECT / ".streamlit" / "config.toml").read_text())["theme"]
-
-
 def category_colours() -> list[str]:
     """The theme's colours for classes, in order."""
-    return list(_theme()["chartCategoricalColors"])
+    return list(theme.theme()["chartCategoricalColors"])
 
 
 def _scale(

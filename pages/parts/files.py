@@ -1,16 +1,20 @@
-"""What a result can be kept as."""
+"""What a result can be kept as: rows, pictures, and a page in one file with both."""
 
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from core.drawing.page import Chart, Part, Table, html_page
 from pages.parts import charts
 
 
 def show_files(rows: pd.DataFrame, pictures: Sequence[Any], name: str, *, of: str = "Rows", key: str = "") -> None:
-    """Buttons: the rows as CSV, the pictures together as SVG and PNG; each is made when it is asked for.
+    """Buttons: the rows as CSV, the pictures together as SVG and PNG, and all of it as a page in one file.
+
+    Each is made when it is asked for.
 
     name: of the files, without ending. of: what a row is, for the button. key: set where a page shows several.
     """
@@ -21,7 +25,15 @@ def show_files(rows: pd.DataFrame, pictures: Sequence[Any], name: str, *, of: st
             (f"{picture} ({kind.upper()})", kind, lambda kind=kind: charts.exported(charts.together(pictures), kind))
             for kind in ("svg", "png")
         ]
-    for place, (label, kind, make) in zip(st.columns([1, 1, 1, 3]), made, strict=False):
+    made.append(("Page (HTML)", "html", lambda: results_page(rows, pictures, name)))
+    for place, (label, kind, make) in zip(st.columns([1, 1, 1, 1, 2]), made, strict=False):
         place.download_button(
             label, make, f"{name}.{kind}", on_click="ignore", key=f"{kind}|{name}|{key}", icon=":material/download:"
         )
+
+
+def results_page(rows: pd.DataFrame, pictures: Sequence[Any], name: str) -> str:
+    """Rows and pictures as a page in one file that needs no server; pictures stay interactive."""
+    parts: list[Part] = [Chart(charts.together(pictures).to_dict())] if pictures else []
+    table = Table([str(column) for column in rows.columns], rows.to_numpy(dtype=object).tolist(), "Rows")
+    return html_page(name, [*parts, table], lead=f"{date.today():%d %B %Y}")

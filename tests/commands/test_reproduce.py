@@ -160,7 +160,7 @@ def test_the_files_hold_the_same_rows_and_ask_for_nothing(made, rows):
     page = (made / "out" / "report.html").read_text(encoding="utf-8")
     shown = page.partition("<script type='module'>")[0]
     assert not re.findall(r"(?:src|href)=(?!['\"]#)", shown)  # links lead to places on the page alone
-    data = json.loads(re.search(r"id='report-data'>(.*?)</script>", page, re.DOTALL)[1])
+    data = json.loads(re.search(r"id='figures'>(.*?)</script>", page, re.DOTALL)[1])
     assert set(data["specs"]) == {item.id for item in EXHIBITS} - {"sink"}
     for item in EXHIBITS:
         assert (f"<section id='{item.id}'>" in page) == any(row.get("exhibit") == item.id for row in rows)

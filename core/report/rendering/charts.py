@@ -3,15 +3,12 @@
 A chart is made from an exhibit's records alone, so the page and the HTML draw the same.
 """
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from core import config
 from core.attention import Head
 from core.report.exhibits import Exhibit
 from core.report.ids import ExhibitId
@@ -24,22 +21,6 @@ if TYPE_CHECKING:
 WIDE, NARROW, TALL = 300, 210, 190  # pixels of one panel
 CELL = 15  # pixels of a head in a small picture
 PRINTED = "printed: "
-
-
-@cache
-def theme() -> dict[str, Any]:
-    """The app's theme, which a report wears too."""
-    file = config.PROJECT / ".streamlit" / "config.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))["theme"]
-
-
-def ranges() -> dict[str, dict[str, Any]]:
-    """Vega's ranges of colours in the light and in the dark theme."""
-    return {
-        mode: {"ramp": theme()[mode]["chartSequentialColors"], "diverging": theme()[mode]["chartDivergingColors"],
-               "category": theme()["chartCategoricalColors"]}
-        for mode in ("light", "dark")
-    }  # fmt: skip
 
 
 def chart_of(item: Exhibit, records: Records) -> "alt.TopLevelMixin | None":

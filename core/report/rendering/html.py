@@ -4,7 +4,6 @@ The page is a Jinja template, which escapes every text. It holds its own copy of
 for the charts' files) and asks the network for nothing.
 """
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,21 +11,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+from core.drawing import theme
+from core.drawing.page import as_script_data, page_template, policy, vega_script
+from core.drawing.payload import script
 from core.errors import StoreError
 from core.report.claims.outcomes import OutcomeWord
 from core.report.claims.registry import claim
 from core.report.exhibits import EXHIBITS, Exhibit
 from core.report.records import Records, ValueRecord
-from core.report.rendering.charts import chart_of, ranges, theme
+from core.report.rendering.charts import chart_of
 from core.report.rendering.markdown import markdown, pictures
 from core.report.rendering.parquet import parquet_files
 from core.report.rendering.words import About, command_of, numbers_of, short, task_name
 
 TEMPLATES = Path(__file__).with_name("templates")
-COLOURS = {"paper": "backgroundColor", "shade": "secondaryBackgroundColor", "ink": "textColor", "link": "linkColor",
-           "line": "borderColor"}  # fmt: skip
 
 
 def write_report(folder: Path, about: About, records: Records, *, figures: bool = False) -> Path:
@@ -63,11 +61,10 @@ class _Part:
 
 def html_of(about: About, records: Records) -> str:
     """The whole page."""
-    import vl_convert
-
     shown = [(item, mine) for item in EXHIBITS if (mine := records.about(item.id))]
     charts = {item.id: chart for item, mine in shown if (chart := chart_of(item, mine)) is not None}
-    figures = {"specs": {id: chart.to_dict() for id, chart in charts.items()}, "ranges": ranges()}
+    figures = {"specs": {id: chart.to_dict() for id, chart in charts.items()}, "ranges": theme.ranges()}
+    scripts = [vega_script() + "\n" + script("charts")]
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     return _template().render(
         title=about.title, names=", ".join(map(short, about.options.checkpoints)),
@@ -77,23 +74,21 @@ def html_of(about: About, records: Records) -> str:
         command=command_of(about.options), order=list(OutcomeWord),
         checkpoints=list(dict.fromkeys(one.checkpoint for one in records.claims)), by_claim=records.by_claim(),
         parts=[_part(item, mine) for item, mine in shown], drawn=set(charts), steps=records.steps, style=_style(),
-        figures=json.dumps(figures, ensure_ascii=False).replace("</", "<\\/"),
-        vega=vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script"),
-        draw=(TEMPLATES / "report.js").read_text(encoding="utf-8"),
+        figures=as_script_data(figures), scripts=scripts, policy=policy(scripts, charts=True),
     )  # fmt: skip
 
 
 @cache
 def _template() -> Any:
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {
+    template = page_template("report.html.j2", TEMPLATES)
+    template.environment.filters |= {
         "short": short,
         "task_name": task_name,
         "numbers": numbers_of,
         "thousands": lambda n: f"{n:,}",
         "digits": lambda value, digits: f"{value:.{digits}g}",
     }
-    return environment.get_template("report.html.j2")
+    return template
 
 
 def _part(item: Exhibit, records: Records) -> _Part:
@@ -107,9 +102,7 @@ def _part(item: Exhibit, records: Records) -> _Part:
 
 
 def _style() -> str:
-    light, dark = (
-        ";".join(f"--{name}:{theme()[mode][key]}" for name, key in COLOURS.items()) for mode in ("light", "dark")
-    )
+    light, dark = (theme.variables(theme.PAGE, mode) for mode in ("light", "dark"))
     return (
         f":root{{color-scheme:light dark;{light};--o0:#00694d;--o1:#a94400;--o2:#7a6200;--o3:#666}}"
         f"@media(prefers-color-scheme:dark){{:root{{{dark};--o0:#4cc79f;--o1:#ff9b66;--o2:#e0c04a;--o3:#a0a6ad}}}}\n"

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from core.drawing import theme
 from core.report.claims.outcomes import UNTESTED, OutcomeWord
 from core.report.claims.registry import claim
 from core.report.exhibits import EXHIBITS
 from core.report.records import ClaimRecord, Records
-from core.report.rendering.charts import chart_of, ranges, theme
+from core.report.rendering.charts import chart_of
 from core.report.rendering.words import About, command_of, numbers_of, short, task_name
 
 
@@ -25,7 +26,7 @@ def pictures(records: Records) -> dict[str, str]:
 
 
 def _colours() -> dict[str, Any]:
-    return {"background": theme()["light"]["backgroundColor"], "range": ranges()["light"]}
+    return {"background": theme.theme()["light"]["backgroundColor"], "range": theme.ranges()["light"]}
 
 
 def markdown(about: About, records: Records) -> str:

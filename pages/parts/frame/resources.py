@@ -179,24 +179,14 @@ def open_checkpoint(name: str, revision: str | None, head: str, stamp: int) -> "
 
 @st.cache_resource(show_spinner=False, max_entries=MAPS_KEPT)
 def _captured(name: str, text: str, pair: str | None, words: bool, most: int, stamp: int) -> Shown:
+    from core.capture.words import places_of, word_maps
     from core.drawing.payload import as_bytes
     from core.scoring.heads import head_scores
 
     encoding, maps = _observed(name, text, pair, most)
-    places: list[tuple[int, ...]] = [(k,) for k in range(len(encoding))]
     if words:
-        from core.capture.words import word_weights, words_of
-
-        grouped = words_of(encoding)
-        places = [word.positions for word in grouped]
-        maps = AttentionMaps(
-            word_weights(maps.weights, grouped).astype("float32"),
-            tuple(word.text for word in grouped),
-            tuple(maps.segments[word.positions[0]] for word in grouped),
-            maps.causal,
-        )
-    first = None if encoding.first is None else next(k for k, own in enumerate(places) if encoding.first in own)
-    separators = tuple(k for k, own in enumerate(places) if set(own) & set(encoding.separators))
+        maps = word_maps(maps, encoding)
+    first, separators = places_of(encoding, words=words)
     scores = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
     return Shown(encoding, maps, scores, as_bytes(maps.weights), first, separators)
 

@@ -1,0 +1,83 @@
+"""The maps of one input as a page in one file: with what they are of, and the command that makes them again."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from core.drawing.packing import MOST_BYTES, Grid
+from core.drawing.page import Words, html_page
+from core.drawing.panes import Pane
+
+
+@dataclass(frozen=True)
+class Source:
+    """What maps are of. weights_hash: of the checkpoint, "" where it is not known. words: between words, not pieces.
+
+    command: what gives them again; "" where no command does, as for a model that only a program holds.
+    """
+
+    checkpoint: str
+    text: str
+    pair: str | None = None
+    weights_hash: str = ""
+    words: bool = False
+    revision: str | None = None
+    command: str = ""
+
+    @property
+    def input(self) -> str:
+        """The sentence or pair in one line."""
+        return self.text if self.pair is None else f"{self.text} | {self.pair}"
+
+    def with_command(self, out: str = "maps.html") -> "Source":
+        """The same with the command of the terminal that writes its maps to `out`."""
+        words = ["python", "-m", "core", "maps", self.checkpoint, "--text", self.text]
+        words += ["--pair", self.pair] if self.pair is not None else []
+        words += ["--revision", self.revision] if self.revision else []
+        words += ["--words"] if self.words else []
+        return Source(**{**self.__dict__, "command": shlex.join([*words, "--out", out])})
+
+
+def grid_of(
+    panes: Sequence[Pane],
+    source: Source,
+    *,
+    head: str = "none",
+    opened: Mapping[str, Any] | None = None,
+    note: str = "",
+) -> Grid:
+    """The maps as a part of any page. head, opened, note: as `header_of` takes them."""
+    return Grid(panes, source.input[:200], head, dict(opened or {}), note)
+
+
+def described(panes: Sequence[Pane], source: Source) -> Words:
+    """Where the maps come from, in words."""
+    first, unit = panes[0], "words" if source.words else "pieces"
+    sees = "decoder, a query sees only keys up to itself" if first.causal else "encoder, a query sees every key"
+    known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""
+    text = (
+        f"{source.checkpoint} · {first.layers} layers of {first.heads} heads · {len(first.tokens)} {unit} · {sees} · "
+        f"n = 1 input · {date.today():%d %B %Y}{known}\n"
+        "L1H1 is the first head of the first layer. Rows are queries and sum to 1, columns are keys. Click a map or "
+        "use the arrow keys to enlarge it, point at it to read a weight, and choose Lines to see it between words."
+    )
+    return Words(text=text, command=source.command)
+
+
+def maps_page(
+    panes: Sequence[Pane],
+    source: Source,
+    *,
+    head: str = "none",
+    opened: Mapping[str, Any] | None = None,
+    note: str = "",
+    most: int = MOST_BYTES,
+) -> str:
+    """The page as text. most: bytes of the maps; what does not fit is left out, and the page says what.
+
+    Errors: InputError where nothing fits.
+    """
+    grid = grid_of(panes, source, head=head, opened=opened, note=note)
+    return html_page(f"Attention maps: {source.input[:120]}", [grid, described(panes, source)], most=most)

@@ -1,0 +1,139 @@
+"""Maps small enough for a page in one file: 16 bits a weight where they fit, else 8, else each block's greatest."""
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import UInt16
+
+from core.drawing.panes import Pane, header_of
+from core.errors import InputError
+
+MOST_BYTES = 2_000_000  # of the maps of one page, as text
+MIDDLE = 32767  # no difference, in the numbers of a signed pane
+HOPELESS = 12  # times smaller is more than compression has ever made maps
+SAMPLED, ROUGH = 12, 1.5  # maps of a stack that say how small it will be, and by how much they may be wrong
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Maps as a part of a page: what `header_of` takes."""
+
+    panes: Sequence[Pane]
+    caption: str = ""
+    head: str = "none"
+    opened: dict[str, object] | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A grid as text in base64, and what was left out of it, in a sentence; empty where nothing was."""
+
+    text: str
+    left_out: str
+
+
+def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
+    """The grid in at most `most` bytes of text, with as much of each weight as that allows.
+
+    Errors: InputError where the maps' tokens and scores alone take more.
+    """
+    for bits, block in _ways(grid.panes, most):
+        if bits == 8 and _guessed(grid.panes, block) > ROUGH * most:
+            continue
+        left_out = _said(grid.panes, bits, block, most)
+        made = _compressed(grid, bits, block, left_out)
+        if len(made) <= most:
+            return Packed(made, left_out)
+    raise InputError(
+        f"Maps in one file must leave room for their tokens and scores; {most / 1e6:g} MB is too little for these: "
+        "allow more, or show fewer heads or a shorter text."
+    )
+
+
+def _ways(panes: Sequence[Pane], most: int) -> Iterator[tuple[int, int]]:
+    """Bits a weight and tokens a block, the most exact first; what could never fit is not tried."""
+    count = sum(len(pane.weights) // 2 for pane in panes)
+    longest = max(len(pane.tokens) for pane in panes)
+    for bits, block in [(16, 1), *((8, block) for block in range(1, longest + 1))]:
+        if count * bits / 8 / block**2 <= HOPELESS * most:
+            yield bits, block
+
+
+def _guessed(panes: Sequence[Pane], block: int) -> float:
+    """Bytes of text that 8 bits a weight would take, from some maps of each stack."""
+    guess = 0.0
+    for pane in panes:
+        numbers = _numbers(pane)
+        some = numbers[:: max(1, len(numbers) // SAMPLED)]
+        data = _eight(_greatest(some, block, pane.signed).ravel(), pane.signed)
+        guess += len(zlib.compress(data, 1)) * len(numbers) / len(some) * 4 / 3
+    return guess
+
+
+def _said(panes: Sequence[Pane], bits: int, block: int, most: int) -> str:
+    if block > 1:
+        heads, length = max((pane.layers * pane.heads, len(pane.tokens)) for pane in panes)
+        return (
+            f"{heads} heads of {length} tokens do not fit into {most / 1e6:g} MB: each row and column stands for "
+            f"{block} tokens and shows the greatest weight among them; all other weights are left out of this file."
+        )
+    if bits == 8:
+        return f"To stay under {most / 1e6:g} MB this file holds weights in steps of 1/255; finer ones are left out."
+    return ""
+
+
+def _compressed(grid: Grid, bits: int, block: int, left_out: str) -> str:
+    panes = [_in_blocks(pane, block) for pane in grid.panes]
+    note = " ".join(part for part in (grid.note, left_out) if part)
+    header = header_of(panes, caption=grid.caption, head=grid.head, opened=grid.opened, note=note) | {"bits": bits}
+    for kept, whole in zip(header["panes"], grid.panes, strict=True):
+        kept["tokensAll"] = len(whole.tokens)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    numbers = [_numbers(pane).ravel() for pane in panes]
+    if bits == 16:
+        every = np.concatenate(numbers)
+        body = (every >> 8).astype(np.uint8).tobytes() + (every & 255).astype(np.uint8).tobytes()
+    else:
+        body = b"".join(_eight(kept, pane.signed) for kept, pane in zip(numbers, panes, strict=True))
+    return base64.b64encode(zlib.compress(len(text).to_bytes(4, "little") + text + body, 9)).decode()
+
+
+def _numbers(pane: Pane) -> UInt16[np.ndarray, "head query key"]:
+    length = len(pane.tokens)
+    return np.frombuffer(pane.weights, "<u2").reshape(-1, length, length)
+
+
+def _eight(numbers: UInt16[np.ndarray, " number"], signed: bool) -> bytes:
+    """16 bits as 8: 255 is a weight of 1; of differences 127 is none and 254 is 1."""
+    top, steps = (2 * MIDDLE, 254) if signed else (65535, 255)
+    return np.rint(numbers.astype(np.float32) * (steps / top)).astype(np.uint8).tobytes()
+
+
+def _in_blocks(pane: Pane, block: int) -> Pane:
+    """The pane with one row and column for each `block` tokens; each weight is the greatest (of differences the
+    furthest from none) among theirs."""
+    if block == 1:
+        return pane
+    kept = _greatest(_numbers(pane), block, pane.signed)
+    tokens = [pane.tokens[k : k + block] for k in range(0, len(pane.tokens), block)]
+    names = tuple(part[0] if len(part) == 1 else f"{part[0]} … {part[-1]}" for part in tokens)
+    return replace(pane, tokens=names, weights=kept.astype("<u2").tobytes(), block=block)
+
+
+def _greatest(
+    numbers: UInt16[np.ndarray, "head query key"], block: int, signed: bool
+) -> UInt16[np.ndarray, "head queries keys"]:
+    over = -numbers.shape[-1] % block
+    whole = np.pad(numbers, ((0, 0), (0, over), (0, over)), constant_values=MIDDLE if signed else 0)
+    count = whole.shape[-1] // block
+    tiles = whole.reshape(len(whole), count, block, count, block)
+    kept = tiles.max((2, 4))
+    if not signed:
+        return kept
+    least = tiles.min((2, 4))
+    return np.where(MIDDLE - least.astype(np.int32) > kept.astype(np.int32) - MIDDLE, least, kept)

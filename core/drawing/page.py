@@ -1,0 +1,143 @@
+"""A page in one file: maps to explore, charts, tables and words, with no server and no request to anywhere.
+
+The page is a Jinja template, which escapes every text; tokens lie in the compressed payload and are only ever drawn or
+set as text. Its content security policy lets the browser run the scripts of this file, known by their hashes, and
+fetch nothing at all.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from core.drawing import theme
+from core.drawing.packing import MOST_BYTES, Grid, pack
+from core.drawing.payload import SCRIPTS, script, workbench_script, workbench_style
+
+TEMPLATES = Path(__file__).with_name("templates")
+MOST_ROWS = 2000  # of a table on a page; more are counted
+
+
+@dataclass(frozen=True)
+class Words:
+    """A heading, paragraphs, and what to type, each where it is not empty."""
+
+    title: str = ""
+    text: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture by Vega-Lite. specification: as Altair's `to_dict` gives it."""
+
+    specification: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of values that can be written as text."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]] = field(default_factory=tuple)
+    title: str = ""
+
+
+Part = Words | Chart | Table | Grid
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A part as the template has it: its kind, its number on the page, and the maps as text."""
+
+    kind: str
+    number: int
+    part: Part
+    maps: str = ""
+
+
+def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
+    """The whole page as text. lead: under the title. most: bytes that all maps of the page may take together.
+
+    Errors: InputError where the maps cannot be made so small.
+    """
+    given = list(parts)
+    grids = sum(isinstance(part, Grid) for part in given)
+    placed = [
+        _Placed(type(part).__name__, number, part, pack(part, most // grids).text if isinstance(part, Grid) else "")
+        for number, part in enumerate(given)
+    ]
+    charts = {one.number: one.part.specification for one in placed if isinstance(one.part, Chart)}
+    scripts = [workbench_script() + script("in_file")] if grids else []
+    if charts:
+        scripts.append(vega_script() + "\n" + script("charts"))
+    return page_template("page.html.j2", TEMPLATES).render(
+        title=title,
+        lead=lead,
+        parts=placed,
+        most_rows=MOST_ROWS,
+        style=style(),
+        policy=policy(scripts, charts=bool(charts)),
+        figures=as_script_data({"specs": charts, "ranges": theme.ranges()}) if charts else "",
+        workbench=workbench_style() if grids else "",
+        scripts=scripts,
+    )
+
+
+@cache
+def page_template(name: str, folder: Path) -> Any:
+    """A template that escapes every text and knows no undefined name."""
+    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
+    environment.filters["cell"] = _cell
+    return environment.get_template(name)
+
+
+@cache
+def vega_script() -> str:
+    """Vega, Vega-Lite and Vega-Embed as vl-convert holds them, so that no page asks for them."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+
+
+def as_script_data(value: Any) -> str:
+    """JSON that may stand inside a script element: no text in it can end the element."""
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
+    """The content security policy of a page in one file: these scripts, no request, no frame, no form.
+
+    charts: Vega compiles its expressions and writes its own style element, so both are let through.
+    """
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    run = f"{hashes} 'unsafe-eval'" if charts else hashes or "'none'"
+    return (
+        f"default-src 'none'; script-src {run}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def style() -> str:
+    """The page's CSS in the app's colours, light and dark."""
+    light, dark = (
+        theme.variables(theme.PAGE, mode) + ";" + theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")
+    )
+    own = (SCRIPTS / "page.css").read_text(encoding="utf-8")
+    return (
+        f":root{{color-scheme:light dark;--st-font:system-ui,sans-serif;{light}}}\n"
+        f"@media(prefers-color-scheme:dark){{:root{{{dark}}}}}\n{own}"
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else re.sub(r"\s+", " ", str(value))
