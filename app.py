@@ -9,6 +9,7 @@ import sys
 
 import streamlit as st
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 import pages.parts.charts
 import pages.parts.closed
@@ -28,4 +29,9 @@ if pages.parts.people.shared():
     keep_to_folders()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
 pages.parts.frame.warming.allow()
-app = st.App(pages.parts.frame.shell.__file__, middleware=[Middleware(pages.parts.closed.Closed)])
+base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+app = st.App(
+    pages.parts.frame.shell.__file__,
+    middleware=[Middleware(pages.parts.closed.Closed)],
+    routes=[Route(f"/{base}/painted".replace("//", "/"), pages.parts.frame.warming.painted, methods=["POST"])],
+)

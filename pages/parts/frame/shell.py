@@ -55,10 +55,11 @@ def show() -> None:
     chosen = st.navigation(navigation(), position="sidebar" if admitted else "hidden", expanded=True)
     if not admitted:
         return
+    warming.admit()
     with st.sidebar:
         people.who_is_here()
         running_indicator()
-        style.watch_window(warming.start)
+        style.watch_window()
     arrive(chosen.url_path)
     if loading.busy() and chosen.url_path != PAGES[0].name:  # that page asks for nothing before it is there
         with st.spinner("Loading the models ..."):

@@ -18,7 +18,7 @@ function whenPainted(say) {
   look();
 }
 
-export default function ({ setTriggerValue }) {
+export default function () {
   nameLists();
   const fold = () => {
     const sidebar = document.querySelector('[data-testid="stSidebar"][data-collapsed="false"]');
@@ -29,6 +29,6 @@ export default function ({ setTriggerValue }) {
     window.atlasFolds = () => { if (wide && window.innerWidth < NARROW) fold(); wide = window.innerWidth >= NARROW; };
     window.addEventListener("resize", window.atlasFolds);
     fold();
-    whenPainted(() => setTriggerValue("painted", true));
+    whenPainted(() => fetch("painted", { method: "POST" })); // every page lies right below the app's base path
   }
 }

@@ -1,6 +1,5 @@
 """What every page looks like beyond Streamlit's theme: frame.css, the mark, and the sidebar of a narrow window."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
@@ -17,8 +16,10 @@ def dress() -> None:
     st.logo(ICON, size="large")
 
 
-@st.fragment
-def watch_window(on_painted: Callable[[], None]) -> None:
-    """Let the sidebar give its room to the page where the window is narrow; call `on_painted` when a page stands."""
-    if _window(key="window", data=None, height=1, on_painted_change=lambda: None).painted:
-        on_painted()
+def watch_window() -> None:
+    """Let the sidebar give its room to the page where the window is narrow; the browser says when a page stands.
+
+    It says so to the server's route `painted`, not to this script: a component's message that leaves the browser
+    together with what was just typed elsewhere takes that along to its own fragment, and the page does not see it.
+    """
+    _window(key="window", data=None, height=1)

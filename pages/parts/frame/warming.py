@@ -6,12 +6,15 @@ The first page itself needs none of it, so it comes at once; whoever presses Ent
 import logging
 import threading
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from core import config
 from core.errors import AtlasError
 from pages.parts.frame import loading, resources
 
 log = logging.getLogger("atlas")
-_allowed = threading.Event()
+_allowed, _admitted = threading.Event(), threading.Event()
 
 
 def allow() -> None:
@@ -19,11 +22,22 @@ def allow() -> None:
     _allowed.set()
 
 
+def admit() -> None:
+    """Somebody who may use the app was shown a page; before that nothing is loaded for anybody."""
+    _admitted.set()
+
+
 def start() -> None:
     """Begin, once a process and where it is allowed; returns at once."""
-    if _allowed.is_set():
+    if _admitted.is_set() and _allowed.is_set():
         _allowed.clear()
         threading.Thread(target=load, name="warming", daemon=True).start()
+
+
+async def painted(_request: Request) -> Response:
+    """Answers the browser that says its page stands (POST painted)."""
+    start()
+    return Response(status_code=204)
 
 
 def load() -> None:
