@@ -35,6 +35,7 @@ from core.commands.maps import maps
 from core.commands.output import INTERRUPTED, StoppedError
 from core.commands.patterns import app as patterns_app
 from core.commands.patterns import shares
+from core.commands.probing import PROBING
 from core.commands.racing import race
 from core.commands.reproduce import reproduce
 from core.errors import AtlasError, InputError
@@ -65,7 +66,7 @@ study.command("change")(change)
 for measured in (features, relations, statistics, effective, dependencies):
     study.command(measured.__name__)(measured)
 study.command("index-frames")(index_frames)
-for judged in (disable, race, importance, prune, held, *CAUSAL):
+for judged in (disable, race, importance, prune, held, *CAUSAL, *PROBING):
     study.command(judged.__name__)(judged)
 app.command("reproduce")(reproduce)
 

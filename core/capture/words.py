@@ -107,3 +107,15 @@ def word_maps(maps: AttentionMaps, encoding: Encoding, spans: Sequence[Sequence[
     return AttentionMaps(
         word_weights(maps.weights, words).astype(np.float32), tuple(word.text for word in words), segments, maps.causal
     )
+
+
+def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piece word"]:
+    """How much of each piece belongs to each word of a gold sentence: 1, or a part where words share a piece (do|n't).
+
+    A word without a piece (cut off) has a column of 0. Times a map's keys, and its columns scaled to 1 times the
+    queries, it gives what `word_weights` gives where no piece is shared.
+    """
+    found = np.zeros((len(encoding), len(spans)))
+    for word, (start, end) in enumerate(spans):
+        found[list(encoding.pieces(start, end)), word] = 1
+    return found / np.maximum(found.sum(1, keepdims=True), 1)

@@ -10,14 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
 
-from core.config import inside
-from core.errors import InputError
 from core.measuring.inputs import ROWS_A_UNIT
 from core.measuring.sums import Place, RelationSums, added
 from core.scoring.definitions import DIRECTIONS
@@ -30,6 +27,7 @@ from core.studies.relations import visible
 from core.tasks.conllu import GoldSentence, read_conllu
 from core.tasks.features import is_dependency
 from core.tasks.relations import Relation
+from core.tasks.treebank import file_of
 
 if TYPE_CHECKING:
     from core.tasks.language import TaggedWord
@@ -139,17 +137,6 @@ STUDY = Dependencies()
 
 def _relations() -> list[Relation]:
     return [Relation(f"dep:{label}", label, "dependent", "governor", "") for label in RELATIONS]
-
-
-def file_of(folder: str | None, part: str) -> Path:
-    """The CoNLL-U file of a part. Raises InputError when there is not exactly one."""
-    files = sorted(inside(folder).glob(f"*-{part}.conllu")) if folder else []
-    if len(files) != 1:
-        raise InputError(
-            f"Gold trees are read from a treebank's folder with one *-{part}.conllu; {folder or 'no folder'} has "
-            f"{len(files)}: give a Universal Dependencies folder."
-        )
-    return files[0]
 
 
 def sentences(options: Options, part: str) -> list[GoldSentence]:

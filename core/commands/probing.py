@@ -1,0 +1,19 @@
+"""`python -m core study syntax|probe|representation|transfer|subnetworks`: what layers and heads know, and what is
+left when weights go."""
+
+from core.commands.declared import Ran, command
+from core.studies import syntax as parsing
+
+QUIET = ("tree", "head", "survivor")  # kinds of rows that only --json and --csv print
+
+
+def _show_short(ran: Ran) -> None:
+    """A table without the rows that are for pictures."""
+    if ran.form in ("json", "csv"):
+        ran.show()
+        return
+    ran.show([row for row in ran.rows if row["kind"] not in QUIET])
+
+
+syntax = command(parsing.STUDY, show=_show_short)
+PROBING = (syntax,)

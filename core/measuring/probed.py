@@ -1,0 +1,188 @@
+"""What probes learn from, computed once: words' attention and layers' outputs of a treebank's sentences, on disk.
+
+Features lie in float16 beside the database, in runs/features, under a name that follows from the weights and the
+sentences: the next probe of the same finds them. The oldest sets are removed when there are more than KEPT.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from core import config
+from core.capture.running import run
+from core.capture.states import input_embeddings, layer_outputs
+from core.capture.words import shares
+from core.measuring import opened
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.models.fresh import random_copy
+from core.probing.ragged import Ragged
+from core.tasks.conllu import GoldSentence
+from core.tasks.treebank import LeftOut
+
+FORMAT, KEPT, DONE = 1, 8, "complete.json"
+TOO_LONG = "longer than the checkpoint reads"
+
+
+@dataclass(frozen=True)
+class Readable:
+    """The sentences of a part that a checkpoint reads whole. pieces: of each sentence [piece, word]."""
+
+    part: str
+    sentences: tuple[GoldSentence, ...]
+    encodings: tuple[Encoding, ...]
+    pieces: tuple[np.ndarray, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
+    """The checkpoint, or its architecture with fresh weights."""
+    checkpoint = opened.checkpoint(name)
+    return random_copy(checkpoint, seed=seed) if random else checkpoint
+
+
+def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence]) -> Readable:
+    """Those whose every word has a piece; the others are named."""
+    kept, encodings, pieces, out = [], [], [], []
+    for number, sentence in enumerate(sentences, start=1):
+        encoding = checkpoint.encode(sentence.text)
+        share = shares(encoding, [(word.start, word.end) for word in sentence.words])
+        if encoding.cut or not (share.sum(0) > 0).all():
+            out.append(f'{number} "{sentence.text[:30]}"')
+            continue
+        kept.append(sentence)
+        encodings.append(encoding)
+        pieces.append(share)
+    left = (LeftOut(part, TOO_LONG, len(out), tuple(out[:3])),) if out else ()
+    return Readable(part, tuple(kept), tuple(encodings), tuple(pieces), left)
+
+
+# ---------------------------------------------------------------- on disk
+
+
+def features_folder() -> Path:
+    """Where features lie."""
+    return config.settings().runs / "features"
+
+
+def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compute: Callable[[Path], None]) -> Path:
+    """The folder of these features, computed now unless it is there already, whole or not at all."""
+    told = json.dumps([FORMAT, kind, checkpoint.weights_hash, checkpoint.dtype, list(texts)], ensure_ascii=False)
+    place = features_folder() / hashlib.sha256(told.encode()).hexdigest()[:24]
+    if (place / DONE).is_file():
+        (place / DONE).touch()
+        return place
+    part = place.with_name(f"{place.name}.{os.getpid()}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        compute(part)
+        (part / DONE).write_text(json.dumps({"kind": kind, "checkpoint": checkpoint.name, "inputs": len(texts)}))
+        shutil.rmtree(place, ignore_errors=True)
+        part.rename(place)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    _forget_oldest(place)
+    return place
+
+
+def _forget_oldest(newest: Path) -> None:
+    known = sorted(features_folder().glob(f"*/{DONE}"), key=lambda file: -file.stat().st_mtime)
+    for file in known[KEPT:]:
+        if file.parent != newest:
+            shutil.rmtree(file.parent, ignore_errors=True)
+
+
+# ---------------------------------------------------------------- attention between words
+
+
+class WordMaps:
+    """An observer that writes each input's maps between words, the first and the last special token around them."""
+
+    def __init__(self, checkpoint: Checkpoint, some: Readable, stored: Ragged) -> None:
+        self.checkpoint, self.stored = checkpoint, stored
+        self.sides = [_sides(encoding, share) for encoding, share in zip(some.encodings, some.pieces, strict=True)]
+        self.layers: dict[int, list[np.ndarray]] = {}
+
+    def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
+        """One layer's maps of one batch; an input is written when its last layer has come."""
+        maps = weights.float().cpu().numpy()
+        for row, number in enumerate(inputs):
+            queries, keys = self.sides[number]
+            between = np.matmul(np.matmul(queries.T, maps[row]), keys)
+            self.layers.setdefault(number, []).append(between)
+            if layer == self.checkpoint.layers - 1:
+                self.stored.put(number, np.concatenate(self.layers.pop(number)).astype(np.float16))
+
+
+def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What takes pieces to words [piece, place]: means over queries, sums over keys; special tokens at both ends."""
+    first, last = np.zeros((len(encoding), 1)), np.zeros((len(encoding), 1))
+    if encoding.first is not None:
+        first[encoding.first] = 1
+    if encoding.separators:
+        last[encoding.separators[-1]] = 1
+    keys = np.concatenate([first, share, last], 1).astype(np.float32)
+    return keys / np.maximum(keys.sum(0, keepdims=True), 1e-9), keys
+
+
+def word_maps_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
+    """Maps [layer x head, place, place] of every sentence, on disk."""
+    heads = checkpoint.layers * checkpoint.heads
+    shapes = [(heads, len(one.words) + 2, len(one.words) + 2) for one in some.sentences]
+
+    def compute(folder: Path) -> None:
+        stored = Ragged.create(folder, "maps", shapes)
+        run(checkpoint, some.encodings, [WordMaps(checkpoint, some, stored)])
+        stored.data.flush()
+
+    texts = [sentence.text for sentence in some.sentences]
+    return Ragged.open(kept_features("word maps", checkpoint, [*texts, *_borders(some)], compute), "maps")
+
+
+def word_embeddings_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
+    """The checkpoint's own input embeddings of every word [word, hidden], of length 1 on average; on disk."""
+    size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
+    shapes = [(len(one.words), size) for one in some.sentences]
+
+    def compute(folder: Path) -> None:
+        stored = Ragged.create(folder, "embeddings", shapes)
+        scale = float(checkpoint.model.get_input_embeddings().weight.float().norm(dim=-1).mean())
+        for number, (encoding, share) in enumerate(zip(some.encodings, some.pieces, strict=True)):
+            vectors = input_embeddings(checkpoint, encoding).numpy()
+            means = (share / share.sum(0, keepdims=True)).T @ vectors
+            stored.put(number, (means / scale).astype(np.float16))
+        stored.data.flush()
+
+    texts = [sentence.text for sentence in some.sentences]
+    folder = kept_features("word embeddings", checkpoint, [*texts, *_borders(some)], compute)
+    return Ragged.open(folder, "embeddings")
+
+
+def word_vectors_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
+    """Each layer's output [word, layer, hidden] of every word, the mean over its pieces; on disk."""
+    hidden = int(checkpoint.model.config.hidden_size)
+    shapes = [(len(one.words), checkpoint.layers + 1, hidden) for one in some.sentences]
+
+    def compute(folder: Path) -> None:
+        stored = Ragged.create(folder, "vectors", shapes)
+        for chosen, states in layer_outputs(checkpoint, some.encodings):
+            for row, number in enumerate(chosen):
+                share = some.pieces[number]
+                means = np.einsum("pw,lph->wlh", share / share.sum(0, keepdims=True), states[:, row].numpy())
+                stored.put(number, np.clip(means, -65000, 65000).astype(np.float16))
+        stored.data.flush()
+
+    texts = [sentence.text for sentence in some.sentences]
+    return Ragged.open(kept_features("word vectors", checkpoint, [*texts, *_borders(some)], compute), "vectors")
+
+
+def _borders(some: Readable) -> list[str]:
+    """Where the words of each sentence stand: other borders make other features of the same text."""
+    return [" ".join(f"{word.start}-{word.end}" for word in sentence.words) for sentence in some.sentences]

@@ -1,0 +1,163 @@
+"""The attention-only dependency probe of Clark et al. 2019, section 5: a word's head out of all heads' attention.
+
+p(head(i) = j) is proportional to exp(sum_k w_k A_k[i, j] + u_k A_k[j, i]), k over all heads; "no governor" is scored by
+attention to and from the first and the last special token. With words, w_k and u_k depend linearly on the input
+embeddings of both words. Trained by cross-entropy; the pass over the train sentences with the lowest dev loss is kept.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from core.probing.ragged import Ragged
+
+EPOCHS, RATE, BATCH, PIECES = 8, 0.05, 32, 1200
+WORD_RATE = 0.01
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """What the probe sees of a part. maps: of each sentence [head, place, place] with the first special token before
+    and the last one after its words; words: embeddings [word, dim] or None; heads: gold, the root its own; scored:
+    words whose head counts."""
+
+    maps: Ragged
+    heads: Sequence[Int[np.ndarray, " _"]]
+    scored: Sequence[np.ndarray]
+    words: Ragged | None = None
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def batches(self, seed: int | None = None) -> Iterator[list[int]]:
+        """Numbers of sentences of one length; in random order with a seed."""
+        by_length: dict[int, list[int]] = {}
+        order = np.random.default_rng(seed).permutation(len(self)) if seed is not None else np.arange(len(self))
+        for number in order.tolist():
+            by_length.setdefault(len(self.heads[number]), []).append(number)
+        every = []
+        for length, some in by_length.items():
+            size = max(1, min(BATCH, PIECES // length))
+            every += [some[k : k + size] for k in range(0, len(some), size)]
+        if seed is not None:
+            np.random.default_rng(seed + 1).shuffle(every)  # type: ignore[arg-type]
+        yield from every
+
+    def tensors(self, some: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """Maps [sentence, head, place, place] and embeddings [sentence, word, dim] of a batch, float32."""
+        maps = torch.from_numpy(np.stack([self.maps.get(k) for k in some]).astype(np.float32))
+        if self.words is None:
+            return maps, None
+        return maps, torch.from_numpy(np.stack([self.words.get(k) for k in some]).astype(np.float32))
+
+    def targets(self, some: Sequence[int]) -> Int[Tensor, "sentence word"]:
+        """The right candidate of each word: 0 for the root, else 1 + its head; -100 for words that do not count."""
+        found = []
+        for k in some:
+            heads = np.asarray(self.heads[k])
+            target = np.where(heads == np.arange(len(heads)), 0, heads + 1)
+            found.append(np.where(self.scored[k], target, -100))
+        return torch.from_numpy(np.stack(found))
+
+
+class AttentionProbe(nn.Module):
+    """Scores of candidates from attention alone, or with weights that depend on words of `dim` numbers (0: none)."""
+
+    def __init__(self, heads: int, dim: int = 0) -> None:
+        super().__init__()
+        self.there, self.back = nn.Parameter(torch.zeros(heads)), nn.Parameter(torch.zeros(heads))
+        self.root = nn.Parameter(torch.zeros(4, heads))  # to the first, to the last, from the first, from the last
+        self.rootless = nn.Parameter(torch.zeros(1))
+        shape = (2, 2, heads, dim)  # there or back; of the dependent or of the candidate
+        self.by_word = nn.Parameter(torch.zeros(shape)) if dim else None
+
+    def forward(
+        self, maps: Float[Tensor, "sentence head place place"], words: Tensor | None = None
+    ) -> Float[Tensor, "sentence word candidate"]:
+        """Log weights, not normalised; a word is no candidate of its own (-inf)."""
+        inner = maps[:, :, 1:-1, 1:-1]
+        score = torch.einsum("k,bkij->bij", self.there, inner) + torch.einsum("k,bkij->bji", self.back, inner)
+        if self.by_word is not None and words is not None:
+            of_word = torch.einsum("dekv,bwv->debwk", self.by_word, words)
+            for way, form in enumerate(("bkij", "bkji")):
+                score = score + torch.einsum(f"{form},bik->bij", inner, of_word[way, 0])
+                score = score + torch.einsum(f"{form},bjk->bij", inner, of_word[way, 1])
+        sides = torch.stack([maps[:, :, 1:-1, 0], maps[:, :, 1:-1, -1], maps[:, :, 0, 1:-1], maps[:, :, -1, 1:-1]])
+        root = torch.einsum("sk,sbkw->bw", self.root, sides) + self.rootless
+        own = torch.eye(score.shape[-1], dtype=torch.bool)
+        return torch.cat([root[:, :, None], score.masked_fill(own, float("-inf"))], -1)
+
+
+def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
+    """A probe trained on `train`, of the pass whose loss on `dev` is lowest."""
+    dim = train.words.shapes[0][1] if train.words is not None else 0
+    probe = AttentionProbe(train.maps.shapes[0][0], dim)
+    weights = [value for name, value in probe.named_parameters() if name != "by_word"]
+    groups = [{"params": weights, "lr": RATE}]
+    if probe.by_word is not None:
+        groups.append({"params": [probe.by_word], "lr": WORD_RATE})
+    optimizer = torch.optim.Adam(groups)
+    steps = epochs * len(list(train.batches()))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.02, 1 - step / max(1, steps)))
+    best, kept = float("inf"), {name: value.clone() for name, value in probe.state_dict().items()}
+    for epoch in range(epochs):
+        for some in train.batches(seed * 1000 + epoch):
+            optimizer.zero_grad()
+            _loss(probe, train, some).backward()
+            optimizer.step()
+            schedule.step()
+        loss = _mean_loss(probe, dev)
+        if loss < best:
+            best, kept = loss, {name: value.clone() for name, value in probe.state_dict().items()}
+    probe.load_state_dict(kept)
+    return probe
+
+
+def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], reduction: str = "mean") -> Tensor:
+    scores, targets = probe(*sentences.tensors(some)), sentences.targets(some)
+    total = nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum")
+    return total / max(1, int((targets >= 0).sum())) if reduction == "mean" else total
+
+
+def _mean_loss(probe: AttentionProbe, sentences: Sentences) -> float:
+    with torch.no_grad():
+        total = sum(float(_loss(probe, sentences, some, "sum")) for some in sentences.batches())
+    return total / max(1, sum(int(mask.sum()) for mask in sentences.scored))
+
+
+def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
+    """Log probabilities of every word's candidates, in the order of the sentences."""
+    found: dict[int, np.ndarray] = {}
+    with torch.no_grad():
+        for some in sentences.batches():
+            chosen = probe(*sentences.tensors(some)).log_softmax(-1).numpy()
+            found |= dict(zip(some, chosen, strict=True))
+    return [found[k] for k in range(len(sentences))]
+
+
+def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " word"]:
+    """Each word's likeliest head by itself, as Clark et al. evaluate: not always a tree. The root is its own head."""
+    chosen = scores.argmax(-1)
+    return np.where(chosen == 0, np.arange(len(chosen)), chosen - 1)
+
+
+def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
+    """Every word with the distance to its head of a word drawn from all sentences (drawn again where it leads out).
+
+    How often each distance occurs stays; what it has to do with the words goes: a probe can learn no more than the best
+    fixed distance.
+    """
+    rng = np.random.default_rng(seed)
+    offsets = np.concatenate([np.asarray(one) - np.arange(len(one)) for one in heads])
+    return [_drawn(len(one), offsets, rng) for one in heads]
+
+
+def _drawn(words: int, offsets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    places, found = np.arange(words), np.full(words, -1)
+    while (out := (found < 0) | (found >= words)).any():
+        found[out] = places[out] + rng.choice(offsets, int(out.sum()))
+    return found

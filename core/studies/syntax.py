@@ -1,0 +1,372 @@
+"""How much syntax attention knows: probes of all heads together, trees of single heads, beside branching baselines.
+
+Clark et al. 2019, section 5 (attention-only probe, with and without the checkpoint's own input embeddings) and Htut et
+al. 2019 (maximum spanning trees of single heads). The probe is trained on the treebank's train part; passes and the
+best head are chosen on dev; everything is reported on test, punctuation left out. The same probes on fresh weights and
+on shuffled distances say what a probe gets without the checkpoint's knowledge.
+
+Rows: "probe" and "baseline" (UAS; undirected and whole-tree shares of the probes), "head" (each head's undirected UAS
+on test, and dev), "best head" (chosen on dev) with what all heads together have more, "left out", and "tree"
+(sentences of test with the tree that the probe draws).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pydantic.dataclasses
+from pydantic import BeforeValidator
+
+from core import config
+from core.attention import Head
+from core.scoring import trees
+from core.scoring.trees import Share
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Checkpoint, Seed
+from core.tasks.treebank import LeftOut, plain_relation, read_part
+
+if TYPE_CHECKING:
+    from core.measuring.probed import Readable
+    from core.models.checkpoint import Checkpoint as Opened
+    from core.probing.attention import Sentences
+
+TRAINED, RANDOM = "trained", "random"
+ATTENTION, WITH_WORDS = "attention", "attention and embeddings"
+SHUFFLED, FRESH = "attention, distances shuffled", ", random weights"
+BASELINES = ("right-branching", "left-branching", "one fixed offset", "fixed offset per relation")
+TREES = 24  # sentences of test that are kept with their trees
+
+Treebank = Annotated[
+    str | None,
+    Flag("a Universal Dependencies folder with *-train, *-dev and *-test.conllu; default: the bundled one, by machine"),
+]
+TreeLimit = Annotated[
+    int | None,
+    BeforeValidator(lambda value: None if value == 0 else value),
+    Flag("most sentences of each part, from its beginning; 0 for all", least=0),
+]
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Whose attention, and on which trees."""
+
+    checkpoint: Checkpoint = config.ENCODER
+    treebank: Treebank = None
+    limit: TreeLimit = 2000
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Whose features a unit takes: those of the trained weights or of random ones."""
+
+    source: str
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """How some trees of test fare. right, joined [sentence]: words with their head, and joined with it in either
+    direction; words, governed [sentence]: out of how many; whole [sentence]: the undirected tree is all right."""
+
+    kind: str
+    name: str
+    right: np.ndarray
+    words: np.ndarray
+    joined: np.ndarray
+    governed: np.ndarray
+    whole: np.ndarray
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class SingleHeads:
+    """Spanning trees of every head. joined [layer, head, sentence]; governed [sentence]; of dev and of test. best: the
+    (layer, head) chosen on dev, and its tree from the gold root, directed, on test."""
+
+    dev_joined: np.ndarray
+    dev_governed: np.ndarray
+    joined: np.ndarray
+    governed: np.ndarray
+    whole: np.ndarray
+    best: tuple[int, int]
+    rooted: np.ndarray
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A sentence of test with its gold tree and the one the probe draws. probability: of each drawn head."""
+
+    words: tuple[str, ...]
+    relations: tuple[str, ...]
+    gold: tuple[int, ...]
+    drawn: tuple[int, ...]
+    probability: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """What was seen. sentences: of train, dev and test."""
+
+    parsed: tuple[Parsed, ...]
+    heads: tuple[SingleHeads, ...]
+    drawn: tuple[Drawn, ...]
+    left_out: tuple[LeftOut, ...]
+    sentences: tuple[int, int, int]
+
+
+class SyntaxStudy(Study[Options, Syntax]):
+    """Probe attention for dependency trees: all heads together, single heads, random weights, branching baselines."""
+
+    name, options, partial, arguments = "syntax", Options, Syntax, Source
+
+    def title(self, options: Options) -> str:
+        """As the Jobs page lists it."""
+        return f"Syntax in the attention of {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """The trained weights and the random ones; a treebank that cannot be is refused here."""
+        sizes = [
+            sum(len(sentence.words) for sentence in read_part(options.treebank, part, options.limit).sentences)
+            for part in ("train", "dev", "test")
+        ]
+        return [Unit(TRAINED, Source(TRAINED), 3 * sum(sizes)), Unit(RANDOM, Source(RANDOM), 2 * sum(sizes))]
+
+    def run(self, options: Options, unit: Unit) -> Done[Syntax]:
+        """Features of all parts, then the probes of this source (and, of the trained one, heads and baselines)."""
+        from core.measuring import probed
+        from core.measuring.provenance import provenance
+
+        random = unit.arguments.source == RANDOM
+        checkpoint = probed.open_source(options.checkpoint, random=random, seed=options.seed)
+        parts, left_out = [], []
+        for part in ("train", "dev", "test"):
+            gold = read_part(options.treebank, part, options.limit)
+            parts.append(probed.readable(checkpoint, part, gold.sentences))
+            left_out += [*gold.left_out, *parts[-1].left_out]
+        with_words = [seen(checkpoint, part, words=True) for part in parts]
+        parsed, drawn = probes(with_words, parts[2], random=random, seed=options.seed)
+        heads: tuple[SingleHeads, ...] = ()
+        if not random:
+            parsed = [*baselines(parts[0], parts[2]), *parsed]
+            heads = (single_heads(with_words[1], with_words[2], checkpoint.layers, checkpoint.heads),)
+        sizes = tuple(len(part.sentences) for part in parts)
+        ids = [f"test-{k}" for k in range(sizes[2])]
+        out = () if random else tuple(left_out)
+        return Done(Syntax(tuple(parsed), heads, drawn, out, sizes), provenance(checkpoint, ids, split="test"))
+
+    def merge(self, options: Options, partials: Sequence[Syntax]) -> Syntax:
+        """All that was seen."""
+        several = {
+            name: tuple(one for part in partials for one in getattr(part, name))
+            for name in ("parsed", "heads", "drawn", "left_out")
+        }
+        return Syntax(**several, sentences=partials[0].sentences)
+
+    def rows(self, options: Options, merged: Syntax) -> list[Row]:
+        """Probes and baselines, heads, the best head, what was left out, drawn trees."""
+        about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
+        rows = [parsed_row(parsed, options.seed) | about for parsed in merged.parsed]
+        for heads in merged.heads:
+            together = next(parsed for parsed in merged.parsed if parsed.name == ATTENTION)
+            rows += [*best_rows(heads, together, options.seed), *head_rows(heads, options.seed)]
+        rows += [{"kind": "left out", "name": f"{out.part}: {out.reason}", "n": out.n,
+                  "note": "; ".join(out.names)} for out in merged.left_out]  # fmt: skip
+        return rows + [tree_row(number, drawn) for number, drawn in enumerate(merged.drawn, start=1)]
+
+
+STUDY = SyntaxStudy()
+
+# ---------------------------------------------------------------- gold
+
+
+def heads_of(sentence: object) -> np.ndarray:
+    """The gold heads [word] of a sentence."""
+    return np.array([word.head for word in sentence.words])  # type: ignore[attr-defined]
+
+
+def scored_of(sentence: object) -> np.ndarray:
+    """Which words count: all but punctuation."""
+    return np.array([plain_relation(word.dep) != "punct" for word in sentence.words])  # type: ignore[attr-defined]
+
+
+def parsed_of(
+    kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
+) -> Parsed:
+    """Predicted heads of test's sentences against the gold ones."""
+    counts = []
+    for sentence, heads in zip(sentences, predicted, strict=True):
+        gold, scored = heads_of(sentence), scored_of(sentence)
+        together, governed = trees.joined(gold, trees.edges_of(heads), scored), trees.governed(gold, scored)
+        right = trees.attached(gold, heads, scored)
+        counts.append((right, int(scored.sum()), together, governed, together == governed))
+    columns = [np.array(column, dtype=np.int32) for column in zip(*counts, strict=True)]
+    return Parsed(kind, name, *columns, note)
+
+
+def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
+    """Branching and fixed offsets; offsets are chosen on train."""
+    known = [
+        (heads_of(one), scored_of(one), [plain_relation(word.dep) for word in one.words]) for one in train.sentences
+    ]
+    offset = trees.best_offset((heads, scored) for heads, scored, _ in known)
+    by_relation = trees.best_offsets(known)
+    lengths = [len(one.words) for one in test.sentences]
+    relations = [[plain_relation(word.dep) for word in one.words] for one in test.sentences]
+    predicted = {
+        BASELINES[0]: ([trees.right_branching(n) for n in lengths], "head(i) = i + 1"),
+        BASELINES[1]: ([trees.left_branching(n) for n in lengths], "head(i) = i - 1"),
+        BASELINES[2]: ([trees.at_offsets([offset] * n) for n in lengths], f"head(i) = i {offset:+d}, chosen on train"),
+        BASELINES[3]: (
+            [_by_relation(some, by_relation, offset) for some in relations],
+            "the word's gold relation is told; chosen on train",
+        ),
+    }
+    return [parsed_of("baseline", name, test.sentences, heads, note) for name, (heads, note) in predicted.items()]
+
+
+def _by_relation(relations: Sequence[str], offsets: dict[str, int], otherwise: int) -> np.ndarray:
+    """Heads at each relation's own offset; the root is known by its relation."""
+    return trees.at_offsets([0 if one == "root" else offsets.get(one, otherwise) for one in relations])
+
+
+# ---------------------------------------------------------------- probes
+
+
+def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
+    """Features and gold of one part."""
+    from core.measuring import probed
+    from core.probing.attention import Sentences
+
+    return Sentences(
+        probed.word_maps_of(checkpoint, part),
+        [heads_of(sentence) for sentence in part.sentences],
+        [scored_of(sentence) for sentence in part.sentences],
+        probed.word_embeddings_of(checkpoint, part) if words else None,
+    )
+
+
+def probes(
+    parts: "Sequence[Sentences]", test: "Readable", *, random: bool, seed: int
+) -> tuple[list[Parsed], tuple[Drawn, ...]]:
+    """The probes of one source on test, and drawn trees of the one with attention alone."""
+    from dataclasses import replace
+
+    from core.probing import attention
+
+    suffix = FRESH if random else ""
+    alone = [replace(part, words=None) for part in parts]
+    wanted = [(ATTENTION + suffix, alone), (WITH_WORDS + suffix, list(parts))]
+    if not random:
+        moved = [replace(part, heads=attention.shuffled(part.heads, seed=seed)) for part in alone[:2]]
+        wanted.append((SHUFFLED, [*moved, alone[2]]))
+    parsed, drawn = [], ()
+    for name, (train, dev, on) in wanted:
+        probe = attention.train(train, dev, seed=seed)
+        scores = attention.predict(probe, on)
+        parsed.append(parsed_of("probe", name, test.sentences, [attention.greedy(one) for one in scores]))
+        if name == ATTENTION:
+            drawn = tuple(
+                draw(sentence, one) for sentence, one in zip(test.sentences, scores, strict=True) if _shows(sentence)
+            )[:TREES]
+    return parsed, drawn
+
+
+def _shows(sentence: object) -> bool:
+    return 4 <= len(sentence.words) <= 24  # type: ignore[attr-defined]
+
+
+def draw(sentence: object, scores: np.ndarray) -> Drawn:
+    """The sentence with the probe's best tree (one root, no circle)."""
+    words = sentence.words  # type: ignore[attr-defined]
+    heads = trees.likeliest_tree(scores)
+    places = np.where(heads == np.arange(len(heads)), 0, heads + 1)
+    chances = np.exp(scores[np.arange(len(heads)), places])
+    return Drawn(
+        tuple(word.text for word in words), tuple(word.dep for word in words), tuple(word.head for word in words),
+        tuple(int(head) for head in heads), tuple(round(float(chance), 4) for chance in chances),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- single heads
+
+
+def single_heads(dev: "Sentences", test: "Sentences", layers: int, heads: int) -> SingleHeads:
+    """Undirected spanning trees of every head; the best of dev also rooted and directed, on test."""
+    dev_joined, dev_governed, _ = _spanned(dev)
+    joined, governed, whole = _spanned(test)
+    best = int(dev_joined.sum(1).argmax())
+    rooted = []
+    for number, gold in enumerate(test.heads):
+        weights = test.maps.get(number)[best, 1:-1, 1:-1].astype(np.float64)
+        root = int(np.flatnonzero(gold == np.arange(len(gold)))[0])
+        counted = test.scored[number] & (gold != np.arange(len(gold)))
+        rooted.append(trees.attached(gold, trees.rooted_tree(weights, root), counted))
+    shape = (layers, heads, -1)
+    return SingleHeads(
+        dev_joined.reshape(shape), dev_governed, joined.reshape(shape), governed, whole.reshape(shape),
+        (best // heads, best % heads), np.array(rooted, dtype=np.int32),
+    )  # fmt: skip
+
+
+def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """joined and whole [head, sentence], governed [sentence]."""
+    heads = sentences.maps.shapes[0][0]
+    together = np.zeros((heads, len(sentences)), dtype=np.int32)
+    governed = np.zeros(len(sentences), dtype=np.int32)
+    for number, (gold, scored) in enumerate(zip(sentences.heads, sentences.scored, strict=True)):
+        governed[number] = trees.governed(gold, scored)
+        for head, weights in enumerate(sentences.maps.get(number)[:, 1:-1, 1:-1].astype(np.float64)):
+            together[head, number] = trees.joined(gold, trees.spanning_tree(weights), scored)
+    return together, governed, (together == governed).astype(np.int8)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def ends(share: Share) -> Row:
+    """A share as fields of a row."""
+    return {"value": share.value, "low": share.low, "high": share.high, "n": share.n}
+
+
+def parsed_row(parsed: Parsed, seed: int) -> Row:
+    """UAS with its interval; beside it the undirected score."""
+    undirected = trees.share_of(parsed.joined, parsed.governed, seed=seed)
+    row = {"kind": parsed.kind, "name": parsed.name} | ends(trees.share_of(parsed.right, parsed.words, seed=seed))
+    row |= {"undirected": undirected.value, "undirected_low": undirected.low, "undirected_high": undirected.high}
+    return row | {"whole_trees": float(parsed.whole.mean()), "note": parsed.note}
+
+
+def head_rows(heads: SingleHeads, seed: int) -> list[Row]:
+    """Every head's undirected UAS on test, with dev's beside it."""
+    rows = []
+    dev = heads.dev_joined.sum(-1) / max(1, int(heads.dev_governed.sum()))
+    for layer, head in np.ndindex(dev.shape):
+        share = trees.share_of(heads.joined[layer, head], heads.governed, seed=seed)
+        rows.append({"kind": "head", "statistic": "undirected UAS", "name": str(Head(layer, head)), "layer": layer,
+                     "head": head} | ends(share) | {"dev": float(dev[layer, head]),
+                     "whole_trees": float(heads.whole[layer, head].mean())})  # fmt: skip
+    return rows
+
+
+def best_rows(heads: SingleHeads, together: Parsed, seed: int) -> list[Row]:
+    """The head that is best on dev, on test; and what the probe of all heads has more, paired by sentence."""
+    layer, head = heads.best
+    own = heads.joined[layer, head]
+    rooted = trees.share_of(heads.rooted, heads.governed, seed=seed)
+    name = str(Head(layer, head))
+    best = {"kind": "best head", "name": name, "note": "undirected UAS of its spanning tree; chosen on dev"}
+    best |= ends(trees.share_of(own, heads.governed, seed=seed))
+    best |= {"whole_trees": float(heads.whole[layer, head].mean()), "rooted": rooted.value,
+             "rooted_low": rooted.low, "rooted_high": rooted.high}  # fmt: skip
+    more = trees.share_difference(together.joined, own, heads.governed, seed=seed)
+    note = f"undirected UAS of all heads together less that of {name}"
+    return [best, {"kind": "difference", "name": f"all heads less {name}", "note": note} | ends(more)]
+
+
+def tree_row(number: int, drawn: Drawn) -> Row:
+    """One sentence with both trees; lists in the order of its words."""
+    fields = {name: list(getattr(drawn, name)) for name in ("words", "relations", "gold", "drawn", "probability")}
+    return {"kind": "tree", "name": f"sentence {number}", "n": len(drawn.words)} | fields
