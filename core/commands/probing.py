@@ -2,6 +2,7 @@
 left when weights go."""
 
 from core.commands.declared import Ran, command
+from core.studies import probe as layered
 from core.studies import syntax as parsing
 
 QUIET = ("tree", "head", "survivor")  # kinds of rows that only --json and --csv print
@@ -16,4 +17,5 @@ def _show_short(ran: Ran) -> None:
 
 
 syntax = command(parsing.STUDY, show=_show_short)
-PROBING = (syntax,)
+probe = command(layered.STUDY)
+PROBING = (syntax, probe)

@@ -84,8 +84,9 @@ def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compu
     try:
         compute(part)
         (part / DONE).write_text(json.dumps({"kind": kind, "checkpoint": checkpoint.name, "inputs": len(texts)}))
-        shutil.rmtree(place, ignore_errors=True)
-        part.rename(place)
+        if not (place / DONE).is_file():  # else another worker was sooner
+            shutil.rmtree(place, ignore_errors=True)
+            part.rename(place)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     _forget_oldest(place)

@@ -1,31 +1,18 @@
-"""Dependency trees against gold ones: attachment scores, spanning trees of attention, branching baselines, intervals.
+"""Dependency trees against gold ones: attachment scores, spanning trees of attention, branching baselines.
 
 A tree is an array of heads [word]: the place of each word's governor, and its own place for the root. Scores count
-words of a mask (punctuation is left out, as in Clark et al. 2019); intervals are bootstrap over sentences.
+words of a mask (punctuation is left out, as in Clark et al. 2019).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-RESAMPLES = 2000
 Heads = Int[np.ndarray, " word"]
 Mask = Bool[np.ndarray, " word"]
 Edge = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of what was counted, 0 to 1, with its 95 % interval; NaN where nothing was."""
-
-    value: float
-    low: float
-    high: float
-    n: int
 
 
 # ---------------------------------------------------------------- attachment scores
@@ -139,39 +126,3 @@ def at_offsets(offsets: Sequence[int]) -> Heads:
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)
-
-
-# ---------------------------------------------------------------- intervals over sentences
-
-
-def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Share:
-    """sum(hits) / sum(totals) [sentence], percentile bootstrap over sentences; NaN ends for fewer than two."""
-    return _share(np.asarray(hits, dtype=float), np.asarray(totals, dtype=float), seed)
-
-
-def share_difference(
-    first: Sequence[int] | np.ndarray, second: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray,
-    *, seed: int = 0,
-) -> Share:  # fmt: skip
-    """Of two predictions of the same words: first share less second, paired by sentence."""
-    return _share(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), np.asarray(totals, float), seed)
-
-
-def _share(hits: np.ndarray, totals: np.ndarray, seed: int) -> Share:
-    n, sentences = int(totals.sum()), len(totals)
-    value = float(hits.sum() / n) if n else float("nan")
-    if not n or sentences < 2:
-        return Share(value, float("nan"), float("nan"), n)
-    counts = _draws(sentences, seed)
-    below = counts @ totals
-    drawn = np.divide(counts @ hits, below, out=np.full(len(below), np.nan), where=below > 0)
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return Share(value, float(low), float(high), n)
-
-
-@lru_cache(maxsize=4)
-def _draws(sentences: int, seed: int) -> Float[np.ndarray, "draw sentence"]:
-    """How often each sentence is drawn: the same for all shares of the same sentences."""
-    return (
-        np.random.default_rng(seed).multinomial(sentences, np.full(sentences, 1 / sentences), RESAMPLES).astype(float)
-    )

@@ -21,7 +21,7 @@ from pydantic import BeforeValidator
 from core import config
 from core.attention import Head
 from core.scoring import trees
-from core.scoring.trees import Share
+from core.scoring.shares import share_difference, share_of
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Seed
@@ -326,15 +326,10 @@ def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray
 # ---------------------------------------------------------------- rows
 
 
-def ends(share: Share) -> Row:
-    """A share as fields of a row."""
-    return {"value": share.value, "low": share.low, "high": share.high, "n": share.n}
-
-
 def parsed_row(parsed: Parsed, seed: int) -> Row:
     """UAS with its interval; beside it the undirected score."""
-    undirected = trees.share_of(parsed.joined, parsed.governed, seed=seed)
-    row = {"kind": parsed.kind, "name": parsed.name} | ends(trees.share_of(parsed.right, parsed.words, seed=seed))
+    undirected = share_of(parsed.joined, parsed.governed, seed=seed)
+    row = {"kind": parsed.kind, "name": parsed.name} | share_of(parsed.right, parsed.words, seed=seed).fields()
     row |= {"undirected": undirected.value, "undirected_low": undirected.low, "undirected_high": undirected.high}
     return row | {"whole_trees": float(parsed.whole.mean()), "note": parsed.note}
 
@@ -344,9 +339,9 @@ def head_rows(heads: SingleHeads, seed: int) -> list[Row]:
     rows = []
     dev = heads.dev_joined.sum(-1) / max(1, int(heads.dev_governed.sum()))
     for layer, head in np.ndindex(dev.shape):
-        share = trees.share_of(heads.joined[layer, head], heads.governed, seed=seed)
+        share = share_of(heads.joined[layer, head], heads.governed, seed=seed)
         rows.append({"kind": "head", "statistic": "undirected UAS", "name": str(Head(layer, head)), "layer": layer,
-                     "head": head} | ends(share) | {"dev": float(dev[layer, head]),
+                     "head": head} | share.fields() | {"dev": float(dev[layer, head]),
                      "whole_trees": float(heads.whole[layer, head].mean())})  # fmt: skip
     return rows
 
@@ -355,15 +350,15 @@ def best_rows(heads: SingleHeads, together: Parsed, seed: int) -> list[Row]:
     """The head that is best on dev, on test; and what the probe of all heads has more, paired by sentence."""
     layer, head = heads.best
     own = heads.joined[layer, head]
-    rooted = trees.share_of(heads.rooted, heads.governed, seed=seed)
+    rooted = share_of(heads.rooted, heads.governed, seed=seed)
     name = str(Head(layer, head))
     best = {"kind": "best head", "name": name, "note": "undirected UAS of its spanning tree; chosen on dev"}
-    best |= ends(trees.share_of(own, heads.governed, seed=seed))
+    best |= share_of(own, heads.governed, seed=seed).fields()
     best |= {"whole_trees": float(heads.whole[layer, head].mean()), "rooted": rooted.value,
              "rooted_low": rooted.low, "rooted_high": rooted.high}  # fmt: skip
-    more = trees.share_difference(together.joined, own, heads.governed, seed=seed)
+    more = share_difference(together.joined, own, heads.governed, seed=seed)
     note = f"undirected UAS of all heads together less that of {name}"
-    return [best, {"kind": "difference", "name": f"all heads less {name}", "note": note} | ends(more)]
+    return [best, {"kind": "difference", "name": f"all heads less {name}", "note": note} | more.fields()]
 
 
 def tree_row(number: int, drawn: Drawn) -> Row:

@@ -8,6 +8,7 @@ from core.probing import attention
 from core.probing.attention import Sentences
 from core.probing.ragged import Ragged
 from core.scoring import trees
+from core.scoring.shares import share_of
 
 RNG = np.random.default_rng(5)
 
@@ -45,7 +46,7 @@ def uas(probe, sentences):
     scores = attention.predict(probe, sentences)
     hits = [trees.attached(gold, attention.greedy(one), np.ones(len(gold), dtype=bool))
             for gold, one in zip(sentences.heads, scores, strict=True)]  # fmt: skip
-    return trees.share_of(hits, [len(gold) for gold in sentences.heads])
+    return share_of(hits, [len(gold) for gold in sentences.heads])
 
 
 def test_maps_of_gold_trees_give_a_score_of_one(tmp_path):
@@ -72,7 +73,7 @@ def test_shuffled_distances_stay_at_the_best_fixed_distance(tmp_path):
     learned = uas(attention.train(*moved), test)
     hits = [trees.attached(gold, trees.at_offsets([1] * len(gold)), np.ones(len(gold), dtype=bool))
             for gold in test.heads]  # fmt: skip
-    fixed = trees.share_of(hits, [len(gold) for gold in test.heads])
+    fixed = share_of(hits, [len(gold) for gold in test.heads])
     assert learned.low <= fixed.high
     assert fixed.low <= learned.high
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from core.scoring import trees
+from core.scoring.shares import share_difference, share_of
 
 EWT = Path(__file__).resolve().parents[3] / "shared/data/ud/UD_English-EWT/en_ewt-ud-test.conllu"
 # "the dog chased a cat .": the root is its own head
@@ -83,14 +84,14 @@ def test_an_interval_covers_and_a_paired_difference_is_narrower():
     easy = rng.beta(2, 2, size=200)  # sentences differ
     first = rng.binomial(totals, easy)
     second = np.minimum(totals, first + rng.binomial(1, 0.3, size=200))
-    share = trees.share_of(first, totals)
+    share = share_of(first, totals)
     assert share.value == first.sum() / totals.sum()
     assert share.low < share.value < share.high
-    more = trees.share_difference(second, first, totals)
+    more = share_difference(second, first, totals)
     assert more.low > 0
     assert more.high - more.low < (share.high - share.low) / 3
-    assert np.isnan(trees.share_of([1], [2]).low)
-    assert np.isnan(trees.share_of([], []).value)
+    assert np.isnan(share_of([1], [2]).low)
+    assert np.isnan(share_of([], []).value)
 
 
 def test_right_branching_equals_an_independent_count():

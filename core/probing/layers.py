@@ -1,0 +1,192 @@
+"""Probes of every layer at once: what can be read off a word's vector by a linear map, or with one hidden layer.
+
+Vectors are standardised by the train rows. The linear probe is multinomial logistic regression with scikit-learn's
+penalty (C = 1); both are trained by Adam on shuffled batches of rows, read from disk as they are needed. Mixing weights
+(Tenney et al. 2019) are a softmax over layers, learnt together with one linear probe of the mixture.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+LINEAR, HIDDEN = "linear", "one hidden layer"
+PROBES = (LINEAR, HIDDEN)
+HIDDEN_SIZE, BATCH, CHUNK = 64, 256, 2048
+EPOCHS = {LINEAR: 14, HIDDEN: 8}
+RATES = {LINEAR: 0.02, HIDDEN: 0.004}
+LEAST_STEPS, MIX_EPOCHS, REFITS = 600, 8, 5
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Rows of a property. vectors [row, layer, hidden], as it lies on disk; rows: which of them; labels: a number for
+    each of these, -1 for a class that train does not have; groups: the sentence of each; types: its word."""
+
+    vectors: Any
+    rows: Int[np.ndarray, " _"]
+    labels: Int[np.ndarray, " _"]
+    groups: Int[np.ndarray, " _"]
+    types: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, some: np.ndarray) -> Float[Tensor, "_ layer hidden"]:
+        """Their vectors, float32."""
+        return torch.from_numpy(np.asarray(self.vectors[self.rows[some]], dtype=np.float32))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Mean and standard deviation of train rows [layer, hidden]."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        return (vectors - self.mean) / self.deviation
+
+
+def scale_of(train: Examples) -> Scale:
+    """Of all train rows; a number that never changes is left as it is."""
+    total, squares = torch.zeros(()), torch.zeros(())
+    for start in range(0, len(train), CHUNK):
+        some = train.batch(np.arange(start, min(len(train), start + CHUNK))).double()
+        total, squares = total + some.sum(0), squares + (some**2).sum(0)
+    mean = total / len(train)
+    deviation = (squares / len(train) - mean**2).clamp(min=0).sqrt()
+    return Scale(mean.float(), torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation)).float())
+
+
+class LayerProbe(nn.Module):
+    """One probe for every layer; they share nothing. hidden: units between (0: linear)."""
+
+    def __init__(self, layers: int, size: int, classes: int, hidden: int = 0) -> None:
+        super().__init__()
+        inner = hidden or size
+        self.hidden = None
+        if hidden:
+            self.hidden = nn.Parameter(torch.randn(layers, size, hidden) / size**0.5)
+            self.hidden_bias = nn.Parameter(torch.zeros(layers, hidden))
+        self.weight = nn.Parameter(torch.randn(layers, inner, classes) / inner**0.5 if hidden else
+                                   torch.zeros(layers, inner, classes))  # fmt: skip
+        self.bias = nn.Parameter(torch.zeros(layers, classes))
+
+    def forward(self, vectors: Float[Tensor, "row layer hidden"]) -> Float[Tensor, "layer row class"]:
+        """Logits."""
+        states = vectors.transpose(0, 1)
+        if self.hidden is not None:
+            states = torch.relu(torch.baddbmm(self.hidden_bias[:, None], states, self.hidden))
+        return torch.baddbmm(self.bias[:, None], states, self.weight)
+
+
+def fit(train: Examples, classes: int, kind: str, *, seed: int = 0, scale: Scale | None = None) -> "Fitted":
+    """A probe of every layer. kind: one of PROBES."""
+    scale = scale or scale_of(train)
+    layers, size = scale.mean.shape
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        probe = LayerProbe(layers, size, classes, HIDDEN_SIZE if kind == HIDDEN else 0)
+
+    def loss(some: np.ndarray) -> Tensor:
+        logits, labels = probe(scale(train.batch(some))), torch.from_numpy(train.labels[some])
+        fitted = nn.functional.cross_entropy(logits.flatten(0, 1), labels.repeat(layers)) * layers
+        return fitted + (probe.weight**2).sum() / (2 * len(train))
+
+    _descend(probe, loss, len(train), EPOCHS[kind], RATES[kind], seed)
+    return Fitted(probe, scale)
+
+
+def _descend(module: nn.Module, loss: Any, rows: int, epochs: int, rate: float, seed: int) -> None:
+    """Adam on shuffled batches; its rate falls to 0. Few rows are passed over more often."""
+    optimizer, rng = torch.optim.Adam(module.parameters(), lr=rate), np.random.default_rng(seed)
+    per_epoch = max(1, -(-rows // BATCH))
+    steps = max(epochs * per_epoch, LEAST_STEPS)
+    for step in range(steps):
+        if step % per_epoch == 0:
+            order = rng.permutation(rows)
+        start = (step % per_epoch) * BATCH
+        for group in optimizer.param_groups:
+            group["lr"] = rate * (1 - step / steps)
+        optimizer.zero_grad()
+        loss(order[start : start + BATCH]).backward()
+        optimizer.step()
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained probe of every layer."""
+
+    probe: LayerProbe
+    scale: Scale
+
+    def predict(self, examples: Examples) -> Int[np.ndarray, "layer row"]:
+        """The likeliest class of each row by each layer's probe."""
+        chosen = []
+        with torch.no_grad():
+            for start in range(0, len(examples), CHUNK):
+                some = examples.batch(np.arange(start, min(len(examples), start + CHUNK)))
+                chosen.append(self.probe(self.scale(some)).argmax(-1).numpy())
+        return np.concatenate(chosen, 1)
+
+
+# ---------------------------------------------------------------- mixing
+
+
+def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale | None = None) -> np.ndarray:
+    """How much each layer adds to the mixture that one linear probe reads best [layer], summing to 1."""
+    scale = scale or scale_of(train)
+    layers, size = scale.mean.shape
+    probe = nn.ParameterDict({"mix": nn.Parameter(torch.zeros(layers)), "bias": nn.Parameter(torch.zeros(classes)),
+                              "weight": nn.Parameter(torch.zeros(size, classes))})  # fmt: skip
+
+    def loss(some: np.ndarray) -> Tensor:
+        mixed = torch.einsum("l,bld->bd", probe["mix"].softmax(0), scale(train.batch(some)))
+        logits = mixed @ probe["weight"] + probe["bias"]
+        return nn.functional.cross_entropy(logits, torch.from_numpy(train.labels[some]))
+
+    _descend(probe, loss, len(train), MIX_EPOCHS, RATES[LINEAR], seed)
+    return probe["mix"].detach().softmax(0).numpy().astype(np.float64)
+
+
+def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
+    """Mixing weights [1 + refit, layer]: of all sentences, then of sentences drawn again with replacement."""
+    scale, rng = scale_of(train), np.random.default_rng(seed)
+    found = [mixing_weights(train, classes, seed=seed, scale=scale)]
+    names = np.unique(train.groups)
+    by_group = {name: np.flatnonzero(train.groups == name) for name in names.tolist()}
+    for refit in range(refits):
+        drawn = np.concatenate([by_group[name] for name in rng.choice(names, len(names)).tolist()])
+        again = Examples(train.vectors, train.rows[drawn], train.labels[drawn], train.groups[drawn],
+                         tuple(train.types[k] for k in drawn))  # fmt: skip
+        found.append(mixing_weights(again, classes, seed=seed + refit, scale=scale))
+    return np.stack(found)
+
+
+# ---------------------------------------------------------------- controls and baselines
+
+
+def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
+    """Labels of the control task (Hewitt and Liang 2019): each word type draws one by how often labels are in train.
+
+    Of train first, then of the others; a type has the same label everywhere.
+    """
+    types = sorted({one for examples in (train, *others) for one in examples.types})
+    drawn = np.random.default_rng(seed).choice(train.labels, len(types))
+    by_type = dict(zip(types, drawn.tolist(), strict=True))
+    return [np.array([by_type[one] for one in examples.types]) for examples in (train, *others)]
+
+
+def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
+    """Each word's most frequent label in train; the most frequent of all for a word that train does not have."""
+    counts: dict[str, np.ndarray] = {}
+    size = int(train.labels.max()) + 1
+    for one, label in zip(train.types, train.labels.tolist(), strict=True):
+        counts.setdefault(one, np.zeros(size))[label] += 1
+    commonest = int(np.bincount(train.labels).argmax())
+    return np.array([int(counts[one].argmax()) if one in counts else commonest for one in test.types])

@@ -1,0 +1,223 @@
+"""What each layer's vectors know of words: linear probes and probes with one hidden layer, by property.
+
+Part of speech, dependency relation and word order come from a treebank; subject number and main auxiliary from
+sentences by templates, learnt where a linear and a hierarchical rule agree, tested where they agree and where they
+part (Lin et al. 2019). Beside every accuracy: the same probe's on a control task (labels drawn per word type; the difference is
+selectivity, Hewitt and Liang 2019), on the same architecture with random weights, the word alone without a vector, and
+the most frequent class. Mixing weights over layers and their centre of gravity follow Tenney et al. 2019.
+
+Rows: "probe" (one a property, probe, layer; layer 0 is the embeddings' output), "mixing" (one a property and layer)
+and "centre" (the centre of gravity, its interval by fitting again on sentences drawn with replacement).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pydantic.dataclasses
+from scipy.stats import t as student
+
+from core import config
+from core.errors import InputError
+from core.scoring.shares import share_difference, share_of
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Checkpoint, Seed
+from core.studies.syntax import RANDOM, TRAINED, Treebank, TreeLimit
+from core.tasks import diagnostic
+from core.tasks.treebank import read_part
+
+if TYPE_CHECKING:
+    from core.measuring.properties import Asked
+
+PROPERTIES = ("part of speech", "dependency relation", "word order", diagnostic.NUMBER, diagnostic.AUXILIARY)
+PROBES = ("linear", "one hidden layer")
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Whose layers are asked what."""
+
+    checkpoint: Checkpoint = config.ENCODER
+    properties: Annotated[tuple[str, ...], Flag(f"{', '.join(PROPERTIES)}; give several", name="--property")] = (
+        PROPERTIES
+    )
+    treebank: Treebank = None
+    limit: TreeLimit = 2000
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class Question:
+    """One property, of the trained weights or of random ones."""
+
+    source: str
+    property: str
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A probe on a test. right, control [layer, sentence]: words it has right, of the property and of its control task;
+    words [sentence]. majority, alone: shares of the most frequent class and of the word without a vector; linear: of
+    the linear rule, None where there is none."""
+
+    property: str
+    source: str
+    probe: str
+    right: np.ndarray
+    control: np.ndarray
+    words: np.ndarray
+    classes: int
+    majority: float
+    alone: float
+    linear: float | None = None
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Mixing weights [fit, layer]: of all sentences first, then of sentences drawn again."""
+
+    property: str
+    weights: np.ndarray
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What was seen."""
+
+    answered: tuple[Answered, ...]
+    mixed: tuple[Mixed, ...]
+
+
+class ProbeStudy(Study[Options, Probed]):
+    """Probe every layer for part of speech, relation, word order, subject number, main auxiliary; with controls."""
+
+    name, options, partial, arguments = "probe", Options, Probed, Question
+
+    def title(self, options: Options) -> str:
+        """As the Jobs page lists it."""
+        return f"What the layers of {options.checkpoint} know"
+
+    def units(self, options: Options) -> list[Unit]:
+        """One a property and source; properties and treebanks that cannot be are refused here."""
+        if unknown := [name for name in options.properties if name not in PROPERTIES]:
+            raise InputError(f"A property is one of {', '.join(PROPERTIES)}; {unknown[0][:60]!r} is none: choose one.")
+        if not options.properties:
+            raise InputError(
+                f"At least one property is asked for, of {', '.join(PROPERTIES)}; there is none: name one."
+            )
+        sizes = dict.fromkeys(PROPERTIES, 6000)
+        if set(options.properties) & set(PROPERTIES[:3]):
+            parts = [read_part(options.treebank, part, options.limit) for part in ("train", "test")]
+            words = sum(len(sentence.words) for part in parts for sentence in part.sentences)
+            sizes |= dict.fromkeys(PROPERTIES[:3], words)
+        return [
+            Unit(f"{source}|{name}", Question(source, name), sizes[name])
+            for name in dict.fromkeys(options.properties)
+            for source in (TRAINED, RANDOM)
+        ]
+
+    def run(self, options: Options, unit: Unit) -> Done[Probed]:
+        """Both probes of one property on every layer, with its control task."""
+        from core.measuring.probed import open_source
+        from core.measuring.properties import asked
+        from core.measuring.provenance import provenance
+        from core.probing.layers import mixing_refits
+
+        of: Question = unit.arguments
+        checkpoint = open_source(options.checkpoint, random=of.source == RANDOM, seed=options.seed)
+        question = asked(checkpoint, of.property, options.treebank, options.limit, seed=options.seed)
+        answered = answers(question, of.source, seed=options.seed)
+        mixed: tuple[Mixed, ...] = ()
+        if of.source == TRAINED:
+            weights = mixing_refits(question.train, len(question.classes), seed=options.seed)
+            mixed = (Mixed(of.property, weights),)
+        ids = [f"{name}-{k}" for name, test in question.tests for k in np.unique(test.groups).tolist()]
+        return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
+
+    def merge(self, options: Options, partials: Sequence[Probed]) -> Probed:
+        """All that was seen."""
+        return Probed(
+            tuple(one for part in partials for one in part.answered),
+            tuple(one for part in partials for one in part.mixed),
+        )
+
+    def rows(self, options: Options, merged: Probed) -> list[Row]:
+        """Probes of the trained weights with the random ones' beside them, then mixing weights."""
+        fresh = {(one.property, one.probe): one for one in merged.answered if one.source == RANDOM}
+        trained = [one for one in merged.answered if one.source == TRAINED]
+        rows = [row for one in trained for row in probe_rows(one, fresh.get((one.property, one.probe)), options.seed)]
+        return rows + [row for mixed in merged.mixed for row in mixing_rows(mixed)]
+
+
+STUDY = ProbeStudy()
+
+
+def answers(question: "Asked", source: str, *, seed: int) -> list[Answered]:
+    """Every probe on every test of a property, and on the control task of the same words."""
+    from dataclasses import replace
+
+    from core.probing.layers import control_labels, fit, scale_of, word_alone
+
+    tests = [test for _, test in question.tests]
+    controls = control_labels(question.train, tests, seed=seed)
+    scale, classes = scale_of(question.train), len(question.classes)
+    commonest = int(np.bincount(question.train.labels).argmax())
+    found = []
+    for probe in PROBES:
+        own = fit(question.train, classes, probe, seed=seed, scale=scale)
+        other = fit(replace(question.train, labels=controls[0]), classes, probe, seed=seed, scale=scale)
+        for (name, test), control in zip(question.tests, controls[1:], strict=True):
+            parted = name != question.name
+            found.append(Answered(
+                name, source, probe, by_sentence(own.predict(test) == test.labels, test.groups),
+                by_sentence(other.predict(test) == control, test.groups), np.bincount(test.groups), classes,
+                float((test.labels == commonest).mean()),
+                float((word_alone(question.train, test) == test.labels).mean()),
+                question.linear if parted else None,
+            ))  # fmt: skip
+    return found
+
+
+def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Words that are right [layer, word] counted [layer, sentence]."""
+    counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
+    for layer, row in enumerate(right):
+        np.add.at(counts[layer], groups, row.astype(np.int32))
+    return counts
+
+
+def probe_rows(of: Answered, fresh: Answered | None, seed: int) -> list[Row]:
+    """One a layer. p-free: intervals are over sentences, differences paired by sentence."""
+    rows = []
+    for layer in range(len(of.right)):
+        share = share_of(of.right[layer], of.words, seed=seed)
+        selective = share_difference(of.right[layer], of.control[layer], of.words, seed=seed)
+        row: Row = {"kind": "probe", "property": of.property, "probe": of.probe, "layer": layer,
+                    "name": f"{of.property}, layer {layer}"} | share.fields()  # fmt: skip
+        row |= {"control": float(of.control[layer].sum() / of.words.sum()), "selectivity": selective.value,
+                "selectivity_low": selective.low, "selectivity_high": selective.high}  # fmt: skip
+        if fresh is not None:
+            more = share_difference(of.right[layer], fresh.right[layer], of.words, seed=seed)
+            row |= {"random_weights": float(fresh.right[layer].sum() / fresh.words.sum()), "gain": more.value,
+                    "gain_low": more.low, "gain_high": more.high}  # fmt: skip
+        row |= {"word_alone": of.alone, "majority": of.majority, "classes": of.classes}
+        rows.append(row if of.linear is None else row | {"linear_rule": of.linear})
+    return rows
+
+
+def mixing_rows(mixed: Mixed) -> list[Row]:
+    """Weights of all layers, then their centre of gravity: the layer at which they balance."""
+    layers = mixed.weights.shape[1]
+    rows: list[Row] = [
+        {"kind": "mixing", "property": mixed.property, "layer": layer, "name": f"{mixed.property}, layer {layer}",
+         "value": float(weight), "uniform": 1 / layers} for layer, weight in enumerate(mixed.weights[0])
+    ]  # fmt: skip
+    centres = mixed.weights @ np.arange(layers)
+    row: Row = {"kind": "centre", "property": mixed.property, "name": f"{mixed.property}, centre of gravity"}
+    row |= {"value": float(centres[0]), "uniform": (layers - 1) / 2, "n": len(centres) - 1}
+    if len(centres) > 2:
+        reach = student.ppf(0.975, len(centres) - 2) * centres[1:].std(ddof=1)
+        row |= {"low": float(centres[0] - reach), "high": float(centres[0] + reach)}
+    return [*rows, row]

@@ -1,0 +1,103 @@
+"""Sentences made by templates in which a linear rule and a hierarchical one agree, and others in which they part.
+
+Lin et al. 2019 ("Open Sesame"): a probe trained where both rules give the same answer is tested where they do not;
+what it says there tells which of the two its vectors encode. Words, templates and draws are this project's own.
+
+- subject number: is the subject singular or plural, read off the verb, which does not show it (past tense)? "The
+  nearest noun before the verb" agrees with "the subject" until a noun of the other number stands between.
+- main auxiliary: is this auxiliary the main clause's? "The first one is" holds until the subject has a relative clause.
+"""
+
+import random
+from dataclasses import dataclass
+
+from core.tasks.conllu import GoldSentence
+from core.tasks.language import TaggedWord
+
+NUMBER, AUXILIARY = "subject number", "main auxiliary"
+TRAIN, AGREE, PART = "train", "agree", "part"  # learnt from; tested where both rules agree; and where they part
+SIZES = {TRAIN: 600, AGREE: 150, PART: 300}
+LABELS = {NUMBER: ("singular", "plural"), AUXILIARY: ("embedded", "main")}
+
+
+def _listed(words: str) -> list[str]:
+    return words.split()
+
+
+_NOUNS = _listed(
+    "dog cat boy girl teacher farmer doctor sister singer pilot baker driver neighbor student king painter"
+)
+_PREPOSITIONS = ("near", "behind", "beside", "with")
+_PAST = _listed("smiled slept waited laughed arrived danced shouted stopped")
+_ADVERBS = _listed("today quietly again outside")
+_AUXILIARIES = ("can", "will", "could", "would", "should", "might")
+_TRANSITIVE = _listed("see help follow visit call remember")
+_INTRANSITIVE = _listed("sleep run laugh wait sing dance")
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A sentence, and the words that are read: (place, label as a number of LABELS)."""
+
+    sentence: GoldSentence
+    read: tuple[tuple[int, int], ...]
+
+
+def diagnostics(task: str, split: str, *, seed: int = 0) -> list[Diagnostic]:
+    """SIZES[split] different sentences of a task; the same for the same seed, and none in two splits."""
+    make = _number if task == NUMBER else _auxiliary
+    used: set[str] = set()
+    for known in (TRAIN, AGREE, PART):
+        rng, some = random.Random(f"{task} {known} {seed}"), []  # noqa: S311 - sentences, not secrets
+        while len(some) < SIZES[known]:
+            one = make(rng, parting=known == PART)
+            if one.sentence.text not in used:
+                used.add(one.sentence.text)
+                some.append(one)
+        if known == split:
+            return some
+    raise ValueError(f"a split is one of {', '.join(SIZES)}; {split!r} is none of them")
+
+
+def _number(rng: random.Random, *, parting: bool) -> Diagnostic:
+    plural = rng.random() < 0.5
+    subject, other = rng.sample(_NOUNS, 2)
+    words = ["the", subject + "s" * plural]
+    if parting or rng.random() < 0.7:
+        words += [rng.choice(_PREPOSITIONS), "the", other + "s" * (plural != parting)]
+    verb = len(words)
+    words += [rng.choice(_PAST), rng.choice(_ADVERBS), "."]
+    return Diagnostic(_sentence(words), ((verb, int(plural)),))
+
+
+def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
+    first, second = rng.sample(_NOUNS, 2)
+    main, inner = rng.sample(_AUXILIARIES, 2)
+    seen, done = rng.choice(_TRANSITIVE), rng.choice(_INTRANSITIVE)
+    before = [rng.choice(_ADVERBS)] if rng.random() < 0.5 else []  # so that places do not tell
+    at = len(before)
+    if parting:
+        words = [*before, "the", first, "that", inner, seen, "the", second, main, done, "."]
+        return Diagnostic(_sentence(words), ((at + 3, 0), (at + 7, 1)))
+    words = [*before, "the", first, main, seen, "the", second, "that", inner, done, "."]
+    return Diagnostic(_sentence(words), ((at + 2, 1), (at + 7, 0)))
+
+
+def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
+    """What the linear rule answers at a place: the nearest noun's number, or "the first is the main one"."""
+    words = [word.text for word in sentence.words]
+    if task == AUXILIARY:
+        return int(not any(word in _AUXILIARIES for word in words[:place]))
+    nouns = [word for word in words[:place] if word in _NOUNS or word.removesuffix("s") in _NOUNS]
+    return int(nouns[-1] not in _NOUNS)
+
+
+def _sentence(words: list[str]) -> GoldSentence:
+    """Words joined by blanks, the full stop without one; tags are not known."""
+    spelled = [words[0].capitalize(), *words[1:]]
+    text, tagged = "", []
+    for number, word in enumerate(spelled):
+        text += "" if not number or word == "." else " "
+        tagged.append(TaggedWord(words[number], len(text), len(text) + len(word), "", "X", "dep", 0))
+        text += word
+    return GoldSentence(text, tuple(tagged))
