@@ -3,8 +3,9 @@
 Part of speech, dependency relation and word order come from a treebank; subject number and main auxiliary from
 sentences by templates, learnt where a linear and a hierarchical rule agree, tested where they agree and where they
 part (Lin et al. 2019). Beside every accuracy: the same probe's on a control task (labels drawn per word type; the
-difference is selectivity, Hewitt and Liang 2019), on the same architecture with random weights, the word alone without a
-vector, and the most frequent class. Mixing weights over layers and their centre of gravity follow Tenney et al. 2019.
+difference is selectivity, Hewitt and Liang 2019), on the same architecture with random weights, the word alone
+without a vector, and the most frequent class. Mixing weights over layers and their centre of gravity follow Tenney
+et al. 2019.
 
 Rows: "probe" (one a property, probe, layer; layer 0 is the embeddings' output), "mixing" (one a property and layer)
 and "centre" (the centre of gravity, its interval by fitting again on sentences drawn with replacement).
