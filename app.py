@@ -17,6 +17,7 @@ import pages.parts.frame.resources
 import pages.parts.frame.shell
 import pages.parts.frame.warming
 import pages.parts.people
+import pages.parts.team.doors
 from core.config import keep_to_folders, take_arguments
 from core.errors import AtlasError
 
@@ -30,8 +31,9 @@ if pages.parts.people.shared():
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
 pages.parts.frame.warming.allow()
 base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+painted = Route(f"/{base}/painted".replace("//", "/"), pages.parts.frame.warming.painted, methods=["POST"])
 app = st.App(
     pages.parts.frame.shell.__file__,
     middleware=[Middleware(pages.parts.closed.Closed)],
-    routes=[Route(f"/{base}/painted".replace("//", "/"), pages.parts.frame.warming.painted, methods=["POST"])],
+    routes=[painted, *pages.parts.team.doors.ROUTES],
 )

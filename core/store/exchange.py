@@ -147,10 +147,13 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
         """SELECT table_name, column_name, regexp_extract(column_default, 'nextval\\(''(\\w+)''', 1)
            FROM duckdb_columns() WHERE column_default LIKE 'nextval%'"""
     ).fetchall()
+    past: dict[str, int] = {}  # several tables may count on one sequence
     for table, column, sequence in found:
         rows = cursor.execute(f'SELECT coalesce(max("{column}"), 0) FROM "{table}"').fetchall()  # noqa: S608
-        if rows[0][0] > 0:
-            cursor.execute("SELECT setval(?, ?)", [sequence, rows[0][0]]).fetchall()
+        past[sequence] = max(past.get(sequence, 0), rows[0][0])
+    for sequence, number in past.items():
+        if number > 0:
+            cursor.execute("SELECT setval(?, ?)", [sequence, number]).fetchall()
 
 
 # ---------------------------------------------------------------- one run

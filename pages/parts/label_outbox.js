@@ -29,7 +29,7 @@ function emit(sheet, map, event) {
   const hint = event.kind === "label" && map.hint ? map.hint : null;
   const full = {
     sequence: ++sheet.sequence, class_set: header.class_set, map_id: map.id, annotator: header.annotator,
-    pass: header.pass, seconds: Math.max(0, Math.round(now - sheet.last)) / 1000, scale: sheet.scale, way: sheet.mode,
+    pass: map.pass || header.pass, project: header.project || null, seconds: Math.max(0, Math.round(now - sheet.last)) / 1000, scale: sheet.scale, way: sheet.mode,
     queue_order: header.order, suggestion: hint ? hint[0] : null, probability: hint ? hint[1] : null,
     classifier: hint ? header.classifier : null, happened: new Date().toISOString(), ...event,
   };
@@ -77,11 +77,14 @@ function adoptOlder(sheet) {
   fillBar(sheet);
 }
 
-function flush(sheet) {
+function flush(sheet, more = {}) {
   const { database } = sheet, own = { batch: sheet.batch, events: sheet.outbox };
   const boxes = [...sheet.left, own].filter((box) => box.events.length).map(({ batch, events }) => ({ database, batch, events }));
   showStatus(sheet);
-  if (boxes.length) sheet.send({ boxes, secret: secretOf(sheet) });
+  if (!boxes.length) return;
+  const sent = { boxes, secret: secretOf(sheet), ...more };
+  if (sheet.header && sheet.header.project) sendByDoor(sheet, sent);
+  else sheet.send(sent);
 }
 
 function acknowledged(sheet, saved) {

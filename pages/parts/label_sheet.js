@@ -15,7 +15,7 @@ export default function ({ data, parentElement, setStateValue }) {
   }
   sheet.send = (value) => setStateValue("events", value);
   sheet.ask = (value) => setStateValue("more", value);
-  sheet.wanted = data.queue;
+  if (!sheet.fetched || data.queue !== sheet.first) sheet.wanted = sheet.first = data.queue; // or what was fetched since
   open(sheet);
   return sheet.stop;
 }
@@ -32,7 +32,7 @@ function open(sheet) {
   if (fresh) openQueue(sheet);
   fillBar(sheet);
   paintAll(sheet);
-  if (fresh) flush(sheet);
+  if (fresh) { sheet.word = header.word || ""; showWord(sheet); flush(sheet); onwards(sheet); }
 }
 
 // ------------------------------------------------------------ state: a stack of events; a map's state is its last one
@@ -74,7 +74,7 @@ function give(sheet, place, name) {
   const map = sheet.header.maps[place], before = stateOf(sheet, map.id);
   if (before && before.kind === "label" && before.class === name) return;
   const event = emit(sheet, map, { kind: "label", class: name });
-  push(sheet, { event, kind: "label", map_id: map.id, class: name });
+  push(sheet, { event, kind: "label", map_id: map.id, class: name, pass: map.pass });
   count(sheet, before, -1); count(sheet, { kind: "label", class: name }, 1);
   sheet.seen.add(map.id);
   repaint(sheet, place);
@@ -87,7 +87,7 @@ function count(sheet, entry, change) {
 function skip(sheet) {
   const map = sheet.header.maps[sheet.cursor], before = stateOf(sheet, map.id);
   count(sheet, before, -1);
-  push(sheet, { event: emit(sheet, map, { kind: "skip" }), kind: "skip", map_id: map.id });
+  push(sheet, { event: emit(sheet, map, { kind: "skip" }), kind: "skip", map_id: map.id, pass: map.pass });
   const place = sheet.cursor;
   onward(sheet);
   repaint(sheet, place);
@@ -96,7 +96,7 @@ function skip(sheet) {
 function undo(sheet) {
   const entry = sheet.stack.pop();
   if (!entry) return;
-  const map = { id: entry.map_id };
+  const map = { id: entry.map_id, pass: entry.pass };
   emit(sheet, map, { kind: "undo", undoes: entry.event });
   const steps = sheet.steps.get(entry.map_id);
   if (steps && steps[steps.length - 1] === entry) { steps.pop(); count(sheet, entry, -1); count(sheet, stateOf(sheet, entry.map_id), 1); }
@@ -264,7 +264,7 @@ function fillBar(sheet) {
     button("On", "PgDn", does(() => turn(sheet, 1)), { name: "on" }),
     ...(sheet.older.length ? [button(`Save ${sheet.older.reduce((sum, box) => sum + box.events.length, 0)} older labels here`, "",
       () => adoptOlder(sheet), { name: "older", title: "Labels that this browser kept before an update, if they belong to this database" })] : []),
-    button("More maps", "", () => sheet.ask(Date.now()), { name: "more", title: "Fetch the next maps of the queue" }),
+    button("More maps", "", () => (header.project ? fetchMaps(sheet) : sheet.ask(Date.now())), { name: "more", title: "Fetch the next maps of the queue" }),
   );
 }
 
@@ -360,11 +360,11 @@ function onPointer(sheet, press) {
 }
 
 function startSheet(root) {
-  const parts = { classes: made("div", { class: "row" }), acts: made("div", { class: "row" }), box: made("div"),
+  const parts = { word: made("div", { class: "word", role: "status" }), classes: made("div", { class: "row" }), acts: made("div", { class: "row" }), box: made("div"),
     canvas: made("canvas", { tabindex: "0", role: "application", "aria-label": "Attention maps to label; digits label, arrows move" }),
     about: made("div", { class: "about" }), status: made("div", { class: "status", role: "status" }) };
   parts.box.append(parts.canvas);
-  root.replaceChildren(parts.classes, parts.acts, parts.box, parts.about, parts.status);
+  root.replaceChildren(parts.word, parts.classes, parts.acts, parts.box, parts.about, parts.status);
   const sheet = { root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], parked: new Map(),
     saved: 0, seen: new Set(), touched: new Set() };
   root.onkeydown = (press) => { if (press.target.tagName !== "INPUT") onKey(sheet, press); };
@@ -378,6 +378,7 @@ function startSheet(root) {
   window.addEventListener("atlas-labels", came);
   window.addEventListener("resize", resized);
   sheet.stop = () => {
+    sheet.stopped = true;
     window.removeEventListener("pointerup", lift); window.removeEventListener("atlas-saved", told);
     window.removeEventListener("atlas-labels", came);
     window.removeEventListener("resize", resized); SHEETS.delete(root);

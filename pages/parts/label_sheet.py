@@ -6,8 +6,9 @@ applied from the component's return value, so a restarted server finds what it m
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database
+from core.store.rows import Row
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps.components import drawing_component
 
@@ -45,30 +47,6 @@ def payload(
     db: Database, wish: Wish, names: Sequence[str], classes: ClassSet, *, hints: dict[str, Hint], classifier: str | None
 ) -> tuple[str, bytes]:
     """The queue's name and its first maps with all the browser needs to label them; constant until it is made again."""
-    maps, size = [], 0
-    for row in labels.maps_of(db, names[:MOST_MAPS]):
-        size += 2 * row["length"] ** 2
-        if size > MOST_BYTES and maps:
-            break
-        maps.append(row)
-    described, offset = [], 0
-    for row in maps:
-        hint = hints.get(row["map_id"])
-        described.append(
-            {
-                "id": row["map_id"],
-                "layer": row["layer"],
-                "head": row["head"],
-                "length": row["length"],
-                "offset": offset,
-                "maximum": row["maximum"],
-                "separators": row["separators"],
-                "task": row["task"],
-                "checkpoint": row["checkpoint"],
-                "hint": [hint[0], round(hint[1], 4)] if hint else None,
-            }
-        )
-        offset += row["length"] ** 2
     stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
     header = {
         "database": db.id,
@@ -82,12 +60,33 @@ def payload(
         "per_sheet": PER_SHEET,
         "queued": len(names),
         "classes": [vars(one) for one in classes.classes],
-        "maps": described,
         "counts": counts(db, wish, classes),
         "stack": [entry | {"class": classes.resolved(entry["class"]) if entry["class"] else None} for entry in stack],
     }
+    return with_maps(header, labels.maps_of(db, names[:MOST_MAPS]), hints=hints)
+
+
+def with_maps(
+    header: dict[str, Any],
+    rows: Sequence[Row],
+    *,
+    hints: Mapping[str, Hint] = MappingProxyType({}),
+    about: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> tuple[str, bytes]:
+    """The payload's name and its bytes: a header with maps up to MOST_BYTES. about: more to say of a map, by its id."""
+    described: list[dict[str, Any]] = []
+    offset = 0
+    for row in rows:
+        if described and 2 * (offset + row["length"] ** 2) > MOST_BYTES:
+            break
+        hint = hints.get(row["map_id"])
+        facts = {name: row[name] for name in ("layer", "head", "length", "maximum", "separators", "task", "checkpoint")}
+        said = {"id": row["map_id"], "offset": offset, "hint": [hint[0], round(hint[1], 4)] if hint else None}
+        described.append(facts | said | dict(about.get(row["map_id"], {})))
+        offset += row["length"] ** 2
+    header = header | {"maps": described}
     header["id"] = hashlib.blake2b(json.dumps(header).encode(), digest_size=8).hexdigest()
-    weights = (as_bytes(from_float16(row["weights"], row["length"])) for row in maps)
+    weights = (as_bytes(from_float16(row["weights"], row["length"])) for row in rows[: len(described)])
     return header["id"], packed(header, weights)
 
 

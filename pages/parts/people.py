@@ -6,7 +6,9 @@ core.store.people and asked wherever something is written; here it is only shown
 
 import ipaddress
 import unicodedata
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import streamlit as st
 from streamlit import config as server
@@ -36,12 +38,19 @@ def sign_in_configured() -> bool:
 
 def person() -> Person:
     """Who visits now, in page scripts, fragments and callbacks alike. Errors: RightsError for faulty [roles]."""
+    if not configured().required:
+        return person_of({})
+    return person_of({**st.user.to_dict(), "is_logged_in": st.user.get("is_logged_in")})
+
+
+def person_of(claims: Mapping[str, Any]) -> Person:
+    """Whose claims these are, as the cookie of a sign-in holds them; whoever visits where nobody has to sign in."""
     known = configured()
     if not known.required:
         return Person(role=config.settings().visitors or ("admin" if listens_here_only() else "viewer"))
-    if st.user.get("is_logged_in") is not True:
+    if claims.get("is_logged_in") is not True:
         return Person(role="none")
-    name = name_of(st.user.to_dict(), by_subject=len(known.providers) < 2)
+    name = name_of(claims, by_subject=len(known.providers) < 2)
     return Person(name, role_of(name, known.roles)) if name else Person(role="none")
 
 

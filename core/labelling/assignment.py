@@ -1,0 +1,343 @@
+"""Who labels which map next in a project: bookkeeping without clock or store, rebuilt from what happened.
+
+Each map goes to `k` different people, first come. A *claim* holds a place at a map until it lapses; whoever answers
+keeps their live claims alive. A label takes a place while one is free, and is *surplus* otherwise: kept, not counted.
+Nobody is given a map again that they answered, apart from deliberate repeats; *gold* and *exemplars* (maps whose class
+is known) go to everybody.
+"""
+
+import hashlib
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from core.labelling.happenings import Answered, Choice, Claimed, Happening, Judged, Rules, Standing, Undone
+
+ROUNDS = 2  # of exemplars, before a person is paused
+FEWEST_GOLD = 5  # answers on gold before they can pause anybody
+RECENT_GOLD = 20  # answers on gold that count
+REPEAT_AFTER = 10  # own answers between a map and its repeat
+REPEAT_PASS = 2
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One map. held: person -> until; answers: person -> (event, class or None for a skip, counted), oldest first."""
+
+    place: int
+    held: dict[str, float] = field(default_factory=dict)
+    answers: dict[str, list[tuple[str, str | None, bool]]] = field(default_factory=dict)
+
+    def votes(self) -> dict[str, str]:
+        """Class by person, of the labels that count."""
+        last = ((person, stack[-1]) for person, stack in self.answers.items())
+        return {person: given for person, (_, given, counted) in last if counted and given is not None}
+
+    def taken(self, now: float) -> set[str]:
+        """Who has a place: labels that count, and live claims without an answer."""
+        live = (person for person, until in self.held.items() if until > now and person not in self.answers)
+        return {*self.votes(), *live}
+
+
+@dataclass(slots=True)
+class _Person:
+    """One person. open: claims without an answer; special: gold, repeats and exemplars they were given, with until."""
+
+    open: dict[str, float] = field(default_factory=dict)
+    special: dict[Choice, float] = field(default_factory=dict)
+    done: set[Choice] = field(default_factory=set)  # special ones that were answered
+    labelled: list[str] = field(default_factory=list)
+    repeated: set[str] = field(default_factory=set)
+    gold: list[tuple[str, str]] = field(default_factory=list)  # (map, given) since they were admitted
+    training: dict[tuple[int, str], str | None] = field(default_factory=dict)  # (round, map) -> given
+    round: int = 1
+    handed: int = 0
+    verdict: bool | None = None  # an admin's: True admitted, False excluded
+    last: float = 0.0
+
+
+class Board:
+    """The state of one project. maps: in the order they are handed out; gold, exemplars: map -> known class.
+
+    present: class name -> what it is called now, so that merged classes compare equal; may be replaced.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        maps: Sequence[str],
+        gold: Mapping[str, str] | None = None,
+        exemplars: Mapping[str, str] | None = None,
+    ):
+        self.rules, self.gold, self.exemplars = rules, dict(gold or {}), dict(exemplars or {})
+        self.present: Mapping[str, str] = {}
+        self._names = list(maps)
+        self._slots = {name: _Slot(place) for place, name in enumerate(self._names)}
+        self._open = list(range(len(self._names)))  # places of maps with fewer than k counted labels, sorted
+        self._disputed: set[int] = set()
+        self._people: dict[str, _Person] = {}
+        self._events: dict[str, tuple[str, str]] = {}  # ordinary answers: event -> (map, person)
+        self.counted = 0
+        self.demoted: list[str] = []  # labels that an undo brought back without a place: to be stored as surplus
+
+    # ------------------------------------------------------------ what happened
+
+    def apply(self, happening: Happening) -> None:
+        """Take in one thing that happened; order between people and maps does not matter beyond claim before answer."""
+        if isinstance(happening, Claimed):
+            self._claimed(happening)
+        elif isinstance(happening, Answered):
+            self._answered(happening)
+        elif isinstance(happening, Undone):
+            self._undone(happening.event)
+        elif isinstance(happening, Judged):
+            person = self._person(happening.person)
+            person.verdict = happening.admitted
+            if happening.admitted:
+                person.gold.clear()
+
+    def set_handed(self, person: str, count: int) -> None:
+        """How many maps this person was handed; for books that were rebuilt without the claims that are answered."""
+        self._person(person).handed = count
+
+    def _person(self, name: str) -> _Person:
+        return self._people.setdefault(name, _Person())
+
+    def _claimed(self, claim: Claimed) -> None:
+        person, choice = self._person(claim.person), claim.choice
+        person.handed += 1
+        if choice.purpose == "label":
+            self._slots[choice.map_id].held[claim.person] = claim.until
+            person.open[choice.map_id] = claim.until
+            return
+        person.special[choice] = claim.until
+        if choice.purpose == "repeat":
+            person.repeated.add(choice.map_id)
+
+    def _answered(self, answer: Answered) -> None:
+        person = self._person(answer.person)
+        self._renew(answer.person, person, answer.at)
+        if answer.choice.purpose == "label":
+            self._ordinary(answer, person)
+        else:
+            self._special(answer, person)
+
+    def _renew(self, name: str, person: _Person, at: float) -> None:
+        """Whoever answers is at work: their live claims hold anew; those that lapsed stay lapsed."""
+        person.last, until = max(person.last, at), at + self.rules.lapse
+        for map_id, before in person.open.items():
+            if at < before < until:
+                person.open[map_id] = self._slots[map_id].held[name] = until
+        for choice, before in person.special.items():
+            if at < before < until:
+                person.special[choice] = until
+
+    def _ordinary(self, answer: Answered, person: _Person) -> None:
+        map_id = answer.choice.map_id
+        slot = self._slots[map_id]
+        before = len(slot.votes())
+        stack = slot.answers.setdefault(answer.person, [])
+        if answer.event in self._events:  # said again, with another word on whether it counts
+            stack[:] = [one if one[0] != answer.event else (*one[:2], answer.counted) for one in stack]
+            self._recount(slot, before)
+            return
+        stack.append((answer.event, answer.given, answer.counted))
+        self._events[answer.event] = (map_id, answer.person)
+        person.open.pop(map_id, None)
+        if answer.given is None:
+            slot.held.pop(answer.person, None)
+        elif map_id not in person.labelled[-REPEAT_AFTER:]:
+            person.labelled.append(map_id)
+        self._recount(slot, before)
+
+    def _special(self, answer: Answered, person: _Person) -> None:
+        """The first answer is the one that is judged: what was corrected after feedback shows nothing."""
+        choice = answer.choice
+        if choice in person.done:
+            return
+        person.done.add(choice)
+        person.special.setdefault(choice, 0.0)
+        if choice.purpose == "repeat":
+            person.repeated.add(choice.map_id)
+        if choice.purpose == "gold" and answer.given is not None:
+            person.gold.append((choice.map_id, answer.given))
+        elif choice.purpose == "training":
+            person.training[choice.passing, choice.map_id] = answer.given
+            finished = sum(number == person.round for number, _ in person.training) == len(self.exemplars)
+            if finished and not self._passed(person) and person.round < ROUNDS:
+                person.round += 1
+
+    def _undone(self, event: str) -> None:
+        if event not in self._events:
+            return
+        map_id, name = self._events.pop(event)
+        slot = self._slots[map_id]
+        before = len(slot.votes())
+        kept = [one for one in slot.answers[name] if one[0] != event]
+        if kept:
+            slot.answers[name] = kept
+        else:
+            del slot.answers[name]
+            if name in slot.held:
+                self._person(name).open[map_id] = slot.held[name]
+        if len(slot.votes()) > self.rules.k and kept:  # an older label stands again, and its place was given away
+            slot.answers[name][-1] = (*kept[-1][:2], False)
+            self.demoted.append(kept[-1][0])
+        self._recount(slot, before)
+
+    def _recount(self, slot: _Slot, before: int) -> None:
+        votes = slot.votes()
+        self.counted += len(votes) - before
+        full, was_full = len(votes) >= self.rules.k, before >= self.rules.k
+        if full and not was_full:
+            del self._open[bisect_left(self._open, slot.place)]
+        elif was_full and not full:
+            insort(self._open, slot.place)
+        if not full and len(set(votes.values())) > 1:
+            self._disputed.add(slot.place)
+        else:
+            self._disputed.discard(slot.place)
+
+    # ------------------------------------------------------------ what comes next
+
+    def counts(self, person: str, map_id: str, now: float) -> bool:
+        """Whether a label of this person would take a place at this map now; otherwise it is surplus."""
+        return len(self._slots[map_id].taken(now) - {person}) < self.rules.k
+
+    def given(self, person: str, map_id: str, passing: int) -> Choice | None:
+        """What this person was handed this map for, or None when they never were."""
+        known = self._people.get(person)
+        if known is None:
+            return None
+        slot = self._slots.get(map_id)
+        if passing == 1 and slot and (person in slot.held or person in slot.answers):
+            return Choice(map_id)
+        return next((c for c in known.special if c.map_id == map_id and c.passing == passing), None)
+
+    def held(self, person: str, now: float) -> list[Choice]:
+        """What this person was handed and has not answered, their live claims, oldest first."""
+        known = self._people.get(person)
+        if known is None:
+            return []
+        special = [choice for choice, until in known.special.items() if until > now and choice not in known.done]
+        return special + [Choice(map_id) for map_id, until in known.open.items() if until > now]
+
+    def choose(self, person: str, now: float, count: int) -> list[Choice]:
+        """Up to `count` maps to hand to this person now, none of which they hold or have answered."""
+        known, standing = self._people.get(person) or _Person(), self.standing(person)
+        if standing.phase == "paused" or count < 1:
+            return []
+        if standing.phase == "training":
+            round_ = (Choice(name, "training", known.round) for name in self.exemplars)
+            return [one for one in round_ if one not in known.done and known.special.get(one, 0) <= now][:count]
+        ordinary, chosen = self._ordinary_for(person, known, now), []
+        upcoming = next(ordinary, None)
+        while upcoming is not None and len(chosen) < count:
+            extra = self._extra(person, known, known.handed + len(chosen), chosen)
+            chosen.append(extra or Choice(upcoming))
+            if extra is None:
+                upcoming = next(ordinary, None)
+        return chosen
+
+    def _ordinary_for(self, person: str, known: _Person, now: float) -> Iterator[str]:
+        """Maps with a free place, in order: those in dispute first where the project says so."""
+        first = sorted(self._disputed) if self.rules.order == "disagreement" else []
+        passed_over = set(first)
+        rest = (place for place in self._open if place not in passed_over) if first else iter(self._open)
+        for places in (first, rest):
+            for place in places:
+                name = self._names[place]
+                slot = self._slots[name]
+                if person in slot.answers or known.open.get(name, 0) > now:
+                    continue
+                if len(slot.held) + len(slot.answers) < self.rules.k or len(slot.taken(now)) < self.rules.k:
+                    yield name
+
+    def _extra(self, person: str, known: _Person, number: int, chosen: Sequence[Choice]) -> Choice | None:
+        """Gold or a repeat in the place of an ordinary map, by chance that seed, person and number fix."""
+        draw = _chance(self.rules.seed, person, number)
+        if draw < self.rules.gold_rate:
+            unseen = [Choice(name, "gold") for name in self.gold]
+            unseen = [one for one in unseen if one not in known.special and one not in chosen]
+            return unseen[int(draw / self.rules.gold_rate * len(unseen))] if unseen else None
+        draw -= self.rules.gold_rate
+        if draw < self.rules.repeat_rate:
+            early = [name for name in known.labelled[:-REPEAT_AFTER] if name not in known.repeated]
+            again = [Choice(name, "repeat", REPEAT_PASS) for name in early]
+            again = [one for one in again if one not in chosen]
+            return again[int(draw / self.rules.repeat_rate * len(again))] if again else None
+        return None
+
+    # ------------------------------------------------------------ how people and the project stand
+
+    def right(self, known: str, given: str | None) -> bool:
+        """Whether a class given is the known one, both as they are called now."""
+        return given is not None and self.present.get(given, given) == self.present.get(known, known)
+
+    def _passed(self, person: _Person) -> bool:
+        answers = {name: given for (number, name), given in person.training.items() if number == person.round}
+        right = sum(self.right(known, answers.get(name)) for name, known in self.exemplars.items())
+        return len(answers) == len(self.exemplars) and right >= self.rules.pass_mark * len(self.exemplars)
+
+    def standing(self, person: str) -> Standing:
+        """Whether this person trains, labels or is paused, and why."""
+        known = self._people.get(person) or _Person()
+        recent = known.gold[-RECENT_GOLD:]
+        right = sum(self.right(self.gold[name], given) for name, given in recent)
+        answers = [(name, given) for (number, name), given in known.training.items() if number == known.round]
+        trained = sum(self.right(self.exemplars[name], given) for name, given in answers)
+        facts = (len(recent), right, len(answers), trained, known.round)
+        phase, why = self._phase(person, known, *facts)
+        return Standing(phase, why, *facts)
+
+    def _phase(
+        self, name: str, known: _Person, golds: int, right: int, answered: int, trained: int, round_: int
+    ) -> tuple[Literal["training", "labelling", "paused"], str]:
+        rules, exemplars = self.rules, len(self.exemplars)
+        if rules.people and name not in rules.people:
+            return "paused", "This project is for named people, and you are not among them: ask an admin to be added."
+        if known.verdict is False:
+            return "paused", "An admin has paused you in this project: ask them before you go on."
+        if golds >= FEWEST_GOLD and right < rules.threshold * golds:
+            return "paused", (
+                f"You are paused: of the last {golds} maps whose class is known you gave {right} the right one, and "
+                f"this project asks for {rules.threshold:.0%}; read the codebook and ask an admin to let you go on."
+            )
+        if known.verdict or not exemplars or self._passed(known):
+            return "labelling", ""
+        if answered == exemplars and round_ >= ROUNDS:
+            return "paused", (
+                f"You are paused: {trained} of {exemplars} exemplars were right in round {round_}, and this project "
+                f"asks for {rules.pass_mark:.0%}; read the codebook and ask an admin to let you go on."
+            )
+        return "training", ""
+
+    @property
+    def people(self) -> list[str]:
+        """Everybody who was handed a map here."""
+        return sorted(self._people)
+
+    @property
+    def needed(self) -> int:
+        """Labels until the project is complete: k for each map."""
+        return self.rules.k * len(self._names)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every map has its k labels."""
+        return not self._open
+
+    def labels_by_map(self) -> dict[str, dict[str, str]]:
+        """Class by person of each map, of the labels that count."""
+        return {name: slot.votes() for name, slot in self._slots.items()}
+
+    def waiting(self, now: float) -> int:
+        """Places that live claims hold."""
+        return sum(until > now for person in self._people.values() for until in person.open.values())
+
+
+def _chance(seed: int, person: str, number: int) -> float:
+    """A number from 0 to 1 that depends on nothing else."""
+    digest = hashlib.blake2b(f"{seed}:{person}:{number}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64

@@ -1,0 +1,233 @@
+"""Hands the maps of projects to people and takes their labels: the books of `assignment`, kept beside the store.
+
+The store is the record. The books are rebuilt from it when they are first needed, follow it by what is new, and change
+only under its write lock; where anything fails they are thrown away.
+"""
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from core.errors import InputError
+from core.labelling.assignment import Board
+from core.labelling.happenings import Answered, Choice, Claimed, Judged, Rules, Standing, Undone
+from core.labelling.snapshot import known_class_set
+from core.store import labels, projects
+from core.store.database import Database
+from core.store.label_checks import now as utc_now
+
+_KEPT: "weakref.WeakKeyDictionary[Database, dict[str, _Kept]]" = weakref.WeakKeyDictionary()
+_GUARD = threading.Lock()
+
+
+@dataclass
+class _Kept:
+    """The books of one project and how far they have followed the store."""
+
+    board: Board
+    marks: projects.Marks
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a person is told about an exemplar they labelled: classes as they are called now, and the words of the
+    right one."""
+
+    map_id: str
+    given: str | None
+    known: str
+    right: bool
+    eye: str
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What became of a batch. acknowledged: its highest number in the store. standing: by project."""
+
+    acknowledged: int
+    feedback: list[Feedback] = field(default_factory=list)
+    standing: dict[str, Standing] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Maps for a person, the ones they hold already first, and how they stand."""
+
+    choices: list[Choice]
+    standing: Standing
+    complete: bool
+
+
+def rules_of(project: projects.Project) -> Rules:
+    """A stored project's rules."""
+    return Rules(**project.rules | {"people": tuple(project.rules.get("people", ()))})
+
+
+def board_of(db: Database, project: str) -> Board:
+    """The books of a project as they stand; look, and change nothing."""
+    with db.still():
+        return _followed(db, db.cursor(), project).board
+
+
+def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
+    """Fill what a person holds up to the project's `ahead` maps. Errors: InputError unless the project is open."""
+    db.person.signs(person)
+    moment = now or utc_now()
+    with _changing(db), db.write() as cursor:
+        known = projects.one_project(db, project)
+        if known.state != "open":
+            raise InputError(
+                f"Maps are handed out while a project is open; {known.title!r} is {known.state}: choose another "
+                "project, or ask an admin to open it."
+            )
+        board = _followed(db, cursor, project).board
+        _store_demoted(cursor, project, board)
+        held = board.held(person, _seconds(moment))
+        new = board.choose(person, _seconds(moment), board.rules.ahead - len(held))
+        until = datetime.fromtimestamp(_seconds(moment) + board.rules.lapse, UTC).replace(tzinfo=None)
+        rows = [projects.ClaimRow(one.map_id, person, one.passing, one.purpose, moment, until) for one in new]
+        projects.add_claims(cursor, project, rows)
+        standing = board.standing(person)
+        return Handed([*held, *new] if standing.phase != "paused" else [], standing, board.complete)
+
+
+def record(
+    db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None, now: datetime | None = None
+) -> Recorded:
+    """Store label events of one batch, as `core.store.labels.record_events` does; those with a "project" answer it.
+
+    A label takes a place where one is free and is surplus otherwise. All or none are stored. Errors: InputError for a
+    label of a map that its person was not handed in that project.
+    """
+    events = [{**event, "stored": now or utc_now()} for event in events]
+    if not any(event.get("project") for event in events):
+        return Recorded(labels.record_events(db, events, secret=secret).acknowledged)
+    with _changing(db), db.write() as cursor:
+        saved = labels.record_events(db, events, secret=secret)
+        named = {f"{event['batch']}:{event['sequence']}": event for event in events}
+        there = projects.answered(cursor, list(named))
+        found = Recorded(saved.acknowledged)
+        for event_id, event in named.items():
+            if event.get("project") and event_id not in there:
+                _answer(db, cursor, event_id, event, found)
+        return found
+
+
+def _answer(db: Database, cursor: Any, event_id: str, event: Mapping[str, Any], found: Recorded) -> None:
+    """Enter one stored event of a project into the record and the books."""
+    project, person = str(event["project"]), str(event["annotator"])
+    board = _followed(db, cursor, project).board
+    if event["kind"] == "undo":
+        board.apply(Undone(str(event["undoes"])))
+    elif event["kind"] in ("label", "skip"):
+        choice = _handed(cursor, board, project, event)
+        now = _seconds(event["stored"])
+        given = event.get("class") if event["kind"] == "label" else None
+        counted = choice.purpose == "label" and given is not None and board.counts(person, choice.map_id, now)
+        projects.add_answers(cursor, [projects.AnswerRow(event_id, project, choice.purpose, counted)])
+        board.apply(Answered(event_id, person, choice, given, counted, now))
+        if choice.purpose == "training":
+            found.feedback.append(_feedback(db, board, project, choice.map_id, given))
+    _store_demoted(cursor, project, board)
+    found.standing[project] = board.standing(person)
+
+
+def _handed(cursor: Any, board: Board, project: str, event: Mapping[str, Any]) -> Choice:
+    person, map_id, passing = str(event["annotator"]), str(event["map_id"]), int(event.get("pass") or 1)
+    choice = board.given(person, map_id, passing)
+    if choice is None and (purpose := projects.claimed(cursor, project, map_id, person, passing)):
+        choice = Choice(map_id, purpose, passing)  # type: ignore[arg-type]
+    if choice is None:
+        raise InputError(
+            f"In a project people label the maps they are handed; {map_id[:60]!r} was not handed to {person[:60]!r} "
+            "there: open the project's Label page again."
+        )
+    return choice
+
+
+def _feedback(db: Database, board: Board, project: str, map_id: str, given: str | None) -> Feedback:
+    classes = known_class_set(db, projects.one_project(db, project).class_set)
+    known = classes.named(board.exemplars[map_id])
+    said = classes.named(given).title if given is not None else None
+    return Feedback(map_id, said, known.title, board.right(known.name, given), known.eye)
+
+
+def _store_demoted(cursor: Any, project: str, board: Board) -> None:
+    """Labels that an undo brought back after their place was given away are surplus from now on."""
+    if board.demoted:
+        rows = [projects.AnswerRow(event, project, "label", counted=False) for event in board.demoted]
+        projects.add_answers(cursor, rows)
+        board.demoted.clear()
+
+
+# ---------------------------------------------------------------- the books
+
+
+class _changing:  # noqa: N801 - read as a word at its use
+    """What is done to books inside: where it fails, they are thrown away and read anew."""
+
+    def __init__(self, db: Database):
+        self._db = db.shared
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            forget(self._db)
+
+
+def forget(db: Database) -> None:
+    """Throw the books of a database away; they are rebuilt from the store when they are needed."""
+    with _GUARD:
+        _KEPT.pop(db.shared, None)
+
+
+def _books(db: Database) -> "dict[str, _Kept]":
+    with _GUARD:
+        return _KEPT.setdefault(db.shared, {})
+
+
+def _followed(db: Database, cursor: Any, project: str) -> _Kept:
+    """The books of a project after everything the store has; called under the write lock."""
+    books, marks = _books(db), projects.marks(cursor)
+    kept = books.get(project)
+    if kept is None or kept.marks.erasures != marks.erasures:
+        kept = books[project] = _Kept(_new_board(db, project), projects.Marks())
+        _follow(cursor, project, kept, anew=True)
+        for person, count in projects.handed(cursor, project).items():
+            kept.board.set_handed(person, count)
+    elif kept.marks != marks:
+        _follow(cursor, project, kept)
+    if kept.marks.classes != marks.classes or not kept.board.present:
+        classes = known_class_set(db, projects.one_project(db, project).class_set)
+        kept.board.present = {name: classes.resolved(name) for name in (*classes.names, *dict(classes.merged))}
+    kept.marks = marks
+    return kept
+
+
+def _new_board(db: Database, project: str) -> Board:
+    known = projects.one_project(db, project)
+    maps = projects.project_maps(db, project)
+    by_kind = {kind: {one.map_id: one.given or "" for one in maps if one.kind == kind} for kind in projects.MAP_KINDS}
+    return Board(rules_of(known), list(by_kind["label"]), by_kind["gold"], by_kind["exemplar"])
+
+
+def _follow(cursor: Any, project: str, kept: _Kept, *, anew: bool = False) -> None:
+    board, since = kept.board, kept.marks
+    for person, map_id, passing, purpose, until in projects.claims_since(cursor, project, since, answered=not anew):
+        board.apply(Claimed(person, Choice(map_id, purpose, passing), until))
+    for event, person, map_id, passing, purpose, given, counted, at in projects.answers_since(cursor, project, since):
+        board.apply(Answered(event, person, Choice(map_id, purpose, passing), given, counted, at))
+    for event in projects.undone_since(cursor, since):
+        board.apply(Undone(event))
+    for person, admitted in projects.judgements_since(cursor, project, since):
+        board.apply(Judged(person, admitted))
+
+
+def _seconds(moment: datetime) -> float:
+    """Seconds since 1970 of a time in UTC as the store keeps it."""
+    return moment.replace(tzinfo=UTC).timestamp()

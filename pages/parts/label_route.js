@@ -1,0 +1,93 @@
+// How the sheet of a project speaks with the server: labels and maps go through doors of their own (team/doors.py), so
+// that no page runs at a label. One request at a time; what failed is sent again until the store acknowledges it.
+
+const SLOWEST = 5000; // ms between two tries
+
+const doorOf = (name) => new URL(`team/${name}`, location.href.split("?")[0]).href;
+
+function tokenOf() {
+  const found = document.cookie.split("; ").find((one) => one.startsWith("_streamlit_xsrf="));
+  return found ? decodeURIComponent(found.slice("_streamlit_xsrf=".length)).replace(/^"|"$/g, "") : "";
+}
+
+const post = (name, body) => fetch(doorOf(name), { method: "POST", credentials: "same-origin", body: JSON.stringify(body),
+  headers: { "Content-Type": "application/json", "X-Xsrftoken": tokenOf() } });
+
+// Send what waits; of several calls while one is on its way, the last one goes after it.
+async function sendByDoor(sheet, sent) {
+  sheet.unsent = sent;
+  if (sheet.sending) return;
+  sheet.sending = true;
+  let wait = 250;
+  while (sheet.unsent && !sheet.stopped) {
+    const body = sheet.unsent;
+    sheet.unsent = null;
+    try {
+      const answer = await post("labels", body), reply = await answer.json();
+      heard(sheet, reply);
+      if (reply.again) throw new Error(reply.refused); // the store takes nothing now: later, perhaps
+      wait = 250;
+    } catch {
+      sheet.unsent = sheet.unsent || body;
+      await new Promise((done) => { setTimeout(done, wait); });
+      wait = Math.min(SLOWEST, 2 * wait);
+    }
+  }
+  sheet.sending = false;
+  if (!sheet.stopped) onwards(sheet);
+}
+
+// What the server says of the labels: which it has, what was right, and how the person stands.
+function heard(sheet, reply) {
+  acknowledged(sheet, reply.acknowledged || {});
+  for (const one of reply.feedback || []) {
+    sheet.told = one.right ? `Right: ${one.known}.` : `You said ${one.given || "nothing"}; it is ${one.known}: ${one.eye}`;
+    sheet.root.dataset.feedback = one.right ? "right" : "wrong";
+  }
+  sheet.refused = reply.refused || "";
+  sheet.root.dataset.refused = sheet.refused;
+  if (reply.word !== undefined) sheet.word = reply.word;
+  showWord(sheet);
+}
+
+// When everything on the sheet is decided and stored, the next maps come.
+function onwards(sheet) {
+  const { header } = sheet;
+  if (!header || !header.project || sheet.fetching || sheet.refused) return;
+  const open_ = header.maps.some((map) => !stateOf(sheet, map.id));
+  if (!open_ && header.maps.length && !sheet.outbox.length) fetchMaps(sheet);
+}
+
+async function fetchMaps(sheet) {
+  if (sheet.fetching) return;
+  sheet.fetching = true;
+  const began = performance.now(), { project, annotator } = sheet.header;
+  try {
+    const answer = await post("maps", { project, annotator });
+    if ((answer.headers.get("content-type") || "").startsWith("application/json")) {
+      sheet.word = (await answer.json()).refused;
+    } else {
+      const bytes = new Uint8Array(await answer.arrayBuffer());
+      sheet.wanted = readPayload(bytes).header.id;
+      window.atlasLabels = bytes;
+      sheet.fetched = sheet.wanted;
+      open(sheet);
+      sheet.word = sheet.header.word;
+      sheet.root.dataset.fetchMilliseconds = (performance.now() - began).toFixed(1);
+    }
+  } catch { sheet.word = "The server does not answer; what you labelled waits here and is sent when it does."; }
+  sheet.fetching = false;
+  showWord(sheet);
+}
+
+function showWord(sheet) {
+  const { word: line } = sheet.parts, said = [sheet.refused, sheet.told, sheet.word].filter(Boolean);
+  line.replaceChildren(...said.map((text) => made("div", {}, text)));
+  if (sheet.refused) line.append(button("Drop the labels that cannot be kept", "", () => dropRefused(sheet)));
+  sheet.root.dataset.word = sheet.word || "";
+}
+
+function dropRefused(sheet) {
+  sheet.refused = "";
+  flush(sheet, { drop: true });
+}

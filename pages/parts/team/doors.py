@@ -1,0 +1,99 @@
+"""Two doors of the server for a project's labelling sheet: labels in, the next maps out; no page runs for either.
+
+Who may pass is asked as it is for a page: the host and origin, the token against forgery, the signed cookie of a
+sign-in; then the store asks for the role, as always.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from streamlit.web.server.server_util import is_xsrf_enabled
+from streamlit.web.server.starlette import starlette_websocket as websocket
+from streamlit.web.server.starlette.starlette_app_utils import validate_xsrf_token
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME, XSRF_COOKIE_NAME
+
+from core.errors import AtlasError, StoreError
+from core.store.people import Person
+from pages.parts import people
+from pages.parts.frame import resources
+from pages.parts.team import project_sheet
+
+LARGEST = 2 << 20  # bytes of a request: some thousand labels
+Answer = Callable[[Person, dict[str, Any]], Response]
+
+
+class RefusedError(Exception):
+    """A request that does not come from a page of this app."""
+
+
+def who_asks(request: Request) -> Person:
+    """Whoever sent a request from a page of this app. Errors: RefusedError for any other request."""
+    origin, host = request.headers.get("origin"), request.headers.get("host")
+    if not websocket._is_origin_allowed(origin, host):  # Streamlit's own rule for its websocket
+        raise RefusedError("the request does not come from this app")
+    token, cookie = request.headers.get("x-xsrftoken"), request.cookies.get(XSRF_COOKIE_NAME)
+    if is_xsrf_enabled() and not validate_xsrf_token(token, cookie):
+        raise RefusedError("the token against forgery is missing or wrong")
+    if not people.sign_in_configured():
+        return people.person_of({})
+    signed = websocket._get_signed_cookie_with_chunks(request.cookies, USER_COOKIE_NAME) if origin else None
+    claims = websocket._parse_decoded_user_cookie(signed, origin or "") if signed else {}
+    return people.person_of({**claims, **websocket.gather_user_info(request.headers)})
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """The request's JSON object. Errors: RefusedError for anything else, and for more than LARGEST."""
+    if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
+        raise RefusedError("a request is JSON")
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > LARGEST:
+            raise RefusedError("a request is smaller")
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError("a request is JSON") from error
+    if not isinstance(found, dict):
+        raise RefusedError("a request is a JSON object")
+    return found
+
+
+def _door(answer: Answer) -> Callable[[Request], Any]:
+    async def opened(request: Request) -> Response:
+        try:
+            who, asked = who_asks(request), await _body(request)
+        except RefusedError as error:
+            return JSONResponse({"refused": f"The app takes requests of its own pages only: {error}."}, 403)
+        except AtlasError as error:
+            return JSONResponse({"refused": str(error)}, 403)
+        try:
+            return await run_in_threadpool(answer, who, asked)
+        except AtlasError as error:
+            return JSONResponse({"refused": str(error), "again": isinstance(error, StoreError)})
+
+    return opened
+
+
+def take_labels(who: Person, asked: dict[str, Any]) -> Response:
+    """Store the outboxes of a browser: what is acknowledged, what was refused and why, and how the person stands."""
+    return JSONResponse(project_sheet.take(resources.database_for(who), asked))
+
+
+def give_maps(who: Person, asked: dict[str, Any]) -> Response:
+    """The next maps of a project for somebody, as the sheet reads them."""
+    project, annotator = str(asked.get("project") or ""), str(asked.get("annotator") or "")
+    found = project_sheet.next_sheet(resources.database_for(who), project, annotator)
+    return Response(found.data, media_type="application/octet-stream", headers={"cache-control": "no-store"})
+
+
+# under whatever path the app lives at: server.baseUrlPath, or a proxy's
+ROUTES = [
+    Route("/{base:path}team/labels", _door(take_labels), methods=["POST"]),
+    Route("/{base:path}team/maps", _door(give_maps), methods=["POST"]),
+]

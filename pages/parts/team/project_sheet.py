@@ -1,0 +1,112 @@
+"""The labelling sheet of a project: the maps somebody holds, and what becomes of the labels they send."""
+
+from typing import Any, NamedTuple
+
+from core.errors import AtlasError, StoreError
+from core.labelling import handing
+from core.labelling.happenings import Standing
+from core.labelling.snapshot import known_class_set
+from core.store import labels, projects
+from core.store.database import Database
+from pages.parts.label_sheet import boxes_for, with_maps
+
+UNDO_STEPS = 50
+
+
+class Sheet(NamedTuple):
+    """The payload that the browser draws, and its name."""
+
+    name: str
+    data: bytes
+    maps: int
+
+
+def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
+    """What this person holds of the project now, filled up; none for the paused and when everything is done."""
+    handed = handing.next_maps(db, project, annotator)
+    known = projects.one_project(db, project)
+    classes = known_class_set(db, known.class_set)
+    passes = {one.map_id: {"pass": one.passing} for one in handed.choices}
+    stack = projects.undoable(db, project, annotator, most=UNDO_STEPS)
+    header = {
+        "database": db.id,
+        "class_set": known.class_set,
+        "annotator": annotator,
+        "pass": 1,
+        "order": "disagreement" if known.rules.get("order") == "disagreement" else known.rules.get("order", "random"),
+        "classifier": None,
+        "mode": "single",
+        "scale": "absolute",
+        "per_sheet": 48,
+        "queued": len(handed.choices),
+        "classes": [vars(one) for one in classes.classes],
+        "counts": {},
+        # what is on this sheet is undecided: the first pass of a map that comes again says nothing about it
+        "stack": [
+            entry | {"class": classes.resolved(entry["class"]) if entry["class"] else None}
+            for entry in stack
+            if entry["map_id"] not in passes
+        ],
+        "project": project,
+        "word": word(handed.standing, complete=handed.complete, empty=not handed.choices),
+    }
+    rows = labels.maps_of(db, [one.map_id for one in handed.choices])
+    name, data = with_maps(header, rows, about=passes)
+    return Sheet(name, data, len(rows))
+
+
+def word(standing: Standing, *, complete: bool = False, empty: bool = False) -> str:
+    """What a person is told about where they stand, "" for nothing."""
+    if standing.phase == "paused":
+        return standing.why
+    if standing.phase == "training":
+        return (
+            f"Training, round {standing.round}: {standing.exemplars} labelled, {standing.trained} right. After each map "
+            "you are told which class it has."
+        )
+    if complete:
+        return "The project is complete: every map has its labels. Thank you."
+    if empty:
+        return "No map is free for you now: others hold the rest. Come back when their claims lapse."
+    return ""
+
+
+def take(db: Database, sent: dict[str, Any]) -> dict[str, Any]:
+    """Store the outboxes a browser sent: acknowledged numbers by batch, feedback, where the person stands, and why
+    something was refused. drop in what was sent: keep what can be kept, event by event, and acknowledge the rest too.
+    """
+    reply: dict[str, Any] = {"acknowledged": {}, "feedback": [], "word": ""}
+    secret = str(sent.get("secret") or "")
+    for batch, events in boxes_for(db, sent):
+        stamped = [{**event, "batch": batch} for event in events]
+        try:
+            if sent.get("drop") is True:
+                reply["acknowledged"][batch] = _keep_what_can_be(db, stamped, secret)
+            else:
+                _take(db, stamped, secret, reply)
+        except AtlasError as error:
+            reply |= {"refused": str(error), "again": isinstance(error, StoreError)}
+    return reply
+
+
+def _take(db: Database, events: list[dict[str, Any]], secret: str, reply: dict[str, Any]) -> None:
+    if not events:
+        return
+    found = handing.record(db, events, secret=secret)
+    reply["acknowledged"][events[0]["batch"]] = found.acknowledged
+    reply["feedback"] += [vars(one) for one in found.feedback]
+    for standing in found.standing.values():
+        reply["word"] = word(standing)
+        reply["paused"] = standing.phase == "paused"
+
+
+def _keep_what_can_be(db: Database, events: list[dict[str, Any]], secret: str) -> int:
+    """One event after the other. Errors: StoreError where the store itself takes nothing; then nothing is dropped."""
+    for event in events:
+        try:
+            handing.record(db, [event], secret=secret)
+        except StoreError:
+            raise
+        except AtlasError:
+            continue  # this is one that cannot be kept
+    return max((event["sequence"] for event in events), default=0)
