@@ -12,6 +12,7 @@ from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
 from pages.parts.label_sheet import hints_of, payload, send_maps, show_sheet
 from pages.parts.retiring import say_unknown
+from pages.parts.team import working
 
 ORDERS = {
     "random": "at random",
@@ -70,6 +71,13 @@ db = resources.database()
 left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
 with left:
     annotator = people.annotator_name()
+    project = working.pick_project(db)
+if project:
+    if not annotator:
+        st.info("Type your name above; labels carry it.", icon=":material/badge:")
+        st.stop()
+    working.work(db, project, annotator)
+    st.stop()
 class_set = middle.selectbox(
     "Class set",
     label_tools.set_names(db),

@@ -84,6 +84,8 @@ def add_project(
         for place, one in enumerate(maps)
     ]
     with db.write() as cursor:
+        if any(one.title == title.strip() and one.state != "archived" for one in projects(db)):
+            raise InputError(f"A project's title tells it from the others; {title[:60]!r} is taken: choose another.")
         cursor.execute(
             """INSERT INTO project (project, title, class_set, recipe, rules, codebook, annotator, stored)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -307,7 +309,8 @@ def undone_since(cursor: Any, since: Marks) -> list[str]:
     """Answers of any project that an undo took back, oldest undo first."""
     found = cursor.execute(
         """SELECT undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
-           WHERE undo.kind = 'undo' AND undo.ordinal > ? AND undo.undoes IN (SELECT event FROM project_label)
+           WHERE undo.kind IN ('undo', 'retire') AND undo.ordinal > ?
+             AND undo.undoes IN (SELECT event FROM project_label)
            ORDER BY undo.ordinal""",
         [since.label],
     ).fetchall()

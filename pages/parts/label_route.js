@@ -24,6 +24,7 @@ async function sendByDoor(sheet, sent) {
     sheet.unsent = null;
     try {
       const answer = await post("labels", body), reply = await answer.json();
+      if (!answer.ok) { sheet.word = reply.refused; showWord(sheet); throw new Error(reply.refused); } // signed out, say
       heard(sheet, reply);
       if (reply.again) throw new Error(reply.refused); // the store takes nothing now: later, perhaps
       wait = 250;
@@ -50,12 +51,12 @@ function heard(sheet, reply) {
   showWord(sheet);
 }
 
-// When everything on the sheet is decided and stored, the next maps come.
+const allDecided = (sheet) => Boolean(sheet.header.project) && sheet.header.maps.every((map) => stateOf(sheet, map.id));
+
+// When everything on a project's sheet is decided and stored, the next maps come.
 function onwards(sheet) {
-  const { header } = sheet;
-  if (!header || !header.project || sheet.fetching || sheet.refused) return;
-  const open_ = header.maps.some((map) => !stateOf(sheet, map.id));
-  if (!open_ && header.maps.length && !sheet.outbox.length) fetchMaps(sheet);
+  if (!sheet.header || sheet.refused || !sheet.header.maps.length) return;
+  if (allDecided(sheet) && !sheet.outbox.length) fetchMaps(sheet);
 }
 
 async function fetchMaps(sheet) {

@@ -50,6 +50,7 @@ function openQueue(sheet) {
   sheet.brush = null;
   sheet.seen = new Set();
   sheet.last = performance.now();
+  sheet.root.dataset.sheets = Number(sheet.root.dataset.sheets || 0) + 1;
   sheet.cursor = Math.max(0, header.maps.findIndex((map) => !stateOf(sheet, map.id)));
 }
 
@@ -275,6 +276,7 @@ function pick(sheet, name) {
 }
 
 function labelAndGo(sheet, name) {
+  if (allDecided(sheet)) return; // the next maps are on their way: a quick key is not for the last one
   const place = sheet.cursor;
   give(sheet, place, name);
   onward(sheet);

@@ -16,6 +16,7 @@ import streamlit as st
 
 from core.drawing.payload import as_bytes, packed
 from core.errors import AtlasError, StoreError
+from core.labelling import handing
 from core.labelling.queue import Hint, Wish
 from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
@@ -28,7 +29,7 @@ from pages.parts.maps.components import drawing_component
 PER_SHEET = 48
 MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer
 UNDO_STEPS = 500
-_sheet = drawing_component("label_sheet", Path(__file__).resolve().parent, "label_outbox")
+_sheet = drawing_component("label_sheet", Path(__file__).resolve().parent, "label_outbox", "label_route")
 _maps = st.components.v2.component(
     "atlas_label_maps",
     js="export default function ({ data }) {\n"
@@ -172,9 +173,8 @@ def apply(db: Database, sent: Any) -> AtlasError | None:
     return refused
 
 
-def _record(db: Database, sent: Any, batch: str, events: list[dict[str, Any]]) -> labels.Saved:
-    stamped = [{**event, "batch": batch, "stored": None} for event in events]
-    return labels.record_events(db, stamped, secret=str(sent.get("secret") or ""))
+def _record(db: Database, sent: Any, batch: str, events: list[dict[str, Any]]) -> handing.Recorded:
+    return handing.record(db, [{**event, "batch": batch} for event in events], secret=str(sent.get("secret") or ""))
 
 
 def drop(db: Database, sent: Any) -> None:

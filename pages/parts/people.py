@@ -54,6 +54,14 @@ def person_of(claims: Mapping[str, Any]) -> Person:
     return Person(name, role_of(name, known.roles)) if name else Person(role="none")
 
 
+def who_may_label() -> list[str] | None:
+    """The names whose role lets them label, or None where anybody could come: no sign-in, or a role for everybody."""
+    roles = configured().roles
+    if not configured().required or Person(role=str(roles.get("default", "none"))).may("annotator"):
+        return None
+    return sorted({str(name) for role in ("annotator", "admin") for name in roles.get(role, ())})
+
+
 def shared() -> bool:
     """Whether others than the person at this machine may come."""
     return sign_in_configured() or not listens_here_only()

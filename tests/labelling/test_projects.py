@@ -92,7 +92,7 @@ def test_the_most_uncertain_maps_come_first_of_every_head(db):
         own = [name for name in order if name in mine.index]
         assert own == sorted(own, key=margins.get)
     with pytest.raises(InputError, match="only when a classifier suggests"):
-        make_project(db, "p", "bert", Recipe(), Rules(order="uncertain"))
+        make_project(db, "q", "bert", Recipe(), Rules(order="uncertain"))
 
 
 def test_gold_and_exemplars_are_of_every_class_and_no_work(db):
@@ -197,6 +197,14 @@ def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
     with pytest.raises(InputError, match="must be one of those made here"):
         Hand(db, "nothing", "ada").say(handing.Choice(other))
     assert labels.all_events(db) == []  # all or none
+
+
+def test_a_title_names_one_project(db):
+    project = make_project(db, "p", "bert", Recipe(), Rules())
+    with pytest.raises(InputError, match="'p' is taken"):
+        make_project(db, " p ", "bert", Recipe(), Rules())
+    projects.change_project(db, project, "archive", annotator="ada")
+    make_project(db, "p", "bert", Recipe(), Rules())
 
 
 def test_two_projects_on_the_same_maps_count_apart(db):

@@ -33,7 +33,7 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
         "class_set": known.class_set,
         "annotator": annotator,
         "pass": 1,
-        "order": "disagreement" if known.rules.get("order") == "disagreement" else known.rules.get("order", "random"),
+        "order": handing.rules_of(known).order,
         "classifier": None,
         "mode": "single",
         "scale": "absolute",
@@ -61,8 +61,8 @@ def word(standing: Standing, *, complete: bool = False, empty: bool = False) -> 
         return standing.why
     if standing.phase == "training":
         return (
-            f"Training, round {standing.round}: {standing.exemplars} labelled, {standing.trained} right. After each map "
-            "you are told which class it has."
+            f"Training, round {standing.round}: {standing.exemplars} labelled, {standing.trained} right. After each "
+            "map you are told which class it has."
         )
     if complete:
         return "The project is complete: every map has its labels. Thank you."

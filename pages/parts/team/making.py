@@ -1,0 +1,120 @@
+"""The forms of the Projects page: a new project, and the people of one."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.labelling import handing
+from core.labelling.happenings import ORDERS, Rules
+from core.labelling.projects import Recipe, make_project
+from core.store import classifiers, labels, projects
+from core.store.database import Database
+from pages.parts import people
+from pages.parts.frame.messages import clear_errors
+from pages.parts.label_sheet import hints_of
+from pages.parts.label_tools import classes_now
+
+ORDER_TITLES = {
+    "random": "at random",
+    "uncertain": "most uncertain first",
+    "disagreement": "disagreements first",
+}
+
+
+def admin_name() -> str:
+    """Who makes and changes projects: the one signed in, else a name that is typed."""
+    return people.annotator_name("Your name")
+
+
+def new_project(db: Database, class_sets: list[str], by: str) -> None:
+    """The form of a new project; makes it and goes to it."""
+    facts = labels.map_facts(db)
+    title = st.text_input("Title", key="project_title", max_chars=120)
+    left, right = st.columns(2)
+    class_set = left.selectbox("Class set", class_sets, format_func=lambda name: classes_now(db, name).title)
+    k = right.number_input("People a map", 1, 25, 3, help="how many different people label each map")
+    recipe = _recipe(facts)
+    rules = _rules(int(k), recipe.seed)
+    with st.expander("Gold, exemplars and repeats"):
+        recipe, rules = _known(recipe, rules)
+    codebook = st.text_area("Words of its own beside the codebook", height=68)
+    if st.button("Make the project", type="primary", key="make_project"):
+        with clear_errors():
+            suggesting = classifiers.suggesting(db, class_set)
+            made = make_project(
+                db,
+                title,
+                class_set,
+                recipe,
+                rules,
+                codebook=codebook,
+                annotator=by,
+                people_there=people.who_may_label(),
+                hints=(lambda names: hints_of(db, suggesting, names)) if suggesting else None,
+            )
+            st.session_state["project"] = made
+            st.rerun()
+
+
+def _recipe(facts: pd.DataFrame) -> Recipe:
+    """Which maps: all that fit, or the first of them in an order that the seed fixes."""
+    one, two, three = st.columns(3)
+    checkpoints = one.multiselect("Checkpoints", sorted(facts["checkpoint"].unique()), placeholder="all")
+    tasks = two.multiselect("Tasks", sorted(facts["task"].unique()), placeholder="all")
+    layers = three.multiselect(
+        "Layers", sorted(facts["layer"].unique().tolist()), format_func=lambda k: str(k + 1), placeholder="all"
+    )
+    four, five, six = st.columns(3, vertical_alignment="bottom")
+    count = four.number_input("Maps", 0, 1_000_000, 300)
+    seed = five.number_input("Seed", 0, 10**6, 0, key="project_seed")
+    leave_out = six.toggle("Leave nearly uniform maps out", key="project_uniform")
+    return Recipe(tuple(checkpoints), tuple(tasks), tuple(map(int, layers)), int(count), int(seed), bool(leave_out))
+
+
+def _rules(k: int, seed: int) -> Rules:
+    one, two, three = st.columns(3)
+    order = one.selectbox("Order", ORDERS, format_func=ORDER_TITLES.get, key="project_order")
+    lapse = two.number_input("Minutes until a claim lapses", 1, 7 * 24 * 60, 15)
+    ahead = three.number_input("Maps a person holds at once", 1, 48, 8)
+    named = st.text_input("Who may label", placeholder="names, with commas between; empty: everybody with the role")
+    who = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
+    return Rules(k=k, lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
+
+
+def _known(recipe: Recipe, rules: Rules) -> tuple[Recipe, Rules]:
+    one, two, three = st.columns(3)
+    more: dict[str, Any] = {
+        "exemplars": int(one.number_input("Exemplars", 0, 200, 0, help="labelled first, each with feedback")),
+        "gold": int(two.number_input("Gold maps", 0, 5000, 0, help="of known class, hidden among the others")),
+        "known_from": three.text_input("Known from", placeholder="a name; empty: adjudications").strip(),
+    }
+    four, five, six, seven = st.columns(4)
+    rates = {
+        "pass_mark": four.number_input("Exemplars right", 0.0, 1.0, 0.7),
+        "gold_rate": five.number_input("Gold rate", 0.0, 0.5, 0.1 if more["gold"] else 0.0),
+        "threshold": six.number_input("Gold right, or pause", 0.0, 1.0, 0.6),
+        "repeat_rate": seven.number_input("Repeat rate", 0.0, 0.5, 0.05),
+    }
+    return Recipe(**vars(recipe) | more), Rules(**vars(rules) | rates)
+
+
+def people_of(db: Database, known: projects.Project, by: str) -> None:
+    """Everybody who was handed a map, how they stand, and the admin's word on one of them."""
+    board = handing.board_of(db, known.project)
+    if not board.people:
+        st.caption("Nobody was handed a map yet.")
+        return
+    standing = {name: board.standing(name) for name in board.people}
+    rows = [
+        {"person": name, "phase": one.phase, "gold right": f"{one.right} of {one.golds}", "why": one.why}
+        for name, one in standing.items()
+    ]
+    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
+    person = left.selectbox("Person", board.people, key=f"person_{known.project}")
+    with clear_errors():
+        for place, label, admitted in ((middle, "Let go on", True), (right, "Pause", False)):
+            if place.button(label, key=f"{label}_{known.project}", width="stretch"):
+                projects.judge_person(db, known.project, person, admitted=admitted, annotator=by)
+                st.rerun()

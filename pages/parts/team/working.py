@@ -1,0 +1,56 @@
+"""Working inside a project on the Label page: which project, where its words are, and its sheet."""
+
+import streamlit as st
+
+from core.labelling import handing
+from core.labelling.queue import Wish
+from core.labelling.snapshot import known_class_set
+from core.store import projects
+from core.store.database import Database
+from pages.parts import label_tools, people
+from pages.parts.frame.messages import plain
+from pages.parts.label_sheet import send_maps, show_sheet
+from pages.parts.team.project_sheet import next_sheet
+
+
+def pick_project(db: Database) -> projects.Project | None:
+    """A select box over the open projects; None for labelling outside of any. Nothing where there are none."""
+    open_ = {one.project: one for one in projects.projects(db) if one.state in ("open", "paused")}
+    if not open_:
+        return None
+    chosen = st.selectbox(
+        "Project",
+        [None, *open_],
+        format_func=lambda name: open_[name].title if name else "none: label what you like",
+        key="project",
+        bind="query-params",
+        help="In a project each map goes to several people, and you are handed the next one.",
+    )
+    return open_.get(chosen)
+
+
+def work(db: Database, project: projects.Project, annotator: str) -> None:
+    """The project's words and sheet. Errors: InputError where it hands nothing out now."""
+    db.person.must("annotator", "label")
+    classes = known_class_set(db, project.class_set)
+    if project.codebook:
+        st.markdown(plain(project.codebook))
+    with st.popover("Codebook", icon=":material/menu_book:"):
+        label_tools.codebook(db, classes)
+    key = (project.project, annotator, project.state, classes)
+    kept = st.session_state.get("project_sheet")
+    if kept is None or kept[0] != key:  # what the browser holds stays as it is until it asks for more
+        kept = (key, next_sheet(db, project.project, annotator))
+        st.session_state["project_sheet"] = kept
+    sheet = kept[1]
+    send_maps(sheet.data)
+    show_sheet(db, sheet.name, Wish(project.class_set, annotator))
+    board = handing.board_of(db, project.project)
+    st.caption(
+        plain(
+            f"{project.title} · {board.counted} of {board.needed} labels when this page was opened · "
+            f"{board.rules.k} people a map · digits label, Space skips, Backspace undoes"
+        )
+    )
+    if not people.sign_in_configured():
+        st.caption("Nobody signs in here, so names are taken on trust: give the same one each time.")

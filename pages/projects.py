@@ -1,0 +1,93 @@
+"""Projects: maps that several people label, each by the same number of them; made, paused, closed and archived here."""
+
+from datetime import date
+
+import pandas as pd
+import streamlit as st
+
+from core.labelling import handing
+from core.store import projects
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.label_tools import set_names
+from pages.parts.team import making
+
+ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}
+
+
+def overview(db, found) -> None:
+    """All projects, one a row."""
+    rows = []
+    for one in found:
+        board = handing.board_of(db, one.project) if one.state != "archived" else None
+        done = board.counted / board.needed if board else None
+        rows.append(
+            {
+                "title": one.title,
+                "state": one.state,
+                "labelled": done,
+                "people a map": one.rules["k"],
+                "people so far": len(board.people) if board else None,
+                "class set": one.class_set,
+                "made by": one.made_by,
+                "made": one.made,
+            }
+        )
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        column_config={"labelled": st.column_config.ProgressColumn("labelled", min_value=0.0, max_value=1.0)},
+    )
+
+
+def one_project(db, known, by: str) -> None:
+    """What can be done with one project, and who may label in it."""
+    st.page_link(
+        PAGES_FOLDER / "label.py",
+        label="Label in it",
+        icon=":material/stylus:",
+        query_params={"project": known.title},
+    )
+    with clear_errors():
+        for place, (kind, label) in zip(st.columns(4), ACTS.items(), strict=True):
+            allowed = known.state in projects.FROM[kind]
+            if place.button(label, disabled=not allowed, key=f"{kind}_{known.project}", width="stretch"):
+                projects.change_project(db, known.project, kind, annotator=by)
+                st.rerun()
+    st.caption(
+        plain(
+            f"{known.title}: {known.state} since {known.changed:%d %B %Y %H:%M} UTC"
+            + (f", by {known.changed_by}" if known.changed_by else "")
+        )
+    )
+    if known.state != "archived":
+        making.people_of(db, known, by)
+    with st.expander("Rules and recipe"):
+        left, right = st.columns(2)
+        left.json(known.rules)
+        right.json(known.recipe)
+
+
+st.title("Projects")
+db = resources.database()
+by = making.admin_name()
+found = projects.projects(db)
+with st.popover("New project", icon=":material/add:", width="stretch"):
+    making.new_project(db, set_names(db), by)
+if not found:
+    st.info(
+        "There is no project yet. In a project each map is labelled by the same number of different people; make one "
+        "above from maps that were drawn on the Label page.",
+        icon=":material/groups:",
+    )
+    st.stop()
+overview(db, found)
+titles = {one.project: one for one in found}
+chosen = st.selectbox(
+    "Project", list(titles), format_func=lambda name: titles[name].title, key="project", bind="query-params"
+)
+one_project(db, titles[chosen], by)
+st.caption(
+    plain(f"{len(found)} projects · {date.today():%d %B %Y} · labels of a project count in it alone (docs/team.md)")
+)

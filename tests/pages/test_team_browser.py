@@ -1,0 +1,71 @@
+"""A project in a real browser: training with feedback, labels through their own door, and a server that is killed."""
+
+import os
+import signal
+
+import pytest
+from playwright.sync_api import expect
+
+from core.labelling import handing
+from core.labelling.happenings import Rules
+from core.labelling.projects import Recipe, make_project
+from core.store import labels
+from core.store.database import Database
+from tests.labelling.test_projects import fill
+from tests.pages.browsing import PATIENCE, free_port, process_of, serving, settled, visit
+from tests.store.labelling import event
+
+pytestmark = pytest.mark.browser
+
+
+def made(folder, **rules) -> str:
+    db = Database(folder / "atlas.duckdb")
+    fill(db, 12)
+    labels.record_events(db, [event(1, "m0", "vertical", annotator="expert")])
+    recipe = Recipe(count=6, exemplars=1, known_from="expert")
+    project = make_project(db, "Who sees what", "bert", recipe, Rules(k=1, ahead=3, **rules))
+    db.close()
+    return project
+
+
+def open_project(page, address, name="ada"):
+    visit(page, f"{address}/label?project=Who sees what")
+    box = page.get_by_label("Your name")
+    box.fill(name)
+    box.press("Enter")
+    root = page.locator(".root[data-cursor]")
+    root.wait_for(timeout=PATIENCE)
+    settled(page)
+    root.locator("canvas").focus()
+    return root
+
+
+def test_training_feedback_and_labels_through_a_killed_server(page, tmp_path):
+    project, port = made(tmp_path), free_port()
+    with serving(tmp_path, port=port) as address:
+        root = open_project(page, address)
+        expect(root.locator(".word")).to_contain_text("Training, round 1")
+        page.keyboard.press("2")
+        expect(root).to_have_attribute("data-feedback", "wrong")
+        expect(root.locator(".word")).to_contain_text("You said Diagonal; it is Vertical")
+        expect(root).to_have_attribute("data-sheets", "2")
+        page.keyboard.press("1")
+        expect(root).to_have_attribute("data-feedback", "right")
+        expect(root).to_have_attribute("data-sheets", "3")
+        for key in "123":
+            page.keyboard.press(key)
+        expect(root).to_have_attribute("data-saved", "5")
+        expect(root).to_have_attribute("data-sheets", "4")
+        os.kill(process_of(address), signal.SIGKILL)
+    for key in "45":
+        page.keyboard.press(key)
+    expect(root).to_have_attribute("data-waiting", "2")
+    with serving(tmp_path, port=port):
+        expect(root).to_have_attribute("data-waiting", "0")
+        page.keyboard.press("5")
+        expect(root.locator(".word")).to_contain_text("The project is complete")
+    db = Database(tmp_path / "atlas.duckdb")
+    votes = handing.board_of(db, project).labels_by_map()
+    assert {len(one) for one in votes.values()} == {1}
+    assert len(labels.all_events(db)) == 1 + 2 + 6
+    db.close()

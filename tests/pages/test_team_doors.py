@@ -1,0 +1,181 @@
+"""The doors of a project's sheet: open to pages of this app and to the role, shut to everything else."""
+
+import json
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from streamlit import config as server
+from streamlit.web.server.starlette.starlette_app_utils import create_signed_value, generate_xsrf_token_string
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
+
+from core.labelling import handing
+from core.labelling.happenings import Rules
+from core.labelling.projects import Recipe, make_project
+from core.sign_in import SignIn
+from core.store import labels
+from pages.parts import people
+from pages.parts.frame import resources
+from pages.parts.team import doors
+from tests.labelling.test_projects import fill
+from tests.store.labelling import event
+
+PLACE = "http://testserver"
+SECRET = "only-for-this-test-0123456789abcdef"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    db = resources.database()
+    fill(db.shared, 8)
+    yield make_project(db.shared, "p", "bert", Recipe(count=6), Rules(k=1, ahead=4))
+    resources.database.clear()
+
+
+@pytest.fixture
+def client():
+    with TestClient(Starlette(routes=doors.ROUTES), base_url=PLACE) as found:
+        token = generate_xsrf_token_string()
+        found.cookies.set("_streamlit_xsrf", token)
+        found.headers.update({"x-xsrftoken": token, "origin": PLACE})
+        yield found
+
+
+def maps_of(client, project, annotator="ada", path="/team/maps"):
+    answer = client.post(path, json={"project": project, "annotator": annotator})
+    size = int.from_bytes(answer.content[:4], "little")
+    return json.loads(answer.content[4 : 4 + size])
+
+
+def box(project, choices, annotator="ada", cls="block", **other):
+    events = [
+        event(k + 1, one["id"], cls, annotator=annotator, project=project) | {"pass": one["pass"]}
+        for k, one in enumerate(choices)
+    ]
+    boxes = [{"database": resources.database().id, "batch": f"tab-{annotator}", "events": events}]
+    return {"boxes": boxes, "secret": annotator} | other
+
+
+@pytest.mark.parametrize("path", ["/team/maps", "/atlas/team/maps"])
+def test_a_page_of_the_app_gets_maps_under_whatever_path_it_lives(client, project, path):
+    header = maps_of(client, project, path=path)
+    assert len(header["maps"]) == 4
+    assert {one["pass"] for one in header["maps"]} == {1}
+    assert header["project"] == project
+
+
+def test_labels_are_stored_acknowledged_and_kept_once(client, project):
+    maps = maps_of(client, project)["maps"]
+    for _ in range(2):
+        reply = client.post("/team/labels", json=box(project, maps)).json()
+        assert reply["acknowledged"] == {"tab-ada": 4}
+    assert len(labels.all_events(resources.database())) == 4
+    assert handing.board_of(resources.database(), project).counted == 4
+    assert len(maps_of(client, project)["maps"]) == 2
+
+
+def test_what_cannot_be_kept_is_said_and_can_be_dropped(client, project):
+    maps = maps_of(client, project)["maps"]
+    sent = box(project, maps)
+    sent["boxes"][0]["events"][1]["class"] = "wavy"
+    reply = client.post("/team/labels", json=sent).json()
+    assert "is none of them" in reply["refused"]
+    assert reply["acknowledged"] == {}
+    reply = client.post("/team/labels", json=sent | {"drop": True}).json()
+    assert reply["acknowledged"] == {"tab-ada": 4}
+    assert handing.board_of(resources.database(), project).counted == 3
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-xsrftoken": ""},
+        {"x-xsrftoken": "2|00000000|00000000000000000000000000000000|1"},
+        {"origin": "https://elsewhere.example"},
+        {"content-type": "text/plain"},
+    ],
+)
+@pytest.mark.parametrize("door", ["labels", "maps"])
+def test_a_request_from_elsewhere_finds_the_door_shut(client, project, headers, door):
+    sent = box(project, [{"id": "m1", "pass": 1}]) | {"project": project, "annotator": "ada"}
+    body = json.dumps(sent)
+    answer = client.post(f"/team/{door}", content=body, headers={"content-type": "application/json"} | headers)
+    assert answer.status_code == 403
+    assert "own pages only" in answer.json()["refused"]
+    assert labels.all_events(resources.database()) == []
+    assert handing.board_of(resources.database(), project).people == []
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"7", b"{", b"\xff", b"[" * 100_000, b'{"a": "' + b"x" * (3 << 20) + b'"}']
+)
+def test_a_body_that_is_no_request_is_a_sentence(client, project, body):
+    answer = client.post("/team/labels", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 403
+    assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize("sent", [{}, {"boxes": 7}, {"project": [1]}, {"project": "gone", "annotator": {"a": 1}}])
+def test_what_has_another_form_changes_nothing(client, project, sent):
+    for door in ("labels", "maps"):
+        assert client.post(f"/team/{door}", json=sent).status_code == 200
+    assert labels.all_events(resources.database()) == []
+
+
+def test_get_opens_nothing(client, project):
+    assert client.get("/team/maps").status_code == 405
+
+
+def test_who_may_only_look_labels_nothing(client, project, monkeypatch):
+    monkeypatch.setenv("ATLAS_VISITORS", "viewer")
+    assert (
+        "one must be annotator"
+        in client.post("/team/maps", json={"project": project, "annotator": "a"}).json()["refused"]
+    )
+    reply = client.post("/team/labels", json=box(project, [{"id": "m1", "pass": 1}])).json()
+    assert "one must be annotator" in reply["refused"]
+
+
+@pytest.fixture
+def guarded(monkeypatch):
+    roles = {"annotator": ["grace@example.org"], "viewer": ["vera@example.org"]}
+    monkeypatch.setattr(people, "configured", lambda: SignIn(required=True, roles=roles))
+    monkeypatch.setattr(doors.websocket, "get_cookie_secret", lambda: SECRET)
+
+
+def signed_in(client, address, *, secret=SECRET, origin=PLACE):
+    claims = {"origin": origin, "is_logged_in": True, "email": address, "email_verified": True}
+    value = create_signed_value(secret, USER_COOKIE_NAME, json.dumps(claims)).decode()
+    client.cookies.set(USER_COOKIE_NAME, value)
+
+
+def asked(client, project, annotator):
+    answer = client.post("/team/maps", json={"project": project, "annotator": annotator})
+    return answer.json()["refused"] if answer.headers["content-type"] == "application/json" else ""
+
+
+def test_with_sign_in_the_signed_cookie_says_who_asks(client, project, guarded):
+    assert "the role none" in asked(client, project, "grace@example.org")  # nobody
+    signed_in(client, "grace@example.org")
+    assert asked(client, project, "grace@example.org") == ""
+    assert "under your own name" in asked(client, project, "ada@example.org")
+    signed_in(client, "vera@example.org")
+    assert "one must be annotator" in asked(client, project, "vera@example.org")
+
+
+@pytest.mark.parametrize("slip", [{"secret": "another-secret-0123456789"}, {"origin": "https://elsewhere.example"}])
+def test_a_cookie_that_is_forged_or_from_elsewhere_is_nobody(client, project, guarded, slip):
+    signed_in(client, "grace@example.org", **slip)
+    assert "the role none" in asked(client, project, "grace@example.org")
+
+
+def test_a_cookie_without_an_origin_is_nobody(client, project, guarded):
+    signed_in(client, "grace@example.org")
+    del client.headers["origin"]
+    assert "the role none" in asked(client, project, "grace@example.org")
+
+
+def test_the_server_checks_forgery():
+    assert server.get_option("server.enableXsrfProtection") is True
