@@ -68,8 +68,8 @@ def rules_of(project: projects.Project) -> Rules:
 
 def board_of(db: Database, project: str) -> Board:
     """The books of a project as they stand; look, and change nothing."""
-    with db.still():
-        return _followed(db, db.cursor(), project).board
+    with db.still(), db.one_moment() as moment:
+        return _followed(db, moment, project).board
 
 
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
