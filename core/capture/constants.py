@@ -5,13 +5,14 @@ train rows, by gradient descent from the mean output, or from zero where that is
 are fitted together from that layer's inputs, which are computed once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from core.attention import Head
 from core.capture.outputs import ByClass, classes_of, mean_outputs
 from core.capture.running import batches
 from core.capture.stacks import Block, Stack, stack_of
@@ -57,10 +58,12 @@ def optimal_constants(
     labels: Sequence[int | float],
     *,
     steps: int = STEPS,
+    heads: Collection[Head] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Fitted:
-    """Fit every head's constant. labels: one an input, outputs of the classifier or scores, as in `gradients`.
+    """Fit every head's constant, or those of `heads` only: the others keep their mean, and their losses are NaN.
 
+    labels: one an input, outputs of the classifier or scores, as in `gradients`.
     Raises InputError for no rows, CheckpointError for families whose layers cannot be taken apart.
     """
     if not encodings or len(encodings) != len(labels):
@@ -77,13 +80,22 @@ def optimal_constants(
         ]
     kept, losses = [], []
     for layer, block in enumerate(stack.blocks):
-        best, figures = _descend(stack, layer, buckets, means.outputs[layer], steps)
+        some = [head for head in range(block.heads) if heads is None or Head(layer, head) in heads]
+        best, figures = means.outputs[layer].clone(), torch.full((3, block.heads), float("nan"))
+        if some:
+            best[:, some], found = _descend(stack, layer, buckets, means.outputs[layer], steps, some)
+            figures = figures.to(found)
+            figures[:, some] = found
         kept.append(best)
         losses.append(figures)
-        with torch.no_grad():
-            buckets = [_Bucket(_next(block, one.x, stack.causal), one.classes, one.labels) for one in buckets]
         if on_progress:
             on_progress((layer + 1) / len(stack.blocks))
+        if heads is not None and layer >= max((head.layer for head in heads), default=0):
+            losses += [torch.full_like(figures, float("nan"))] * (len(stack.blocks) - layer - 1)
+            kept += list(means.outputs[layer + 1 :])
+            break
+        with torch.no_grad():
+            buckets = [_Bucket(_next(block, one.x, stack.causal), one.classes, one.labels) for one in buckets]
     mean, zero, fitted = torch.stack(losses, 1).unbind(0)
     return Fitted(
         ByClass("constant", torch.stack(kept), means.n, weights_hash=checkpoint.weights_hash), mean, zero, fitted
@@ -101,18 +113,24 @@ def _next(block: Block, x: Tensor, causal: bool) -> Tensor:
 
 
 def _descend(
-    stack: Stack, layer: int, buckets: Sequence[_Bucket], means: Float[Tensor, "class head dim"], steps: int
-) -> tuple[Float[Tensor, "class head dim"], Float[Tensor, "three head"]]:
-    """The best constants of a layer's heads, and the losses of mean, zero and best."""
-    mean, zero = (_losses(stack, layer, buckets, one, slopes=False) for one in (means, torch.zeros_like(means)))
+    stack: Stack,
+    layer: int,
+    buckets: Sequence[_Bucket],
+    every: Float[Tensor, "class head dim"],
+    steps: int,
+    some: list[int],
+) -> tuple[Float[Tensor, "class some dim"], Float[Tensor, "three some"]]:
+    """The best constants of some of a layer's heads, and the losses of mean, zero and best."""
+    means = every[:, some]
+    mean, zero = (_losses(stack, layer, buckets, one, some, slopes=False) for one in (means, torch.zeros_like(means)))
     start = torch.where((zero < mean)[None, :, None], 0.0, means)
     constants = start.clone().requires_grad_()
     best, lowest = start.clone(), torch.minimum(mean, zero)
-    size = STEP_SIZE * float(means.std()) if means.numel() > 1 else STEP_SIZE
+    size = STEP_SIZE * float(every.std()) if every.numel() > 1 else STEP_SIZE
     optimizer = torch.optim.Adam([constants], lr=max(size, 1e-6))
     for step in range(steps + 1):
         optimizer.zero_grad()
-        losses = _losses(stack, layer, buckets, constants, slopes=step < steps)
+        losses = _losses(stack, layer, buckets, constants, some, slopes=step < steps)
         better = losses < lowest
         best = torch.where(better[None, :, None], constants.detach(), best)
         lowest = torch.where(better, losses, lowest)
@@ -122,8 +140,14 @@ def _descend(
 
 
 def _losses(
-    stack: Stack, layer: int, buckets: Sequence[_Bucket], constants: Float[Tensor, "class head dim"], *, slopes: bool
-) -> Float[Tensor, " head"]:
+    stack: Stack,
+    layer: int,
+    buckets: Sequence[_Bucket],
+    constants: Float[Tensor, "class some dim"],
+    some: list[int],
+    *,
+    slopes: bool,
+) -> Float[Tensor, " some"]:
     """Mean loss over all rows with each head alone at its constant; slopes: add its gradient to the constants."""
     rows, total = sum(len(one.labels) for one in buckets), torch.zeros(constants.shape[1], dtype=torch.float64)
     with torch.set_grad_enabled(slopes):
@@ -132,7 +156,9 @@ def _losses(
             at_once = max(1, BATCH_TOKENS // (heads * bucket.x.shape[1]))
             for start in range(0, len(bucket.labels), at_once):
                 part = slice(start, start + at_once)
-                losses = _of_rows(stack, layer, bucket.x[part], bucket.classes[part], bucket.labels[part], constants)
+                losses = _of_rows(
+                    stack, layer, bucket.x[part], bucket.classes[part], bucket.labels[part], constants, some
+                )
                 if slopes:  # of the constants only: the model may want gradients too
                     (slope,) = torch.autograd.grad(losses.sum() / rows, constants)
                     constants.grad = slope if constants.grad is None else constants.grad + slope
@@ -141,15 +167,15 @@ def _losses(
 
 
 def _of_rows(
-    stack: Stack, layer: int, x: Tensor, classes: Tensor, labels: Tensor, constants: Tensor
-) -> Float[Tensor, "head row"]:
-    """Losses of some rows with each head of the layer in turn at its constant."""
+    stack: Stack, layer: int, x: Tensor, classes: Tensor, labels: Tensor, constants: Tensor, some: list[int]
+) -> Float[Tensor, "some row"]:
+    """Losses of some rows with each of these heads of the layer in turn at its constant."""
     block = stack.blocks[layer]
     with torch.no_grad():
         mixed = block.mixed_of(x, stack.causal)[0]
         joined = block.joined(mixed, x)
-    difference = (constants[classes] - mixed).permute(2, 0, 1, 3)  # [head, row, position, dim]
-    added = torch.einsum("hbtd,hdi->hbti", difference, block.separate["out"])
+    difference = (constants[classes] - mixed[:, :, some]).permute(2, 0, 1, 3)  # [head, row, position, dim]
+    added = torch.einsum("hbtd,hdi->hbti", difference, block.separate["out"][some])
     y = block.after((joined + added).flatten(0, 1))
     for later in stack.blocks[layer + 1 :]:
         y = _next(later, y, stack.causal)

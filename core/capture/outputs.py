@@ -6,7 +6,8 @@ causal model stays causal under all of them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,19 +25,27 @@ CLASSES = ("first", "separator", "other")
 BY = ("class", "position", "all")
 
 
-def batched_outputs(
-    checkpoint: Checkpoint, encodings: Sequence[Encoding]
-) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
-    """Which inputs a batch holds, and their heads' outputs. Raises InterventionError where they cannot be reached."""
+@contextmanager
+def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
+    """The heads' outputs of each layer of the forward that runs in the block. Raises InterventionError where they
+    cannot be reached."""
     if not checkpoint.family.interceptable:
         raise InterventionError(
             f"Heads' outputs are read where attention goes through transformers' interface; "
             f"{checkpoint.family.model_type} does not: choose another checkpoint."
         )
+    kept: list[Tensor] = []
+    with torch.no_grad(), prepared(checkpoint) as run:
+        run.reporter = kept.append
+        yield kept
+
+
+def batched_outputs(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding]
+) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
+    """Which inputs a batch holds, and their heads' outputs. Raises InterventionError where they cannot be reached."""
     for inputs in batches(encodings):
-        kept: list[Tensor] = []
-        with torch.no_grad(), prepared(checkpoint) as run:
-            run.reporter = kept.append
+        with outputs_reported(checkpoint) as kept:
             checkpoint.model(**model_inputs(checkpoint, [encodings[k] for k in inputs]))
         yield inputs, torch.stack(kept)
 
@@ -226,3 +235,7 @@ class Patched:
             outputs[:, row, own] = self.outputs[k][:, theirs]
             places[row, own] = True
         return Given(outputs, places)
+
+    def of_input(self, number: int) -> "Patched":
+        """The same for one input alone."""
+        return replace(self, outputs=[self.outputs[number]], alignments=[self.alignments[number]])

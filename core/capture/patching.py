@@ -1,8 +1,8 @@
 """Run one input with components' outputs taken from another: how much of the difference does each bring back?
 
-Heads are patched before W_O, blocks where they add to the residual stream, layers as what they hand on. All heads of
-many pairs go through the sweep, with shared prefixes; blocks, layers and language models run whole. `first_order` is
-the linear estimate of all heads from one forward and backward (attribution patching): a picture, never a verdict.
+Heads are patched before W_O, blocks where they add to the residual stream, layers as what they hand on. Heads go
+through the sweep, with shared prefixes; blocks and layers run whole. `first_order` is the linear estimate of all heads
+from one forward and backward (attribution patching): a picture, never a verdict.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,10 +15,10 @@ from torch import Tensor
 from core.capture.blocks import PartChange, parts_kept
 from core.capture.components import Component, Part
 from core.capture.interventions import Intervention
-from core.capture.outputs import Alignment, Patched, head_outputs
-from core.capture.running import Change, batches, model_inputs, prepared, run
+from core.capture.outputs import Alignment, Patched, outputs_reported
+from core.capture.running import Change, answers, batches, logits_at, model_inputs, prepared, stacked
 from core.capture.sweeping import heads_of, sweep
-from core.errors import CheckpointError, InputError
+from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
@@ -46,6 +46,15 @@ class Pairs:
 
 
 @dataclass(frozen=True)
+class Untouched:
+    """What A and B give by themselves. source: A's heads' outputs, to stand in at the aligned positions of B."""
+
+    first: Float[Tensor, "pair choice"]
+    second: Float[Tensor, "pair choice"]
+    source: Patched
+
+
+@dataclass(frozen=True)
 class Patches:
     """Logits of A, of B, and of B under every variant."""
 
@@ -64,55 +73,69 @@ def everywhere(first: Encoding, second: Encoding) -> Alignment:
     return Alignment(tuple((k, k) for k in range(len(first))))
 
 
-def patch(checkpoint: Checkpoint, pairs: Pairs, variants: Sequence[Variant]) -> Patches:
-    """Logits of every B with the outputs of a variant's components taken from its A at the aligned positions."""
+def untouched(checkpoint: Checkpoint, pairs: Pairs) -> Untouched:
+    """Logits of every A and B and the As' heads' outputs, from one pass of each. Raises InterventionError for families
+    whose heads' outputs cannot be reached, CheckpointError where nothing is predicted."""
+    firsts, seconds = _places_of(pairs)
+    outputs: dict[int, Tensor] = {}
+    rows: dict[int, Tensor] = {}
+    for inputs in batches(pairs.firsts):
+        with outputs_reported(checkpoint) as kept:
+            output = checkpoint.model(**model_inputs(checkpoint, [pairs.firsts[k] for k in inputs]))
+        every = torch.stack(kept)
+        outputs |= {k: every[:, row] for row, k in enumerate(inputs)}
+        rows |= logits_at(checkpoint, output, inputs, firsts)
+    source = Patched([outputs[k] for k in range(len(outputs))], pairs.alignments, weights_hash=checkpoint.weights_hash)
+    return Untouched(stacked(checkpoint, rows), answers(checkpoint, pairs.seconds, seconds), source)
+
+
+def patch(
+    checkpoint: Checkpoint, pairs: Pairs, variants: Sequence[Variant], before: Untouched | None = None
+) -> Patches:
+    """Logits of every B with the outputs of a variant's components taken from its A at the aligned positions.
+
+    before: what `untouched` gave for these pairs, so that it need not run again.
+    """
     wanted = [frozenset(one.within(checkpoint.layers, checkpoint.heads) for one in variant) for variant in variants]
-    places = pairs.places or ((0, 0),) * len(pairs.firsts)
-    first = answers(checkpoint, pairs.firsts, [place for place, _ in places])
-    second = answers(checkpoint, pairs.seconds, [place for _, place in places])
+    if before is None and any(map(heads_of, wanted)):
+        before = untouched(checkpoint, pairs)
+    firsts, seconds = _places_of(pairs)
+    first = answers(checkpoint, pairs.firsts, firsts) if before is None else before.first
+    second = answers(checkpoint, pairs.seconds, seconds) if before is None else before.second
     patched = second.expand(len(wanted), *second.shape).clone()
     of_heads = [k for k, variant in enumerate(wanted) if variant and heads_of(variant) == variant]
-    source = taken_from(checkpoint, pairs) if any(map(heads_of, wanted)) else None
-    if of_heads and checkpoint.labels is not None:
-        swept = sweep(checkpoint, pairs.seconds, [wanted[k] for k in of_heads], "patch", source=source)
-        patched[of_heads] = swept.changed.to(patched)
-    whole = [k for k, variant in enumerate(wanted) if variant and not (k in of_heads and checkpoint.labels is not None)]
+    if of_heads and before is not None:
+        patched[of_heads] = _heads_patched(checkpoint, pairs, [wanted[k] for k in of_heads], before).to(patched)
+    whole = [k for k, variant in enumerate(wanted) if heads_of(variant) != variant]
     kinds = {one for k in whole for one in wanted[k] if isinstance(one, Part)}
     parts = part_changes(checkpoint, pairs, sorted(kinds))
     for k in whole:
-        heads = heads_of(wanted[k])
-        changes: list[Change] = [Intervention("patch", heads, source)] if heads else []
-        changes += [parts[one] for one in sorted(one for one in wanted[k] if isinstance(one, Part))]
-        patched[k] = answers(checkpoint, pairs.seconds, [place for _, place in places], changes)
+        changes: list[Change] = [parts[one] for one in sorted(one for one in wanted[k] if isinstance(one, Part))]
+        if before is not None and (heads := heads_of(wanted[k])):
+            changes.append(Intervention("patch", heads, before.source))
+        patched[k] = answers(checkpoint, pairs.seconds, seconds, changes)
     return Patches(first, second, patched)
 
 
-def taken_from(checkpoint: Checkpoint, pairs: Pairs) -> Patched:
-    """The As' heads' outputs, to stand in at the aligned positions of the Bs."""
-    outputs = head_outputs(checkpoint, pairs.firsts)
-    return Patched(outputs, pairs.alignments, weights_hash=checkpoint.weights_hash)
+def _heads_patched(
+    checkpoint: Checkpoint, pairs: Pairs, variants: Sequence[Variant], before: Untouched
+) -> Float[Tensor, "variant pair choice"]:
+    """Sweeps share what heads have in common: one for all pairs of a classifier, one a pair of a language model, which
+    is read where that pair is asked."""
+    if checkpoint.labels is not None:
+        return sweep(checkpoint, pairs.seconds, variants, "patch", source=before.source).changed
+    _, places = _places_of(pairs)
+    swept = [
+        sweep(checkpoint, [second], variants, "patch", source=before.source.of_input(k), place=places[k]).changed
+        for k, second in enumerate(pairs.seconds)
+    ]
+    return torch.cat(swept, 1)
 
 
-def answers(
-    checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Sequence[Change] = ()
-) -> Float[Tensor, "input choice"]:
-    """Logits of a classifier, or of a language model at one position of each input. Raises CheckpointError where the
-    checkpoint predicts neither."""
-    rows: dict[int, Tensor] = {}
-
-    def keep(inputs: list[int], output: object) -> None:
-        logits = getattr(output, "logits", None)
-        if logits is None:
-            raise CheckpointError(
-                f"Patching compares logits; {checkpoint.name} has no head that gives any: open a fine-tuned "
-                "classifier or a language model."
-            )
-        for row, k in enumerate(inputs):
-            rows[k] = logits[row] if logits.dim() == 2 else logits[row, places[k]]
-
-    run(checkpoint, encodings, [], interventions=changes, on_batch=keep)
-    exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
-    return torch.stack([rows[k] for k in range(len(encodings))]).to(exact).cpu()
+def _places_of(pairs: Pairs) -> tuple[list[int], list[int]]:
+    """Where each A and each B is predicted; classifiers do not look at it."""
+    places = pairs.places or ((0, 0),) * len(pairs.firsts)
+    return [place for place, _ in places], [place for _, place in places]
 
 
 def part_changes(checkpoint: Checkpoint, pairs: Pairs, parts: Sequence[Part]) -> dict[Part, PartChange]:
@@ -140,13 +163,15 @@ def first_order(
     checkpoint: Checkpoint,
     pairs: Pairs,
     objective: Callable[[Float[Tensor, "input choice"], Sequence[int]], Float[Tensor, " input"]],
+    before: Untouched | None = None,
 ) -> Float[Tensor, "pair layer head"]:
     """How far the objective of each B would move if each head's output moved all the way to A's, by its gradient at B.
 
     sum over positions and dims of d objective / d z (z_A - z_B); objective(logits, numbers of the inputs) [input].
+    before: what `untouched` gave for these pairs, so that it need not run again.
     """
-    source = taken_from(checkpoint, pairs)
-    places = pairs.places or ((0, 0),) * len(pairs.firsts)
+    source = untouched(checkpoint, pairs).source if before is None else before.source
+    _, places = _places_of(pairs)
     estimates = torch.zeros(len(pairs.seconds), checkpoint.layers, checkpoint.heads)
     for inputs in batches(pairs.seconds):
         some = [pairs.seconds[k] for k in inputs]
@@ -157,7 +182,7 @@ def first_order(
             running.reporter = kept.append
             logits = checkpoint.model(**model_inputs(checkpoint, some)).logits
             if logits.dim() == 3:
-                logits = logits[torch.arange(len(some)), [places[k][1] for k in inputs]]
+                logits = logits[torch.arange(len(some)), [places[k] for k in inputs]]
             slopes = torch.autograd.grad(objective(logits.float(), inputs).sum(), kept)
         own = torch.stack([one.detach() for one in kept])
         where = torch.ones(own.shape[1:3], dtype=torch.bool) if given.places is None else given.places

@@ -188,3 +188,33 @@ def predict(
 
     run(checkpoint, encodings, [], interventions=interventions, on_batch=keep)
     return predictions
+
+
+def answers(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
+) -> Float[Tensor, "input choice"]:
+    """Logits of a classifier, or of a language model at one position of each input. Raises CheckpointError where the
+    checkpoint predicts neither."""
+    rows: dict[int, Tensor] = {}
+    run(checkpoint, encodings, [], interventions=changes,
+        on_batch=lambda inputs, output: rows.update(logits_at(checkpoint, output, inputs, places)))  # fmt: skip
+    return stacked(checkpoint, rows)
+
+
+def logits_at(
+    checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
+) -> dict[int, Float[Tensor, " choice"]]:
+    """The logits of each input of a batch, by its number: a classifier's, or a language model's at its place."""
+    logits = getattr(output, "logits", None)
+    if logits is None:
+        raise CheckpointError(
+            f"Patching compares logits; {checkpoint.name} has no head that gives any: open a fine-tuned "
+            "classifier or a language model."
+        )
+    return {k: logits[row] if logits.dim() == 2 else logits[row, places[k]] for row, k in enumerate(inputs)}
+
+
+def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
+    """Logits by input's number, in order; float32, or float64 of a float64 model."""
+    exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
+    return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

@@ -1,4 +1,4 @@
-"""The layers of BERT-like and GPT-2-like classifiers, taken apart so that a sweep can share what heads have in common.
+"""The layers of BERT-like and GPT-2-like models, taken apart so that a sweep can share what heads have in common.
 
 `stack_of` reads the weights out of the model (nothing on the model is changed) into blocks of the same arithmetic:
 project to Q, K, V; mix; project back onto the residual; feed forward. Families it does not know have no stack, and
@@ -77,7 +77,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Stack:
-    """A classifier in pieces: inputs -> `embed` -> blocks -> the classifier's position -> `classify`."""
+    """A model in pieces: inputs -> `embed` -> blocks -> the position that is read -> `classify`.
+
+    place: where a language model is read; None for classifiers, which have a position of their own.
+    """
 
     blocks: tuple[Block, ...]
     causal: bool
@@ -86,6 +89,7 @@ class Stack:
     embedded: Callable[[dict[str, Tensor]], Tensor]
     classified: Callable[[Tensor], Tensor]
     inputs_of: Callable[[Sequence[Encoding]], dict[str, Tensor]]
+    place: int | None = None
 
     def read(self, encoding: Encoding) -> Encoding:
         """What can reach the logits: a decoder's pieces up to the right-most that is not the padding piece.
@@ -93,6 +97,8 @@ class Stack:
         Its head reads there, also where an input truly ends with that piece (an end-of-text that fills batches too),
         and no piece sees a later one.
         """
+        if self.causal and self.place is not None:
+            return encoding.up_to(self.place + 1)
         if not self.causal or self.padding is None:
             return encoding
         last = max((k for k, piece in enumerate(encoding.ids) if piece != self.padding), default=0)
@@ -109,7 +115,9 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int:
-        """The token that the classifier reads: the first of an encoder, the last of a decoder's `read` input."""
+        """The token that is read: a classifier's first of an encoder, or last of a decoder's `read` input."""
+        if self.place is not None:
+            return self.place
         return length - 1 if self.causal else 0
 
     def visible(self, length: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
@@ -167,14 +175,21 @@ def single_position(
 
 
 def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradients: bool = False) -> Stack | None:
-    """The stack of a classifier, or None for families, options or dtypes that it does not reproduce.
+    """The stack of a classifier or language model, or None for families, options or dtypes that it does not reproduce.
 
     gradients: whether something flows back through the layers (to their inputs; never to weights).
     """
     build = _BUILDERS.get(checkpoint.model.config.model_type)
-    if build is None or checkpoint.labels is None:
+    if build is None or (checkpoint.labels is None and _words(checkpoint.model) is None):
         return None
     return build(checkpoint, dtype or next(checkpoint.model.parameters()).dtype, gradients)
+
+
+def _words(model: Any) -> Callable[[Tensor], Tensor] | None:
+    """The head of a language model, from last hidden states to the vocabulary's logits; None where there is none."""
+    if hasattr(model, "generator_lm_head"):  # ELECTRA's generator
+        return lambda last: model.generator_lm_head(model.generator_predictions(last))
+    return next((getattr(model, name) for name in ("cls", "lm_head") if hasattr(model, name)), None)
 
 
 def _norm(module: Any, dtype: torch.dtype) -> Norm:
@@ -216,7 +231,7 @@ def _per_head(weight: Tensor, heads: int, dtype: torch.dtype) -> Float[Tensor, "
 
 def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> Stack | None:
     model, config = checkpoint.model, checkpoint.model.config
-    core = getattr(model, config.model_type, None)
+    core, words = getattr(model, config.model_type, None), _words(model)
     if core is None or config.hidden_act not in _ACTIVATIONS:
         return None
 
@@ -242,6 +257,8 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
 
     def classified(last: Tensor) -> Tensor:
         sequence = last.to(model.dtype)[:, None]
+        if words is not None:
+            return words(sequence)[:, 0]
         return model.classifier(core.pooler(sequence) if config.model_type == "bert" else sequence)
 
     blocks = tuple(block(layer) for layer in core.encoder.layer)
@@ -250,7 +267,7 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
 
 def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> Stack | None:
     model, config = checkpoint.model, checkpoint.model.config
-    core = getattr(model, "transformer", None)
+    core, words = getattr(model, "transformer", None), _words(model)
     if core is None or config.activation_function not in _ACTIVATIONS or config.scale_attn_by_inverse_layer_idx:
         return None
     if not config.scale_attn_weights or config.add_cross_attention:
@@ -277,7 +294,7 @@ def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         return core.wte(ids) + core.wpe(torch.arange(ids.shape[1], device=ids.device))
 
     def classified(last: Tensor) -> Tensor:
-        return model.score(core.ln_f(last.to(model.dtype)))
+        return (words or model.score)(core.ln_f(last.to(model.dtype)))
 
     blocks = tuple(block(layer) for layer in core.h)
     return Stack(

@@ -1,4 +1,4 @@
-"""Sweeps: the logits of a classifier under many interventions, each exact, without running what they share.
+"""Sweeps: the logits of a model under many interventions, each exact, without running what they share.
 
 A variant is a set of components (heads under one operator; blocks and layers off). Layers below its first touched
 layer are those of the untouched model, so they run once; in that layer Q, K and V are shared by all variants, and
@@ -7,7 +7,7 @@ classifier reads. Inputs are batched with others of exactly their length: nothin
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import torch
@@ -19,7 +19,7 @@ from core.capture.blocks import PartChange
 from core.capture.components import Component, Part
 from core.capture.interventions import Intervention, Operator, Source, check_source, operator_of
 from core.capture.packed import packed_logits
-from core.capture.running import Change, batches, predict
+from core.capture.running import Change, answers, batches, predict
 from core.capture.stacks import Stack, contributions, stack_of
 from core.capture.standins import StandIn, stand_in
 from core.errors import InputError
@@ -78,9 +78,10 @@ def sweep(
     dtype: str | None = None,
     batch_tokens: int = BATCH_TOKENS,
     packed: bool = False,
+    place: int | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Sweep:
-    """Logits of every input under every variant, in the order given.
+    """Logits of every input under every variant, in the order given: a classifier's, or a language model's at `place`.
 
     operator: of heads; parts of layers are off, and stand beside heads only under "zero". source: where the outputs
     of "mean", "resample", "constant" and "patch" come from. dtype: arithmetic of the layers ("float32", "bfloat16");
@@ -96,20 +97,29 @@ def sweep(
     if not encodings:
         raise InputError("A sweep needs at least one row; there is none: choose a task with rows.")
     checked = _to_check(encodings, getattr(checkpoint.model.config, "pad_token_id", None))
-    plain = predict(checkpoint, [encodings[k] for k in checked])  # also says when there is no classifier
+    plain = _predicted(checkpoint, [encodings[k] for k in checked], place)  # also says when nothing is predicted
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, _dtype(dtype or checkpoint.dtype)))
+    stack = stack if stack is None or place is None else replace(stack, place=place)
     with torch.no_grad():
         read = [stack.read(one) for one in encodings] if stack else []
         whole = all(len(one) == len(other) for one, other in zip(read, encodings, strict=False))
         shared = whole or source is None  # a source gives outputs for whole inputs
         if stack is None or not shared or not _agrees(stack, [read[k] for k in checked], plain):
-            return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), on_progress)
+            return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), place, on_progress)
         if packed and all(isinstance(one, Head) for variant in wanted for one in variant):
             own, changed = packed_logits(
                 stack, read, [heads_of(one) for one in wanted], chosen, source=source, on_progress=on_progress
             )
             return Sweep(own, changed, fast=True, dtype=_named(stack.dtype))
         return _by_stack(stack, read, wanted, (chosen, source), batch_tokens, on_progress)
+
+
+def _predicted(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], place: int | None, changes: Sequence[Change] = ()
+) -> Float[Tensor, "input label"]:
+    if place is None:
+        return predict(checkpoint, encodings, interventions=changes)
+    return answers(checkpoint, encodings, [place] * len(encodings), changes)
 
 
 def _dtype(name: str) -> torch.dtype:
@@ -162,11 +172,12 @@ def _by_full_passes(
     encodings: Sequence[Encoding],
     variants: Sequence[Variant],
     how: How,
+    place: int | None,
     on_progress: Callable[[float], None] | None,
 ) -> Sweep:
-    plain, changed = predict(checkpoint, encodings), []
+    plain, changed = _predicted(checkpoint, encodings, place), []
     for number, variant in enumerate(variants):
-        changed.append(predict(checkpoint, encodings, interventions=changes_of(variant, *how)))
+        changed.append(_predicted(checkpoint, encodings, place, changes_of(variant, *how)))
         if on_progress:
             on_progress((number + 1) / len(variants))
     shape = (len(variants), *plain.shape)

@@ -8,9 +8,10 @@ with one thread, so that what else a machine does is left out.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
-from transformers import BertConfig, BertForSequenceClassification
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
 from core.capture.blocks import PartChange
 from core.capture.comparing import compare, compare_inputs, predictions
@@ -18,7 +19,7 @@ from core.capture.components import Part
 from core.capture.interventions import Knockout
 from core.capture.knockout import edges_of
 from core.capture.outputs import Donors, mean_outputs
-from core.capture.patching import Pairs, first_order, patch
+from core.capture.patching import Pairs, first_order, patch, untouched
 from core.capture.sweeping import changes_of, every_head, sweep
 from core.measuring.pairs import aligned, beside
 from core.models.checkpoint import Checkpoint
@@ -27,6 +28,7 @@ from core.tasks.glue import read_rows
 from core.tasks.perturbations import perturb
 
 ROWS, TURNS, PAIRS = 60, 5, 100
+LONGER = 40  # pieces of a longer pair
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -54,6 +56,12 @@ def pairs_of(checkpoint: Checkpoint, rows: list, wanted: int) -> Pairs:
     texts = [(row.text, row.pair) for row in rows[:wanted]]
     made = [perturb("drop", *one, seed=k).made for k, one in enumerate(texts)]
     return Pairs(*aligned(checkpoint, texts, [(one.text, one.pair) for one in made]))
+
+
+def pair_of(checkpoint: Checkpoint, rows: list, pieces: int) -> Pairs:
+    """The first row of about so many pieces and the same with a word dropped."""
+    row = min(rows, key=lambda one: abs(len(checkpoint.encode(one.text, one.pair)) - pieces))
+    return pairs_of(checkpoint, [row], 1)
 
 
 def sweeps(checkpoint: Checkpoint, rows: list) -> dict[str, float]:
@@ -85,9 +93,27 @@ def live(checkpoint: Checkpoint, rows: list) -> dict[str, float]:
         "live_ms_mean": lambda: compare(checkpoint, first, changes_of(heads[0], "mean", source)),
         "live_ms_block_off": lambda: compare(checkpoint, first, [PartChange(Part(1, "attention"))]),
         "live_ms_knockout": lambda: predictions(checkpoint, (first, ()), (first, (cut,))),
-        "live_ms_patching_all_heads": lambda: patch(checkpoint, pair, heads),
+        "live_ms_patching_all_heads": lambda: patched_live(checkpoint, pair),
     }  # fmt: skip
     return {name: 1000 * middle(work) for name, work in answers.items()}
+
+
+def patched_live(checkpoint: Checkpoint, pair: Pairs) -> None:
+    """What the page does: both inputs as they are, the first-order picture, every head in turn."""
+    before = untouched(checkpoint, pair)
+    first_order(checkpoint, pair, lambda logits, _: logits[:, 0] - logits[:, 1], before)
+    patch(checkpoint, pair, every_head(checkpoint.layers, checkpoint.heads), before)
+
+
+def words(**size: int) -> Checkpoint:
+    """A masked language model of the same sizes, read at its last piece."""
+    bundled = open_checkpoint("atlas-encoder")
+    config = bundled.model.config.to_dict() | {"initializer_range": 0.1} | size
+    return Checkpoint("words", BertForMaskedLM(BertConfig(**config)).eval().requires_grad_(False), bundled.tokenizer)
+
+
+def at_a_place(pair: Pairs) -> Pairs:
+    return replace(pair, places=((3, 3),) * len(pair.firsts))
 
 
 def main() -> dict[str, object]:
@@ -97,13 +123,18 @@ def main() -> dict[str, object]:
     many = pairs_of(small, rows, PAIRS)
     large = classifier(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072)
     pair = pairs_of(large, rows, 1)
+    base, masked = every_head(12, 12), words()
+    long = pair_of(large, read_rows("mrpc", "train", limit=ROWS, seed=0), LONGER)
     return {
         **sweeps(small, rows),
         **live(small, rows),
         "study_seconds_100_pairs_36_heads": timed(lambda: patch(small, many, heads)),
+        "live_ms_patching_a_masked_model": 1000 * middle(lambda: patched_live(masked, at_a_place(pair))),
         "base_seconds_first_order": middle(lambda: first_order(large, pair, lambda logits, _: logits[:, 0]), 3),
-        "base_seconds_exact_144_heads": middle(lambda: patch(large, pair, every_head(12, 12)), 1),
+        "base_seconds_exact_144_heads": middle(lambda: patch(large, pair, base), 1),
         "base_pieces": len(pair.seconds[0]),
+        "base_seconds_exact_144_heads_longer": middle(lambda: patch(large, long, base), 1),
+        "base_pieces_longer": len(long.seconds[0]),
         "rows": ROWS,
         "threads": torch.get_num_threads(),
     }

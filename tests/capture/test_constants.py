@@ -37,6 +37,22 @@ def test_the_fit_is_at_most_mean_and_zero_and_its_losses_are_those_of_a_sweep(fa
     assert not any(value.grad is not None for value in checkpoint.model.parameters())
 
 
+def test_some_heads_are_fitted_as_they_are_among_all():
+    checkpoint = classifier("bert")
+    some = [checkpoint.encode(*row) for row in ROWS]
+    whole = optimal_constants(checkpoint, some, LABELS, steps=4)
+    fitted = optimal_constants(checkpoint, some, LABELS, steps=4, heads={Head(0, 1), Head(1, 2)})
+    for layer, head in ((0, 1), (1, 2)):
+        alike = [one.source.outputs[layer, :, head] for one in (fitted, whole)]
+        assert torch.allclose(*alike, atol=1e-5)
+        assert float(fitted.fitted[layer, head]) == pytest.approx(float(whole.fitted[layer, head]), abs=1e-5)
+    means = mean_outputs(checkpoint, some).outputs
+    assert torch.equal(fitted.source.outputs[2], means[2])
+    assert torch.equal(fitted.source.outputs[0, :, 0], means[0, :, 0])
+    assert int(fitted.fitted.isfinite().sum()) == 2
+    assert fitted.stuck() == []
+
+
 def test_without_steps_the_fit_is_the_better_start_and_says_that_it_found_nothing():
     checkpoint = classifier("bert")
     some = [checkpoint.encode(*row) for row in ROWS]

@@ -10,8 +10,8 @@ from core.attention import Head
 from core.capture.components import Part, every_part
 from core.capture.interventions import Intervention
 from core.capture.outputs import Alignment
-from core.capture.patching import Pairs, answers, everywhere, first_order, patch, taken_from
-from core.capture.running import predict
+from core.capture.patching import Pairs, everywhere, first_order, patch, untouched
+from core.capture.running import answers, predict
 from core.capture.sweeping import every_head, sweep
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
@@ -142,25 +142,39 @@ def test_many_pairs_give_what_each_gives_alone():
         assert torch.allclose(together.patched[:, k], alone.patched[:, 0], atol=1e-5)
 
 
-def test_a_language_model_is_patched_at_a_place():
-    from transformers import AutoModelForMaskedLM
+def words_of(family):
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-    bare = tiny("bert")
+    bare = tiny(family)
     torch.manual_seed(1)
-    model = AutoModelForMaskedLM.from_config(bare.model.config).eval()
-    checkpoint = Checkpoint("words", model, bare.tokenizer)
+    kind = AutoModelForCausalLM if bare.causal else AutoModelForMaskedLM
+    return Checkpoint("words", kind.from_config(bare.model.config).eval(), bare.tokenizer)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "gpt2", "opt", "distilbert"])
+def test_a_language_model_is_patched_at_a_place(family):
+    checkpoint = words_of(family)
     first, second = equal_lengths(checkpoint)
-    pairs = Pairs((first,), (second,), (everywhere(first, second),), ((4, 4),))
-    found = patch(checkpoint, pairs, [LAYERS, frozenset({Head(1, 1)})])
-    assert found.first.shape == (1, model.config.vocab_size)
+    place = len(first) - 1 if checkpoint.causal else 4
+    pairs = Pairs((first, second), (second, first), (everywhere(first, second),) * 2, ((place, place),) * 2)
+    before = untouched(checkpoint, pairs)
+    heads = [frozenset({Head(1, 1)}), frozenset({Head(0, 2), Head(2, 3)}), frozenset({Head(2, 0)})]
+    found = patch(checkpoint, pairs, [LAYERS, *heads], before)
+    assert found.first.shape == (2, checkpoint.model.config.vocab_size)
     assert (found.patched[0] - found.first).abs().max() < 1e-5
     assert (found.patched[1] - found.second).abs().max() > 1e-6
+    for number, variant in enumerate(heads, 1):  # shared prefixes, or whole passes: the same numbers
+        changes = [Intervention("patch", variant, before.source)]
+        whole = answers(checkpoint, pairs.seconds, [place] * 2, changes)
+        assert torch.allclose(found.patched[number], whole, atol=1e-5)
+    fast = sweep(checkpoint, [second], heads, "patch", source=before.source.of_input(0), place=place).fast
+    assert fast == (family in ("bert", "roberta", "electra", "gpt2"))
 
 
 def test_outputs_of_another_checkpoint_are_refused():
     one, other = (replace(classifier("bert"), weights_hash=name * 32) for name in ("ab", "cd"))
     first, second = equal_lengths(one)
-    source = taken_from(one, Pairs((first,), (second,), (everywhere(first, second),)))
+    source = untouched(one, Pairs((first,), (second,), (everywhere(first, second),))).source
     said = r"within one checkpoint; these come from weights abababab, the model has cdcdcdcd"
     with pytest.raises(InterventionError, match=said):
         sweep(other, [second], every_head(3, 4), "patch", source=source)

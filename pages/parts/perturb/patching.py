@@ -24,37 +24,39 @@ def show_patching() -> None:
             _heads(inputs) if what == "heads" else _parts(inputs)
 
 
-def _asked(inputs: TwoInputs) -> tuple[Any, tuple[int, int] | None, Any]:
-    """The pair with its aligned positions, where it is predicted, and logits of both."""
+def _asked(inputs: TwoInputs) -> tuple[Any, Any]:
+    """The pair with its aligned positions and where it is predicted; what both give by themselves."""
     from core.capture.comparing import places_of
-    from core.capture.patching import Pairs, patch
+    from core.capture.patching import Pairs, untouched
     from core.measuring.pairs import positions
 
     places = places_of(inputs.checkpoint, inputs.first, inputs.second)
     alignment = positions(inputs.first, inputs.second)
     pairs = Pairs((inputs.first,), (inputs.second,), (alignment,), None if places is None else (places,))
-    return pairs, places, patch(inputs.checkpoint, pairs, [])
+    return pairs, untouched(inputs.checkpoint, pairs)
 
 
 def _heads(inputs: TwoInputs) -> None:
+    """The estimate is on the page before the exact answer is begun."""
     from core.capture.patching import first_order, patch
     from core.capture.sweeping import every_head
     from core.measuring.pairs import logit_difference
 
-    pairs, _, plain_run = _asked(inputs)
-    difference = logit_difference(plain_run.first, plain_run.second)
+    checkpoint = inputs.checkpoint
+    pairs, before = _asked(inputs)
+    difference = logit_difference(before.first, before.second)
     whole = difference.whole()
     _say(inputs, difference)
     left, right = st.columns(2)
     with left:
         st.markdown("**First-order picture** (from one gradient; not an answer)")
-        linear = first_order(inputs.checkpoint, pairs, lambda logits, _: difference.of(logits))[0].numpy()
+        linear = first_order(checkpoint, pairs, lambda logits, _: difference.of(logits), before)[0].numpy()
         _picture(linear / whole, "share brought back, estimated")
     with right:
         st.markdown("**Exact** (every head patched in turn)")
-        checkpoint = inputs.checkpoint
-        swept = patch(checkpoint, pairs, every_head(checkpoint.layers, checkpoint.heads))
-        moved = (difference.of(swept.patched) - difference.of(plain_run.second)).numpy()[:, 0] / whole
+        with st.spinner("Patching every head ..."):
+            swept = patch(checkpoint, pairs, every_head(checkpoint.layers, checkpoint.heads), before)
+        moved = (difference.of(swept.patched) - difference.second).numpy()[:, 0] / whole
         _picture(moved.reshape(checkpoint.layers, checkpoint.heads), "share brought back")
     st.caption(plain(f"n = 1 pair, so there is no interval: the view of a task's rows has one · {inputs.name}"))
 
@@ -75,18 +77,18 @@ def _parts(inputs: TwoInputs) -> None:
 
     kind = st.segmented_control("Part", list(PART_KINDS), default="layer", required=True, format_func=SHOWN.get,
                                 key="part", bind="query-params")  # fmt: skip
-    pairs, places, plain_run = _asked(inputs)
-    difference = logit_difference(plain_run.first, plain_run.second)
+    pairs, before = _asked(inputs)
+    difference = logit_difference(before.first, before.second)
     whole = difference.whole()
     _say(inputs, difference)
     aligned = {own: theirs for theirs, own in pairs.alignments[0].pairs}
     words = [word for word in words_of(inputs.second) if set(word.positions) & set(aligned)]
     some = [Alignment(tuple((aligned[k], k) for k in word.positions if k in aligned)) for word in words]
     many = Pairs((inputs.first,) * len(some), (inputs.second,) * len(some), tuple(some),
-                 None if places is None else (places,) * len(some))  # fmt: skip
+                 None if pairs.places is None else pairs.places * len(some))  # fmt: skip
     variants = [frozenset({part}) for part in every_part(inputs.checkpoint.layers, [kind])]
     patched = patch(inputs.checkpoint, many, variants)
-    shares = (difference.of(patched.patched) - difference.of(plain_run.second)[0]).numpy() / whole
+    shares = (difference.of(patched.patched) - difference.second).numpy() / whole
     rows = [
         {"layer": layer, "word": f"{k + 1} {word.text}", "share": float(shares[layer, k])}
         for layer in range(len(variants))
