@@ -1,6 +1,6 @@
 """Where the operators mean, resample and constant take heads' outputs from: train rows of the task, opened once."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from core.errors import InputError
@@ -10,6 +10,7 @@ from core.tasks.glue import TaskRow, read_rows
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from core.attention import Head
     from core.capture.constants import Fitted
     from core.capture.interventions import Source
 
@@ -66,15 +67,19 @@ def reference_rows(opened: Opened, asked: Asked, most: int | None = None) -> lis
 
 def constants(opened: Opened, asked: Asked) -> "Fitted":
     """Every head's optimal constant, fitted once in a worker: it depends on the weights and the options alone."""
-    from core.capture.constants import optimal_constants
-
     about = opened.checkpoint
     key = (about.name, about.weights_hash, opened.task.key, asked.data, asked.seed, asked.reference)
     if key not in _FITTED:
         _FITTED.clear()  # a worker meets one job at a time
-        rows = reference_rows(opened, asked, FITTED_ROWS)
-        _FITTED[key] = optimal_constants(about, opened.encoded(rows), opened.outputs(rows), steps=STEPS)
+        _FITTED[key] = fit(opened, reference_rows(opened, asked, FITTED_ROWS))
     return _FITTED[key]
+
+
+def fit(opened: Opened, rows: list[TaskRow], heads: "Collection[Head] | None" = None) -> "Fitted":
+    """Optimal constants on these rows: of every head, or of some."""
+    from core.capture.constants import optimal_constants
+
+    return optimal_constants(opened.checkpoint, opened.encoded(rows), opened.outputs(rows), steps=STEPS, heads=heads)
 
 
 _FITTED: dict[tuple, "Fitted"] = {}

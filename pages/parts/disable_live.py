@@ -8,6 +8,7 @@ import streamlit as st
 from core.attention import Head
 from core.capture.components import Component, parse_components
 from pages.parts import charts, pickers
+from pages.parts.disable_constants import constants_of, pick_fitting_task
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
@@ -20,8 +21,11 @@ OPERATORS = {
     "next": "next token",
     "first": "first token",
 }
-STOOD_IN = {"mean": "mean output of 200 rows", "resample": "output on another row"}  # live; sweeps have constants too
-SWEPT = OPERATORS | STOOD_IN | {"constant": "optimal constant (Li and Janson)"}
+SWEPT = OPERATORS | {
+    "mean": "mean output of 200 rows",
+    "resample": "output on another row",
+    "constant": "optimal constant (Li and Janson)",
+}
 
 
 def show_live() -> None:
@@ -31,7 +35,7 @@ def show_live() -> None:
         name = pickers.pick_checkpoint()
     operator = right.selectbox(
         "Instead of its attention",
-        list(OPERATORS | STOOD_IN),
+        list(SWEPT),
         format_func=SWEPT.__getitem__,
         key="operator",
         bind="query-params",
@@ -44,14 +48,15 @@ def show_live() -> None:
         bind="query-params",
         placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",
     )
+    task = pick_fitting_task() if operator == "constant" else ""
     if not name or not text:
         st.info("Type a sentence, then click heads in the picture to disable them.", icon=":material/touch_app:")
         return
     with clear_errors():
-        _compared(name, text, pair or None, typed or "", operator)
+        _compared(name, text, pair or None, typed or "", operator, task)
 
 
-def _compared(name: str, text: str, pair: str | None, typed: str, operator: str) -> None:
+def _compared(name: str, text: str, pair: str | None, typed: str, operator: str, task: str) -> None:
     from core.capture.comparing import compare
     from core.capture.sweeping import changes_of
 
@@ -60,6 +65,8 @@ def _compared(name: str, text: str, pair: str | None, typed: str, operator: str)
     heads = [one for one in components if isinstance(one, Head)]
     encoding = checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)
     source = resources.stand_in(name, checkpoint, operator, paired=pair is not None) if heads else None
+    if operator == "constant" and heads:
+        source = constants_of(name, checkpoint, task, heads)
     found = compare(checkpoint, encoding, changes_of(components, operator, source))
     left, right = st.columns([3, 2])
     with left:

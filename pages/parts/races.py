@@ -10,7 +10,7 @@ from core.store.runs import study_rows
 from core.studies.contract import declared
 from core.studies.race import STUDY, Options
 from pages.parts import job_progress
-from pages.parts.disable_live import OPERATORS
+from pages.parts.disable_live import SWEPT
 from pages.parts.disable_sweeps import WHAT, shared_options
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -39,7 +39,7 @@ def _start() -> None:
     left, middle, right = st.columns(3)
     what = left.selectbox("What races", KINDS, format_func=WHAT.__getitem__, key="race_what")
     operator = middle.selectbox(
-        "Instead of its attention", list(OPERATORS), format_func=OPERATORS.__getitem__, key="race_operator"
+        "Instead of its attention", list(SWEPT), format_func=SWEPT.__getitem__, key="race_operator"
     )
     margin = right.number_input(
         "Margin, in the task's loss", min_value=0.0, value=None, format="%.4f", placeholder="5% of a constant's loss",

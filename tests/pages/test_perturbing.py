@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from core.measuring import references
 from pages.parts import pickers
 from tests.pages.test_disabling import db, fine, opened, said, stored  # noqa: F401 - fixtures
 from tests.studies.planted import CARRIER, save_planted, write_rows
@@ -106,3 +107,31 @@ def test_heads_and_blocks_are_taken_out_live(db, planted, monkeypatch):  # noqa:
     found.selectbox(key="operator").set_value("mean")
     fine(found.run())
     assert "without L2H3" in said(found)
+
+
+def test_a_constant_is_fitted_live_on_rows_that_the_page_names(db, planted, monkeypatch):  # noqa: F811
+    names = pickers.checkpoint_names()
+    monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])
+    monkeypatch.setattr(references, "STEPS", 2)
+    monkeypatch.setattr(references, "FITTED_ROWS", 16)
+    found = fine(opened("disable"))
+    found.selectbox(key="checkpoint").set_value(planted["checkpoint"])
+    found.text_input(key="text").set_value("the old engine ; ran all night")
+    found.text_input(key="heads").set_value(f"{CARRIER},L1H1")
+    found.selectbox(key="operator").set_value("constant")
+    found.run()  # the task is asked for now
+    found.selectbox(key="fitted_on").set_value("sst2")
+    fine(found.run())
+    text = said(found).replace("\\", "")
+    assert "Fitted on 16 train rows of SST-2 (the bundled samples), each head alone" in text
+    assert f"{CARRIER}: mean " in text
+    assert "operator constant" in text
+    found.selectbox(key="checkpoint").set_value("atlas-encoder")
+    found.run()
+    assert "take a fine-tuned classifier, or the mean" in found.error[0].value.replace("\\", "")
+
+
+def test_a_race_offers_what_stands_in(db, planted):  # noqa: F811
+    found = fine(opened("disable", view="Race"))
+    offered = found.selectbox(key="race_operator").options
+    assert {"mean output of 200 rows", "output on another row", "optimal constant (Li and Janson)"} <= set(offered)

@@ -15,6 +15,8 @@ from pages.parts.frame import loading
 from pages.parts.frame.messages import plain
 
 if TYPE_CHECKING:
+    from core.attention import Head
+    from core.capture.constants import Fitted
     from core.capture.interventions import Source
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
@@ -104,7 +106,36 @@ def stand_in(name: str, checkpoint: "Checkpoint", operator: str, *, paired: bool
     return _stand_in(name, checkpoint.weights_hash, operator, "mrpc" if paired else "sst2", checkpoint)
 
 
+def constants(name: str, checkpoint: "Checkpoint", task: str, heads: frozenset["Head"]) -> "FittedHere":
+    """These heads' optimal constants, fitted on train rows of a task. Raises CheckpointError where its labels are not
+    the checkpoint's, InputError without rows."""
+    return _constants(name, checkpoint.weights_hash, task, heads, str(config.settings().glue or ""), checkpoint)
+
+
+class FittedHere(NamedTuple):
+    """Constants, and how many rows of which folder (empty: the samples) fitted them."""
+
+    fitted: "Fitted"
+    rows: int
+    data: str
+
+
 # ---------------------------------------------------------------- behind them
+
+
+@st.cache_resource(show_spinner="Fitting constants on train rows; some seconds a head, once ...", max_entries=32)
+def _constants(
+    name: str, weights: str, task: str, heads: frozenset["Head"], data: str, _checkpoint: "Checkpoint"
+) -> FittedHere:
+    from core.measuring import references
+    from core.measuring.disabling import Opened
+    from core.tasks.glue import read_rows, task_of
+    from core.tasks.labels import label_order
+
+    asked = task_of(task)
+    opened = Opened(_checkpoint, asked, label_order(asked, _checkpoint.labels))
+    rows = read_rows(task, "train", folder=data or None, limit=references.FITTED_ROWS, seed=0)
+    return FittedHere(references.fit(opened, rows, heads), len(rows), data)
 
 
 @st.cache_resource(show_spinner="Running the reference rows ...", max_entries=8)

@@ -1,0 +1,44 @@
+"""Optimal constants on the live page: which rows fit them, and what they cost there."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from core.attention import Head
+from core.errors import InputError
+from core.measuring.references import FITTED_ROWS
+from pages.parts import pickers
+from pages.parts.frame import resources
+from pages.parts.frame.messages import plain
+
+if TYPE_CHECKING:
+    from core.capture.interventions import Source
+
+
+def pick_fitting_task() -> str:
+    """The task whose train rows, with their labels, fit the constants."""
+    task = pickers.pick_task("Constants are fitted on train rows of", key="fitted_on")
+    st.caption(f"{FITTED_ROWS} rows, drawn with seed 0: the checkpoint must be a classifier for this task.")
+    return task
+
+
+def constants_of(name: str, checkpoint: Any, task: str, heads: Sequence[Head]) -> "Source":
+    """The constants of these heads, each fitted alone; says on which rows, and its loss there."""
+    if checkpoint.labels is None:
+        raise InputError(
+            f"A constant is fitted to a task's labels; {name} predicts no labels: take a fine-tuned classifier, or "
+            "the mean."
+        )
+    here = resources.constants(name, checkpoint, task, frozenset(heads))
+    fitted, where = here.fitted, here.data or "the bundled samples"
+    lines = [
+        f"{head}: mean {fitted.mean[head]:.4f}, zero {fitted.zero[head]:.4f}, constant {fitted.fitted[head]:.4f}"
+        + (" (the descent found nothing better)" if head in fitted.stuck() else "")
+        for head in sorted(heads)
+    ]
+    said = (
+        f"Fitted on {here.rows} train rows of {pickers.task_name(task)} ({where}), each head alone. Mean loss there: "
+    )
+    st.caption(plain(said + "; ".join(lines) + "."))
+    return fitted.source
