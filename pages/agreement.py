@@ -49,7 +49,7 @@ def disputed(db, found, class_set: str) -> None:
     captions = ["; ".join(f"{who}: {what}" for who, what in row.dropna().items()) for _, row in given.iterrows()]
     pictures(db, maps[:MOST], captions)
     st.caption(f"{len(maps)} maps have labels that differ.")
-    retire_one(db, found, maps)
+    retire_one(db, found, maps[:MOST])
     st.page_link(
         PAGES_FOLDER / "label.py",
         label="Settle them on the Label page, in the order “adjudicate disagreements”",

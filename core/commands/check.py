@@ -1,5 +1,6 @@
 """`python -m core check CHECKPOINT`: run the self-check and print what was seen."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -16,20 +17,23 @@ def check(
     latex: Latex = False,
 ) -> None:
     """Open a checkpoint and check shapes, rows, equality with eager, causality and that disabling bites."""
-    from core.capture.selfcheck import self_check
+    from core.capture.selfcheck import Finding, findings
     from core.models.opening import open_checkpoint
 
     form = form_of(as_json, csv, latex)
+    if sys.stderr.isatty():
+        typer.echo(f"Opening {checkpoint} and hashing its weights ...", err=True)
     opened = open_checkpoint(checkpoint, revision=revision)
-    findings = self_check(opened)
+    seen: list[Finding] = []
+    for one in findings(opened):
+        seen.append(one)
+        if form == "table":
+            typer.echo(f"{'passed' if one.passed else 'FAILED'}  {one.name}: {one.seen}")
     if form != "table":
-        rows = [{"check": one.name, "passed": one.passed, "seen": one.seen} for one in findings]
+        rows = [{"check": one.name, "passed": one.passed, "seen": one.seen} for one in seen]
         provenance = {"checkpoint": opened.name, "weights_hash": opened.weights_hash, "dtype": opened.dtype}
         show_rows("check", provenance, rows, form)
-    else:
-        for one in findings:
-            typer.echo(f"{'passed' if one.passed else 'FAILED'}  {one.name}: {one.seen}")
-    failed = [one.name for one in findings if not one.passed]
+    failed = [one.name for one in seen if not one.passed]
     if failed:
         raise CheckpointError(
             f"Every check must pass before numbers from {checkpoint} mean anything; failed: "
