@@ -3,7 +3,9 @@ left when weights go."""
 
 from core.commands.declared import Ran, command
 from core.studies import probe as layered
+from core.studies import representation as alike
 from core.studies import syntax as parsing
+from core.studies import transfer as transferring
 
 QUIET = ("tree", "head", "survivor")  # kinds of rows that only --json and --csv print
 
@@ -18,4 +20,6 @@ def _show_short(ran: Ran) -> None:
 
 syntax = command(parsing.STUDY, show=_show_short)
 probe = command(layered.STUDY)
-PROBING = (syntax, probe)
+representation = command(alike.STUDY)
+transfer = command(transferring.STUDY)
+PROBING = (syntax, probe, representation, transfer)

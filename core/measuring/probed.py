@@ -184,6 +184,22 @@ def word_vectors_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
     return Ragged.open(kept_features("word vectors", checkpoint, [*texts, *_borders(some)], compute), "vectors")
 
 
+def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
+    """Each layer's output [piece, layer, hidden] of every piece of some inputs; on disk."""
+    hidden = int(checkpoint.model.config.hidden_size)
+    shapes = [(len(one), checkpoint.layers + 1, hidden) for one in encodings]
+
+    def compute(folder: Path) -> None:
+        stored = Ragged.create(folder, "pieces", shapes)
+        for chosen, states in layer_outputs(checkpoint, encodings):
+            for row, number in enumerate(chosen):
+                stored.put(number, np.clip(states[:, row].numpy().swapaxes(0, 1), -65000, 65000).astype(np.float16))
+        stored.data.flush()
+
+    texts = [f"{one.text}\t{one.pair}\t{len(one)}" for one in encodings]
+    return Ragged.open(kept_features("piece vectors", checkpoint, texts, compute), "pieces")
+
+
 def _borders(some: Readable) -> list[str]:
     """Where the words of each sentence stand: other borders make other features of the same text."""
     return [" ".join(f"{word.start}-{word.end}" for word in sentence.words) for sentence in some.sentences]

@@ -1,0 +1,84 @@
+"""Fine-tuning runs that are measured and thrown away: no checkpoint is left, only predictions of the dev rows.
+
+A run that was killed takes its state up again; the state goes when the run ends.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core import config
+from core.errors import InputError
+from core.measuring.tuning import fingerprint
+from core.models.checkpoint import Checkpoint
+from core.tasks.glue import Task, TaskRow, read_rows
+from core.tuning.batches import Example, encode
+from core.tuning.model import initialised, logits_of, predictions
+from core.tuning.recipe import Recipe
+from core.tuning.training import Fit
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A task's rows as a checkpoint takes them."""
+
+    base: Checkpoint
+    task: Task
+    train_rows: tuple[TaskRow, ...]
+    dev_rows: tuple[TaskRow, ...]
+    train: tuple[Example, ...]
+    dev: tuple[Example, ...]
+
+    @property
+    def gold(self) -> np.ndarray:
+        """Labels of the dev rows."""
+        return np.array([row.label for row in self.dev_rows])
+
+
+def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Bench:
+    """Rows of both splits. Raises InputError where a split has one class only."""
+    train, dev = task_rows(task, recipe, data)
+    length = min(recipe.max_length, base.max_length)
+    return Bench(base, task, tuple(train), tuple(dev), tuple(encode(base, train, length)),
+                 tuple(encode(base, dev, length)))  # fmt: skip
+
+
+def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:
+    """Train and dev rows that the recipe's limits leave. Raises InputError where a split has one class only."""
+    limits = {"train": recipe.train_limit, "dev": recipe.dev_limit}
+    found = {split: read_rows(task, split, folder=data, limit=limit) for split, limit in limits.items()}
+    for split, rows in found.items():
+        labels = {row.label for row in rows}
+        if len(labels) < 2:
+            named = task.labels[int(next(iter(labels)))] if task.labels else next(iter(labels))
+            raise InputError(
+                f"A classifier is judged on rows of at least two labels; all {len(rows)} {split} rows of {task.name} "
+                f"are {named!r}: raise the limit or give other data."
+            )
+    return found["train"], found["dev"]
+
+
+def trial(
+    on: Bench, recipe: Recipe, seed: int, key: str, *, start: str = "pretrained",
+    before: Callable[[Any], object] | None = None,
+) -> tuple[Any, np.ndarray]:  # fmt: skip
+    """Fine-tune once; the model in eval mode and its predictions of the dev rows.
+
+    key: names the state of a run under way. start: one of INITIALISATIONS. before: called with the fresh model, as
+    when some of its weights are to be masked.
+    """
+    model: Any = initialised(on.base, on.task, start, recipe, seed).to(on.base.device)
+    if before is not None:
+        before(model)
+    state = config.settings().runs / "trials" / f"{key}.state"
+    identity = f"{key} {on.base.weights_hash} {fingerprint(list(on.train_rows))} {fingerprint(list(on.dev_rows))}"
+    outcome = Fit(on.base, on.task, model, on.train, on.dev, recipe, seed, state=state, identity=identity).run()
+    state.unlink(missing_ok=True)
+    return outcome.model, np.array(outcome.predicted)
+
+
+def predicted(model: Any, on: Bench, examples: Sequence[Example] | None = None) -> np.ndarray:
+    """Labels or scores of the dev rows, or of other examples."""
+    return np.array(predictions(on.task, logits_of(model, on.base, on.dev if examples is None else examples)))

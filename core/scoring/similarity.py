@@ -1,0 +1,71 @@
+"""How alike token vectors are (Ethayarajh 2019), by layer: of random pairs, of one word in other inputs, of one
+input.
+
+Cosines, so -1 to 1. The mean over random pairs is the anisotropy: near 0 where vectors point everywhere, near 1
+where they lie in a narrow cone; it is what the other two are to be read against. Each value is an input's, so that
+intervals are over inputs.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+RANDOM_PAIRS, SAME_WORD, SAME_INPUT = "random pairs", "same word", "same input"
+KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
+
+
+def similarities(
+    vectors: Float[np.ndarray, "token layer hidden"], inputs: Sequence[int], types: Sequence[str], *, seed: int = 0
+) -> Float[np.ndarray, "kind input layer"]:
+    """KINDS of every input, in order of their numbers; NaN where an input has no such pair.
+
+    random pairs: each token with one drawn from another input. same word: with one of its own type in another input.
+    same input: with the mean vector of its input (Ethayarajh's intra-sentence similarity).
+    """
+    own = np.asarray(inputs)
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    rng, everyone = np.random.default_rng(seed), np.arange(len(own))
+    by_type: dict[str, list[int]] = {}
+    for token, one in enumerate(types):
+        by_type.setdefault(one, []).append(token)
+    partners = [_partner(token, everyone, own, rng) for token in everyone.tolist()]
+    alike = [_partner(token, np.array(by_type[types[token]]), own, rng) for token in everyone.tolist()]
+    numbers = np.unique(own)
+    found = np.full((len(KINDS), len(numbers), vectors.shape[1]), np.nan)
+    for row, number in enumerate(numbers.tolist()):
+        mine = np.flatnonzero(own == number)
+        for kind, chosen in enumerate((partners, alike)):
+            pairs = [(token, chosen[token]) for token in mine.tolist() if chosen[token] is not None]
+            if pairs:
+                first, second = (unit[[pair[side] for pair in pairs]] for side in (0, 1))
+                found[kind, row] = (first * second).sum(-1).mean(0)
+        centre = vectors[mine].mean(0)
+        centre = centre / np.maximum(np.linalg.norm(centre, axis=-1, keepdims=True), 1e-12)
+        found[2, row] = (unit[mine] * centre).sum(-1).mean(0)
+    return found
+
+
+def _partner(token: int, among: np.ndarray, own: np.ndarray, rng: np.random.Generator) -> int | None:
+    """A token of another input, or None where there is none."""
+    for _ in range(20):  # nearly always the first
+        drawn = int(among[rng.integers(len(among))])
+        if own[drawn] != own[token]:
+            return drawn
+    others = among[own[among] != own[token]]
+    return int(rng.choice(others)) if len(others) else None
+
+
+def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:
+    """Entropy of each row over that of the uniform row of as many keys as it sees: 0 one key, 1 all alike.
+
+    A row that sees one key is NaN. Keys of weight 0 are not seen where they come after the query's own weight ends
+    (causal maps); the caller says so by giving a causal map's rows as they are.
+    """
+    logs = np.log(np.maximum(weights, 1e-30))
+    entropy = -(weights * logs).sum(-1)
+    keys = weights.shape[-1]
+    causal = keys > 1 and bool((np.triu(weights.reshape(-1, keys, keys)[0], 1) == 0).all())
+    seen = np.arange(1, keys + 1) if causal else np.full(keys, keys)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(seen > 1, entropy / np.log(seen), np.nan)

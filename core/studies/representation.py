@@ -1,0 +1,109 @@
+"""How alike tokens' vectors are by layer (Ethayarajh 2019), and how spread attention is beside it.
+
+On rows of a task. Rows, one a layer and statistic: mean cosine of random pairs (anisotropy), of one word in
+different inputs and of tokens with their input's mean vector, the latter two also less the random pairs (paired by
+input); and the entropy of attention over that of uniform attention, mean over heads and queries. Layer 0 is the
+embeddings' output; it has no attention. Intervals are over inputs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import config
+from core.errors import InputError
+from core.scoring.few_inputs import mean_interval
+from core.scoring.similarity import KINDS, RANDOM_PAIRS
+from core.store.rows import Row
+from core.studies.contract import Done, Study, Unit
+from core.studies.options import Checkpoint, Data, Limit, Seed, Split, TaskName
+from core.tasks.glue import read_rows, task_of
+
+ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Whose vectors, on which rows."""
+
+    checkpoint: Checkpoint = config.ENCODER
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 200
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class Alike:
+    """similarity [kind, input, layer from the embeddings'], entropy [input, layer]; NaN where an input has none."""
+
+    similarity: np.ndarray
+    entropy: np.ndarray
+
+
+class RepresentationStudy(Study[Options, Alike]):
+    """How alike token vectors are by layer: random pairs, one word, one input; attention entropy beside it."""
+
+    name, options, partial = "representation", Options, Alike
+
+    def title(self, options: Options) -> str:
+        """As the Jobs page lists it."""
+        return f"How alike vectors are in {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """All rows together: pairs are drawn across them."""
+        rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
+        if len(rows) < 2:
+            raise InputError(f"Vectors of different inputs are compared; there is {len(rows)} row: raise the limit.")
+        return [Unit("rows", size=max(1, sum(len(row.text) + len(row.pair or "") for row in rows) // 4))]
+
+    def run(self, options: Options, unit: Unit) -> Done[Alike]:
+        """Vectors of all tokens, and entropies of all maps."""
+        from core.capture.running import run
+        from core.measuring import opened
+        from core.measuring.entropies import Entropies
+        from core.measuring.probed import piece_vectors_of
+        from core.measuring.provenance import provenance
+        from core.scoring.similarity import similarities
+
+        checkpoint = opened.checkpoint(options.checkpoint)
+        rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
+        encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
+        stored = piece_vectors_of(checkpoint, encodings)
+        tokens = [(number, place) for number, one in enumerate(encodings) for place in one.ordinary]
+        vectors = np.concatenate([stored.get(number)[list(one.ordinary)] for number, one in enumerate(encodings)])
+        types = [encodings[number].tokens[place] for number, place in tokens]
+        found = similarities(vectors.astype(np.float32), [number for number, _ in tokens], types, seed=options.seed)
+        entropies = Entropies(len(encodings), checkpoint.layers)
+        run(checkpoint, encodings, [entropies])
+        return Done(Alike(found, entropies.means), provenance(checkpoint, [row.id for row in rows]))
+
+    def merge(self, options: Options, partials: Sequence[Alike]) -> Alike:
+        """There is one."""
+        return partials[0]
+
+    def rows(self, options: Options, merged: Alike) -> list[Row]:
+        """One a statistic and layer."""
+        values = dict(zip(KINDS, merged.similarity, strict=True))
+        values |= {kind + BEYOND: values[kind] - values[RANDOM_PAIRS] for kind in KINDS[1:]}
+        about = {"task": task_of(options.task).key}
+        rows = [
+            _row(name, layer, some[:, layer]) | about for name, some in values.items() for layer in range(some.shape[1])
+        ]
+        return rows + [
+            _row(ENTROPY, layer + 1, merged.entropy[:, layer]) | about for layer in range(merged.entropy.shape[1])
+        ]
+
+
+STUDY = RepresentationStudy()
+
+
+def _row(name: str, layer: int, values: np.ndarray) -> Row:
+    known = values[np.isfinite(values)].astype(np.float64)
+    low, high = (float(end[0]) for end in mean_interval(known[:, None])) if len(known) else (None, None)
+    value = float(known.mean()) if len(known) else None
+    return {"kind": "layer", "similarity": name, "layer": layer, "name": f"{name}, layer {layer}", "value": value,
+            "low": low, "high": high, "n": len(known)}  # fmt: skip

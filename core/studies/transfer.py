@@ -1,0 +1,257 @@
+"""What each layer is worth to a task: a classifier on every layer's output, and fine-tuning with the first layers
+frozen.
+
+Liu et al. 2019 found middle layers of Transformers the most transferable. "classifier": nothing of the checkpoint
+learns; a logistic regression (ridge regression for scores) reads one layer at the classifying token, or the mean
+over tokens; beside it the same of random weights. "frozen": the first k layers and the embeddings stay as they are,
+the others are fine-tuned; k = 0 is all of it (only embeddings stay), k = all layers trains the head (and pooler)
+alone.
+
+Rows: "classifier" (task, reading, layer), "best layer" with its gain over the last layer, corrected by choosing it
+on one half of the dev rows and judging it on the other, "frozen" (task, k), and the constant predictor as
+"baseline".
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import config
+from core.measuring.outcomes import metrics_of
+from core.scoring import runs
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TunedTasks
+from core.studies.syntax import RANDOM, TRAINED
+from core.tasks.glue import task_of
+from core.tasks.metrics import majority
+from core.tuning.recipe import Recipe
+
+READINGS = {"first": "classifying token", "mean": "mean over tokens"}
+LAYER, FREEZE = "layer", "freeze"
+ROWS = {"train_limit": 1000, "dev_limit": 500}
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Whose layers, on which tasks. settings: of the fine-tuning with frozen layers, train_limit and dev_limit too."""
+
+    checkpoint: Checkpoint = config.ENCODER
+    tasks: TunedTasks = ("sst2",)
+    data: Data = None
+    seeds: Seeds = (0,)
+    preset: Preset = "small"
+    settings: Settings = field(default_factory=dict)
+    freeze: Annotated[bool, Flag("fine-tune with the first layers frozen too", name="--freeze/--no-freeze")] = True
+
+    @property
+    def recipe(self) -> Recipe:
+        """Of the fine-tuning; at most ROWS unless the settings say otherwise."""
+        return Recipe.of(self.preset, ROWS | self.settings)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A piece of work. what: LAYER (all layers of `source`) or FREEZE (the first `frozen` layers, with `seed`)."""
+
+    what: str
+    task: str
+    source: str = TRAINED
+    frozen: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Predictions of the dev rows. name: of the layer's reading, or how many layers were frozen. baseline: the constant
+    predictor's name and score."""
+
+    what: str
+    task: str
+    source: str
+    reading: str
+    layer: int
+    layers: int
+    seed: int
+    gold: np.ndarray
+    predicted: np.ndarray
+    train_rows: int
+    constant: str
+    baseline: float | None
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """All predictions."""
+
+    predicted: tuple[Predicted, ...]
+
+
+class TransferStudy(Study[Options, Transferred]):
+    """What each layer is worth to a task: a classifier on each layer's output; fine-tuning above frozen layers."""
+
+    name, options, partial, arguments = "transfer", Options, Transferred, Step
+
+    def title(self, options: Options) -> str:
+        """As the Jobs page lists it."""
+        return f"Transfer by layer of {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Every task: classifiers on trained and on random weights, then a run for each number of frozen layers."""
+        from core.measuring.trials import task_rows
+
+        every = []
+        for task in dict.fromkeys(task_of(name).key for name in options.tasks):
+            train, dev = task_rows(task_of(task), options.recipe, options.data)
+            size = sum(len(row.text) + len(row.pair or "") for row in [*train, *dev]) // 4
+            for source in (TRAINED, RANDOM):
+                every.append(Unit(f"{task}|{source}", Step(LAYER, task, source), size))
+            layers = layers_of(options.checkpoint) if options.freeze else -1
+            every += [
+                Unit(
+                    f"{task}|freeze {k}|{seed}", Step(FREEZE, task, TRAINED, k, seed), size * options.recipe.epochs * 3
+                )
+                for seed in dict.fromkeys(options.seeds)
+                for k in range(layers + 1)
+            ]
+        return every
+
+    def run(self, options: Options, unit: Unit) -> Done[Transferred]:
+        """Classifiers of all layers, or one fine-tuning."""
+        from core.measuring import probed, trials
+        from core.measuring.provenance import provenance
+
+        of: Step = unit.arguments
+        base = probed.open_source(options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0])
+        on = trials.bench(base, task_of(of.task), options.recipe, options.data)
+        name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
+        metric = metrics_of(on.task)[0]
+        shared = (on.gold, len(on.train_rows), name, constant.get(metric))
+        done = _frozen(options, of, on, shared) if of.what == FREEZE else _layers(of, on, shared)
+        return Done(Transferred(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
+
+    def merge(self, options: Options, partials: Sequence[Transferred]) -> Transferred:
+        """All predictions."""
+        return Transferred(tuple(one for part in partials for one in part.predicted))
+
+    def rows(self, options: Options, merged: Transferred) -> list[Row]:
+        """Classifiers, the best layer, frozen layers, the constant predictor; task by task."""
+        rows: list[Row] = []
+        for task in dict.fromkeys(one.task for one in merged.predicted):
+            mine = [one for one in merged.predicted if one.task == task]
+            rows += [baseline_row(mine[0]), *classifier_rows(mine), *best_layer_rows(mine), *frozen_rows(mine)]
+        return rows
+
+
+STUDY = TransferStudy()
+
+
+def layers_of(checkpoint: str) -> int:
+    """How many layers a checkpoint has, by its config alone. Raises CheckpointError."""
+    from core.models.opening import locate
+
+    told = json.loads((locate(checkpoint) / "config.json").read_text(encoding="utf-8"))
+    known = (told.get(name) for name in ("num_hidden_layers", "n_layer", "n_layers", "num_layers"))
+    return next((int(number) for number in known if number), 0)
+
+
+def _layers(of: Step, on: object, shared: tuple) -> list[Predicted]:
+    from core.measuring.readings import layer_predictions
+
+    gold, train_rows, constant, baseline = shared
+    found = layer_predictions(on)  # type: ignore[arg-type]
+    return [
+        Predicted(LAYER, of.task, of.source, reading, layer, predicted.shape[0] - 1, 0, gold, row, train_rows, constant,
+                  baseline)
+        for reading, predicted in found.items()
+        for layer, row in enumerate(predicted)
+    ]  # fmt: skip
+
+
+def _frozen(options: Options, of: Step, on: object, shared: tuple) -> list[Predicted]:
+    from dataclasses import replace
+
+    from core.measuring.trials import trial
+
+    gold, train_rows, constant, baseline = shared
+    layers = on.base.layers  # type: ignore[attr-defined]
+    recipe = replace(options.recipe, train_last=layers - of.frozen)
+    told = json.dumps([options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str)
+    key = f"freeze-{of.frozen}-s{of.seed}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
+    _, predicted = trial(on, recipe, of.seed, key)  # type: ignore[arg-type]
+    return [Predicted(FREEZE, of.task, TRAINED, "", of.frozen, layers, of.seed, gold, predicted, train_rows, constant,
+                      baseline)]  # fmt: skip
+
+
+# ---------------------------------------------------------------- rows
+
+
+def baseline_row(first: Predicted) -> Row:
+    """The constant predictor."""
+    metric = metrics_of(task_of(first.task))[0]
+    return {"kind": "baseline", "task": first.task, "name": f"always {first.constant}", "metric": metric,
+            "value": first.baseline, "n": len(first.gold)}  # fmt: skip
+
+
+def classifier_rows(mine: Sequence[Predicted]) -> list[Row]:
+    """One a reading and layer, the random weights' beside it."""
+    rows: list[Row] = []
+    metric = metrics_of(task_of(mine[0].task))[0]
+    known = {(one.source, one.reading, one.layer): one for one in mine if one.what == LAYER}
+    for (source, reading, layer), one in known.items():
+        if source == RANDOM:
+            continue
+        row: Row = {"kind": "classifier", "task": one.task, "reading": READINGS[reading], "layer": layer,
+                    "name": f"{READINGS[reading]}, layer {layer}", "metric": metric}  # fmt: skip
+        row |= runs.score(metric, one.gold, one.predicted[None]).fields() | {"n": len(one.gold)}
+        fresh = known.get((RANDOM, reading, layer))
+        if fresh is not None:
+            row["random_weights"] = runs.score(metric, one.gold, fresh.predicted[None]).value
+            more = runs.difference(metric, one.gold, one.predicted[None], fresh.predicted[None])
+            row |= more.fields("gain")
+        rows.append(row | {"constant": one.baseline, "train_rows": one.train_rows})
+    return rows
+
+
+def best_layer_rows(mine: Sequence[Predicted]) -> list[Row]:
+    """For each reading the layer that is best on every other dev row, judged on the rows between, less the last one."""
+    rows: list[Row] = []
+    metric = metrics_of(task_of(mine[0].task))[0]
+    for reading, words in READINGS.items():
+        own = [one for one in mine if (one.what, one.source, one.reading) == (LAYER, TRAINED, reading)]
+        if not own or len(own[0].gold) < 4:
+            continue
+        gold, predicted = own[0].gold, np.stack([one.predicted for one in sorted(own, key=lambda one: one.layer)])
+        scores = [runs.score(metric, gold[::2], row[None, ::2]).value for row in predicted]
+        best = int(np.argmax([-2.0 if value is None else value for value in scores]))
+        judged = slice(1, None, 2)
+        more = runs.difference(metric, gold[judged], predicted[best][None, judged], predicted[-1][None, judged])
+        rows.append({"kind": "best layer", "task": own[0].task, "reading": words, "layer": best,
+                     "layers": len(predicted) - 1, "name": f"layer {best} less the last", "metric": metric}
+                    | more.fields() | {"n": len(gold[judged]), "note": "chosen on the other rows"})  # fmt: skip
+    return rows
+
+
+def frozen_rows(mine: Sequence[Predicted]) -> list[Row]:
+    """One a number of frozen layers: the mean over seeds, and what it has less than nothing frozen."""
+    by_depth: dict[int, list[Predicted]] = {}
+    for one in mine:
+        if one.what == FREEZE:
+            by_depth.setdefault(one.layer, []).append(one)
+    if not by_depth:
+        return []
+    metric = metrics_of(task_of(mine[0].task))[0]
+    rows, free = [], np.stack([one.predicted for one in by_depth[min(by_depth)]])
+    for frozen, some in sorted(by_depth.items()):
+        gold, predicted = some[0].gold, np.stack([one.predicted for one in some])
+        row: Row = {"kind": "frozen", "task": some[0].task, "frozen": frozen, "layers": some[0].layers,
+                    "name": f"first {frozen} layers frozen", "metric": metric}  # fmt: skip
+        row |= runs.score(metric, gold, predicted).fields() | {"n": len(gold), "seeds": len(some)}
+        row |= runs.difference(metric, gold, predicted, free).fields("change")
+        rows.append(row | {"constant": some[0].baseline, "train_rows": some[0].train_rows})
+    return rows
