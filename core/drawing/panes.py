@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from core.attention import AttentionMaps
 from core.drawing.payload import as_bytes, difference_as_bytes
@@ -68,6 +69,12 @@ class Pane:
         }
 
 
+def even_weights(length: int, *, causal: bool) -> Float[np.ndarray, "query key"]:
+    """The map of a head that looks evenly at all it sees; rows sum to 1."""
+    visible = np.tril(np.ones((length, length))) if causal else np.ones((length, length))
+    return (visible / visible.sum(-1, keepdims=True)).astype(np.float32)
+
+
 def scored_pane(
     title: str,
     maps: AttentionMaps,
@@ -83,9 +90,7 @@ def scored_pane(
     """
     places = {"first": first, "separators": separators, "causal": maps.causal}
     scores = scores or head_scores(maps.weights, **places)
-    length = len(maps)
-    visible = np.tril(np.ones((length, length))) if maps.causal else np.ones((length, length))
-    evenly = (visible / visible.sum(-1, keepdims=True))[None, None].astype(np.float32)
+    evenly = even_weights(len(maps), causal=maps.causal)[None, None]
     even = {name: float(values.ravel()[0]) for name, values in head_scores(evenly, **places).items()}
     return Pane(
         title,

@@ -1,0 +1,9 @@
+"""For a notebook: the maps of a model as a widget, and numbers of its heads as pandas frames.
+
+show(model, tokenizer, "The cat sat."), or show("atlas-encoder", "The cat sat."); heads(model, tokenizer, texts).
+"""
+
+from core.notebook.frames import heads
+from core.notebook.showing import show
+
+__all__ = ["heads", "show"]

@@ -1,0 +1,84 @@
+"""Numbers of heads as pandas frames: of a loaded model on your own texts, and all that is known of a checkpoint."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from core.attention import Head
+from core.drawing.panes import even_weights
+from core.errors import InputError
+from core.models.encoding import Encoding
+from core.notebook.loaded import checkpoint_of, encode, maps_of
+from core.scoring.heads import HEAD_SCORES, head_scores
+from core.scoring.intervals import Means
+
+Text = str | tuple[str, str]
+
+
+def heads(model: Any, tokenizer: Any = None, texts: Text | Sequence[Text] = ()) -> pd.DataFrame:
+    """What every head looks at in your texts: one row a head and score, L1H1 first.
+
+    model, tokenizer: as in `show`. texts: a sentence, a pair (a tuple of two), or a list of them. Columns: layer, head
+    (zero-based), name, score, value (mean over the texts that have it), low and high (its 95 % interval; NaN for fewer
+    texts than carry one), baseline (the mean if every query looked evenly at all it sees), n (texts).
+    Errors: CheckpointError, InputError.
+    """
+    if isinstance(model, str) and not hasattr(tokenizer, "convert_ids_to_tokens") and tokenizer is not None:
+        tokenizer, texts = None, tokenizer
+    rows = _rows(texts)
+    checkpoint = checkpoint_of(model, tokenizer)
+    names = list(HEAD_SCORES)
+    means = Means(checkpoint.layers, checkpoint.heads, len(names))
+    evenly = Means(checkpoint.layers, checkpoint.heads, len(names))
+    for number, (text, pair) in enumerate(rows):
+        encoding = encode(checkpoint, text, pair)
+        maps = maps_of(checkpoint, encoding)
+        even = np.broadcast_to(even_weights(len(maps), causal=checkpoint.causal), maps.weights.shape)
+        for kept, weights in ((means, maps.weights), (evenly, even)):
+            _take(kept, _scores(weights, encoding, causal=checkpoint.causal), number)
+    return _frame(means, evenly, names)
+
+
+def _rows(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
+    some = [texts] if isinstance(texts, (str, tuple)) else list(texts)
+    rows = [(one, None) if isinstance(one, str) else one for one in some]
+    if not rows or not all(isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) for one in rows):
+        raise InputError(
+            f"Heads are scored on texts: a sentence, a pair of two, or a list of them; {str(texts)[:80]!r} is none: "
+            "heads(model, tokenizer, texts)."
+        )
+    return rows  # type: ignore[return-value]
+
+
+def _scores(weights: np.ndarray, encoding: Encoding, *, causal: bool) -> np.ndarray:
+    """Every score of one input, [layer, head, score]."""
+    scores = head_scores(weights, first=encoding.first, separators=encoding.separators, causal=causal)
+    return np.stack([np.asarray(scores[name], np.float64) for name in HEAD_SCORES], -1)
+
+
+def _take(means: Means, values: np.ndarray, number: int) -> None:
+    counts = (~np.isnan(values[:, 0])).astype(float)  # an input has a score for all heads or for none
+    for layer in range(len(values)):
+        means.update(layer, values[layer][None], counts[layer][None], [number])
+
+
+def _frame(means: Means, evenly: Means, names: Sequence[str]) -> pd.DataFrame:
+    estimate, baseline = means.result(), evenly.result().value
+    rows = [
+        {
+            "layer": layer,
+            "head": head,
+            "name": str(Head(layer, head)),
+            "score": name,
+            "value": estimate.value[layer, head, place],
+            "low": estimate.low[layer, head, place],
+            "high": estimate.high[layer, head, place],
+            "baseline": baseline[layer, head, place],
+            "n": int(estimate.n[place]),
+        }
+        for layer, head in np.ndindex(estimate.value.shape[:2])
+        for place, name in enumerate(names)
+    ]
+    return pd.DataFrame(rows)

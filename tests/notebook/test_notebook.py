@@ -1,0 +1,171 @@
+"""The notebook's functions on loaded models: the numbers of a checkpoint, and the model left as it was."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, ByT5Tokenizer
+
+from core import config, notebook
+from core.capture.running import capture
+from core.capture.words import word_maps
+from core.errors import CheckpointError, InputError
+from core.models.opening import open_checkpoint
+from core.scoring.heads import head_scores
+
+TEXT, PAIR = "The cat sat on the mat.", "It purred."
+FOLDER = config.BUNDLED_MODELS / config.ENCODER
+
+
+@pytest.fixture(scope="module")
+def expected():
+    opened = open_checkpoint(config.ENCODER)
+    return capture(opened, opened.encode(TEXT, PAIR)), opened
+
+
+@pytest.fixture
+def loaded():
+    return AutoModel.from_pretrained(FOLDER, dtype=torch.float32), AutoTokenizer.from_pretrained(FOLDER)
+
+
+def weights_of(widget):
+    """What the browser is sent: the weights [layer, head, query, key] and the header."""
+    size = int.from_bytes(widget.payload[:4], "little")
+    header = json.loads(widget.payload[4 : 4 + size])
+    pane = header["panes"][0]
+    shape = (pane["layers"], pane["heads"], pane["length"], pane["length"])
+    return np.frombuffer(widget.payload[4 + size :], "<u2").reshape(shape) / 65535, header
+
+
+@pytest.mark.parametrize("implementation", ["eager", "sdpa", "atlas"])
+def test_a_loaded_model_shows_its_maps_whatever_attention_somebody_switched_to(loaded, expected, implementation):
+    model, tokenizer = loaded
+    model.set_attn_implementation(implementation)
+    model.train()
+    model.encoder.layer[0].eval()
+    before = [module.training for module in model.modules()]
+    seen, header = weights_of(notebook.show(model, tokenizer, TEXT, PAIR))
+    np.testing.assert_allclose(seen, expected[0].weights, atol=1e-4)
+    assert header["panes"][0]["tokens"] == list(expected[0].tokens)
+    assert model.config._attn_implementation == implementation
+    assert [module.training for module in model.modules()] == before
+    model.set_attn_implementation("sdpa")  # and once more after a switch between two calls
+    again, _ = weights_of(notebook.show(model, tokenizer, TEXT, PAIR))
+    np.testing.assert_array_equal(again, seen)
+
+
+def test_an_error_while_it_runs_leaves_the_model_as_it_was(loaded, monkeypatch):
+    model, tokenizer = loaded
+    model.set_attn_implementation("eager")
+    model.train()
+
+    def broken(*_):
+        raise RuntimeError("stop")
+
+    monkeypatch.setattr("core.notebook.loaded.capture", broken)
+    with pytest.raises(RuntimeError, match="stop"):
+        notebook.show(model, tokenizer, TEXT)
+    assert model.training
+    assert model.config._attn_implementation == "eager"
+
+
+def test_a_name_is_opened_and_words_are_shown(expected, tmp_path):
+    maps, opened = expected
+    widget = notebook.show(config.ENCODER, TEXT, PAIR, words=True)
+    seen, header = weights_of(widget)
+    wanted = word_maps(maps, opened.encode(TEXT, PAIR))
+    np.testing.assert_allclose(seen, wanted.weights, atol=1e-4)
+    assert header["panes"][0]["tokens"] == list(wanted.tokens)
+    page = widget.save(tmp_path / "maps.html").read_text()
+    assert "Content-Security-Policy" in page
+    assert "python -m core maps atlas-encoder" in page
+    assert opened.weights_hash[:16] in page
+
+
+def test_what_was_cut_is_said():
+    _, header = weights_of(notebook.show(config.ENCODER, "word " * 60, most=20))
+    assert header["note"].startswith("The last ")
+    assert "20 are shown" in header["note"]
+
+
+@pytest.fixture
+def without_offsets():
+    settings = BertConfig(
+        vocab_size=400, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16
+    )
+    return BertModel(settings).eval(), ByT5Tokenizer()
+
+
+def test_a_tokenizer_without_offsets_shows_pieces_and_says_why_no_words(without_offsets):
+    model, tokenizer = without_offsets
+    assert not tokenizer.is_fast
+    seen, header = weights_of(notebook.show(model, tokenizer, "cats", "purr"))
+    given = tokenizer("cats", "purr", return_tensors="pt")
+    assert header["panes"][0]["length"] == given["input_ids"].shape[1]
+    with torch.no_grad():
+        model.set_attn_implementation("eager")
+        eager = torch.stack(model(**given, output_attentions=True).attentions)[:, 0].numpy()
+    np.testing.assert_allclose(seen, eager, atol=1e-4)
+    with pytest.raises(CheckpointError, match="need a tokenizer with character offsets; ByT5Tokenizer has none"):
+        notebook.show(model, tokenizer, "cats", words=True)
+    with pytest.raises(InputError, match="it is empty"):
+        notebook.show(model, tokenizer, " ")
+
+
+def test_a_layer_whose_attention_was_replaced_is_said(loaded):
+    model, tokenizer = loaded
+    layer = model.encoder.layer[1].attention
+    layer.forward = lambda states, *_, **__: (states, None)
+    with pytest.raises(CheckpointError, match=r"of the 6 layers of .* 5 did"):
+        notebook.show(model, tokenizer, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((object(), None, "text"), "object is none: give the object that from_pretrained returned"),
+        ((BertModel(BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1)), None, "text"),
+         "needs its tokenizer to read a text; NoneType was given"),
+        ((config.ENCODER,), "Maps are of a text"),
+        ((config.ENCODER, " "), "it is empty"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(arguments, sentence):
+    with pytest.raises((CheckpointError, InputError), match=sentence):
+        notebook.show(*arguments)
+
+
+def test_heads_are_means_over_texts_with_intervals_and_what_even_attention_gives(loaded, expected):
+    model, tokenizer = loaded
+    texts = ["The cat sat.", (TEXT, PAIR), "It purred all night.", "Rain fell.", "Nobody saw it go."] * 3
+    texts = [one if isinstance(one, tuple) else f"{one} {k}" for k, one in enumerate(texts)]
+    found = notebook.heads(model, tokenizer, texts)
+    assert len(found) == 36 * 5
+    assert list(found.columns) == ["layer", "head", "name", "score", "value", "low", "high", "baseline", "n"]
+    opened, values, even = expected[1], [], []
+    for one in texts:
+        encoding = opened.encode(*one) if isinstance(one, tuple) else opened.encode(one)
+        maps = capture(opened, encoding)
+        places = {"first": encoding.first, "separators": encoding.separators, "causal": False}
+        values.append(head_scores(maps.weights, **places)["previous"][2, 3])
+        even.append(sum(1 / len(maps) for _ in range(len(maps) - 1)) / (len(maps) - 1))
+    mine = found[(found["name"] == "L3H4") & (found["score"] == "previous")].iloc[0]
+    assert mine["value"] == pytest.approx(np.mean(values), abs=1e-6)
+    assert mine["baseline"] == pytest.approx(np.mean(even), abs=1e-6)
+    assert mine["low"] < mine["value"] < mine["high"]
+    assert mine["n"] == 15
+    single = notebook.heads(model, tokenizer, TEXT)
+    assert single["low"].isna().all()
+    assert (single["n"] == 1).all()
+    with pytest.raises(InputError, match="Heads are scored on texts"):
+        notebook.heads(model, tokenizer, [])
+
+
+def test_the_notebook_never_imports_streamlit():
+    import subprocess
+    import sys
+
+    script = "import core.notebook, sys; assert 'streamlit' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-800:]
