@@ -16,7 +16,11 @@ function render({ model, el }) {
   shadow.append(style, colours, root);
   el.append(place);
   const told = { view: "" };
-  const tell = (view) => { told.view = JSON.stringify(view); model.set("view", view); model.save_changes(); };
+  const tell = (view) => {
+    told.view = JSON.stringify(view);
+    model.set("view", view); model.save_changes();
+    root.dataset.told = view.head; // Python has it before anything that is run from now on
+  };
   const workbench = startWorkbench(root, { tell, room: () => model.get("height") });
   const show = () => {
     const { buffer, byteOffset, byteLength } = model.get("payload");

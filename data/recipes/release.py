@@ -1,4 +1,4 @@
-"""Give the next version its number: CHANGELOG.md and CITATION.cff.
+"""Give the next version its number: CHANGELOG.md, CITATION.cff and the package.
 
 python -m data.recipes.release 0.5.0
 """
@@ -29,6 +29,11 @@ def cited(citation: str, version: str, day: str) -> str:
     return re.sub(r"^date-released: .*$", f'date-released: "{day}"', citation, flags=re.MULTILINE)
 
 
+def numbered(source: str, version: str) -> str:
+    """The package's own file with this version."""
+    return re.sub(r'^__version__ = ".*"$', f'__version__ = "{version}"', source, flags=re.MULTILINE)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("version")
@@ -36,6 +41,8 @@ def main() -> None:
     changelog, citation = PROJECT / "CHANGELOG.md", PROJECT / "CITATION.cff"
     changed = released(changelog.read_text(encoding="utf-8"), version, day)
     changelog.write_text(changed, encoding="utf-8")
+    package = PROJECT / "core" / "__init__.py"
+    package.write_text(numbered(package.read_text(encoding="utf-8"), version), encoding="utf-8")
     citation.write_text(cited(citation.read_text(encoding="utf-8"), version, day), encoding="utf-8")
     print(f"{version} of {day}: look at the change, commit it, then: git tag v{version} && git push --tags")
 

@@ -50,8 +50,8 @@ def lab(tmp_path):
     with (tmp_path / "lab.log").open("w") as log:
         server = subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=subprocess.STDOUT)
         try:
-            until(lambda: answers_with(f"http://127.0.0.1:{port}/api/status?token={token}") or server.poll() is not None,
-                  seconds=LONG / 1000)  # fmt: skip
+            status = f"http://127.0.0.1:{port}/api/status?token={token}"
+            until(lambda: answers_with(status) or server.poll() is not None, seconds=LONG / 1000)
             assert server.poll() is None, (tmp_path / "lab.log").read_text()
             yield f"http://127.0.0.1:{port}/lab/tree/maps.ipynb?token={token}"
         finally:
@@ -83,7 +83,7 @@ def test_the_grid_is_a_widget_that_paints_and_tells_what_was_chosen(lab, page):
     root.get_by_role("button", name="Lines").click()
     expect(root.locator(".reading")).to_contain_text("What each token receives")
     expect(page.locator(".jp-CodeCell").nth(1)).to_be_visible()
-    page.wait_for_timeout(600)  # the host hears of a view once it rests, 250 ms
+    expect(root).to_have_attribute("data-told", "L2H6")
     run_cell(page, 1)
     expect(page.locator(".jp-CodeCell").nth(1).locator(".jp-OutputArea-output")).to_contain_text("chosen L2H6")
     run_cell(page, 2)

@@ -1,8 +1,13 @@
 """A release: what was unreleased gets its number, and the citation says the same."""
 
+import re
+import subprocess
+import sys
+
 import pytest
 import yaml
 
+import core
 from data.recipes import release
 
 CHANGELOG = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Something.\n\n## [0.1.0] - 2026-01-01\n"
@@ -25,6 +30,27 @@ def test_what_was_unreleased_gets_its_number():
 def test_what_cannot_be_released_is_said(changelog, version, sentence):
     with pytest.raises(SystemExit, match=sentence):
         release.released(changelog, version, "2026-02-03")
+
+
+def test_the_citation_holds_the_formats_own_schema(tmp_path):
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.citation-file-format"]
+    file = release.PROJECT / "CITATION.cff"
+    done = subprocess.run([*check, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "CITATION.cff").write_text(file.read_text().replace("authors:", "writers:", 1))
+    wrong = subprocess.run([*check, str(tmp_path / "CITATION.cff")], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 1
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = yaml.safe_load((release.PROJECT / "CITATION.cff").read_text())
+    latest = re.search(r"^## \[(\d[^\]]*)\] - (\S+)$", (release.PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert citation["version"] == latest[1] == core.__version__
+    assert citation["date-released"] == latest[2]
+
+
+def test_the_package_gets_the_number_too():
+    assert release.numbered('"""Doc."""\n\n__version__ = "0.1.0"\n', "0.2.0").endswith('__version__ = "0.2.0"\n')
 
 
 def test_the_citation_is_whole_and_follows_the_release():
