@@ -11,7 +11,7 @@ from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.label_tools import pictures, set_names
+from pages.parts.label_tools import pick_class_set, pictures
 from pages.parts.retiring import retire_one, say_unknown
 
 MOST = 8
@@ -60,13 +60,7 @@ def disputed(db, found, class_set: str) -> None:
 
 st.title("Agreement")
 db = resources.database()
-class_set = st.selectbox(
-    "Class set",
-    set_names(db),
-    format_func=lambda one: known_class_set(db, one).title,
-    key="class_set",
-    bind="query-params",
-)
+class_set = pick_class_set(db)
 say_unknown(db, class_set)
 found = standing_labels(db, class_set)
 if found.empty:

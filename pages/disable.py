@@ -7,6 +7,7 @@ from pages.parts.disable_operators import show_operators
 from pages.parts.disable_results import show_results
 from pages.parts.disable_sweeps import active_jobs, start_sweep
 from pages.parts.disable_training import show_training
+from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
 from pages.parts.races import show_races
 
@@ -32,6 +33,5 @@ st.caption(
     "Disabled, a head looks at every visible token alike (Kovaleva et al. 2019, section 4.6); zeroed, it says nothing "
     "(Michel et al. 2019); fixed, it looks at the previous, current, next or first token (Raganato et al. 2020)."
 )
-view = st.segmented_control("View", list(VIEWS), default="One sentence", required=True, key="view", bind="query-params",
-                            label_visibility="collapsed")  # fmt: skip
-VIEWS[view or "One sentence"]()
+view = bound.pick(st.segmented_control, "View", list(VIEWS), key="view", required=True, label_visibility="collapsed")
+VIEWS[view]()

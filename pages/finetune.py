@@ -107,10 +107,8 @@ def results() -> None:
     )
     st.caption(
         plain(
-            f"x 100; mean ± standard deviation over n seeds; rows: train / dev · {about['checkpoint']} · "
-            f"{source} · {about['created']:%d %B %Y} · † predictions were constant in at least one run · "
-            "‡ the printed cell equals a constant predictor; the BERT paper's pre-trained column is a head that was "
-            f"never trained, as untrained is here; squared errors (MSE) are of scores 0 to 5{kept_best(db, run)}"
+            f"{table_one.note(rows, beside_printed=True)} · {about['checkpoint']} · {source} · "
+            f"{about['created']:%d %B %Y}{kept_best(db, run)}"
         )
     )
     table_one.show_bars(rows)

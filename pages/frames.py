@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.parts.frame import bound
 from pages.parts.frame_lookup import show_lookup
 from pages.parts.frame_search import show_search
 from pages.parts.frame_sets import show_sets
@@ -13,6 +14,5 @@ st.caption(
     "A word evokes a frame (“agitated”: Emotion_directed) with elements (Experiencer: “he”). Kovaleva et al. 2019 "
     "asked which heads attend between the two (section 4.2, Fig 3)."
 )
-view = st.segmented_control("View", list(VIEWS), default="One sentence", required=True, key="view", bind="query-params",
-                            label_visibility="collapsed")  # fmt: skip
-VIEWS[view or "One sentence"]()
+view = bound.pick(st.segmented_control, "View", list(VIEWS), key="view", required=True, label_visibility="collapsed")
+VIEWS[view]()

@@ -78,13 +78,8 @@ if project:
         st.stop()
     working.work(db, project, annotator)
     st.stop()
-class_set = middle.selectbox(
-    "Class set",
-    label_tools.set_names(db),
-    format_func=lambda one: label_tools.classes_now(db, one).title,
-    key="class_set",
-    bind="query-params",
-)
+with middle:
+    class_set = label_tools.pick_class_set(db)
 passing = right.number_input("Pass", 1, 9, 1, help="2: the maps you labelled before, again and without looking")
 classes = label_tools.classes_now(db, class_set)
 

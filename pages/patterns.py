@@ -14,7 +14,7 @@ from pages.parts import job_progress, people
 from pages.parts.classifier_results import show_log, show_results
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.label_tools import set_names
+from pages.parts.label_tools import pick_class_set
 
 KINDS = {
     "trees": "trees on statistics that do not depend on length",
@@ -68,13 +68,7 @@ def watch(db) -> None:
 
 st.title("Pattern classifier")
 db = resources.database()
-class_set = st.selectbox(
-    "Class set",
-    set_names(db),
-    format_func=lambda one: known_class_set(db, one).title,
-    key="class_set",
-    bind="query-params",
-)
+class_set = pick_class_set(db)
 found = standing_labels(db, class_set)
 if found.empty:
     st.info(

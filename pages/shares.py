@@ -6,21 +6,20 @@ import streamlit as st
 
 from core.config import settings
 from core.jobs import api
-from core.labelling.kept import best_known, classifying_options
+from core.labelling.kept import about_best, best_known, classifying_options
 from core.labelling.snapshot import known_class_set
-from core.store import classifiers
 from core.store.jobs import jobs
 from pages.parts import job_progress, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.label_tools import set_names
+from pages.parts.label_tools import pick_class_set
 from pages.parts.share_charts import bars, doubts, heads, stored_rows
 
 STUDY = "classify-maps"
 PAPER_ROWS = {"bert": 1000, "gpt2": 200}
 
 
-def start(db, class_set: str, name: str) -> None:
+def start(db, class_set: str) -> None:
     """Choose checkpoints and tasks; one job a task."""
     first, second = st.columns(2)
     with first:
@@ -37,7 +36,7 @@ def start(db, class_set: str, name: str) -> None:
             for task in tasks:
                 options = classifying_options(
                     db,
-                    name,
+                    best_known(db, class_set),
                     checkpoints=[c for c in (one, other) if c],
                     task=task,
                     limit=limit,
@@ -49,27 +48,20 @@ def start(db, class_set: str, name: str) -> None:
 
 st.title("Class shares")
 db = resources.database()
-class_set = st.selectbox(
-    "Class set",
-    set_names(db),
-    format_func=lambda one: known_class_set(db, one).title,
-    key="class_set",
-    bind="query-params",
-)
+class_set = pick_class_set(db)
 classes = known_class_set(db, class_set)
-name = None
+about = None
 with clear_errors():
-    name = best_known(db, class_set)
-if name is None:
+    about = about_best(db, class_set)
+if about is None:
     st.stop()
-about = classifiers.one_classifier(db, name)
 st.caption(
     plain(
         f"Classifier: {about['title']}, trained on {about['labels']} labels, macro F1 "
         f"{about['scores']['macro_f1']:.3f} on {about['scores'].get('on', 'unseen inputs')}."
     )
 )
-start(db, class_set, name)
+start(db, class_set)
 active = jobs(db)
 for job in (
     active.loc[(active["study"] == STUDY) & active["state"].isin(["queued", "running"]), "job"] if len(active) else ()

@@ -9,7 +9,7 @@ from core.scoring.definitions import KINDS, STATISTICS
 from core.store import runs as store
 from pages.parts import attending, charts, pickers
 from pages.parts.files import show_files
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.maps import effective
@@ -48,7 +48,8 @@ def picture_of_heads(rows: pd.DataFrame) -> list:
         )
         chart = charts.points(
             some, x="x", y="y", title=f"{checkpoint} · {task}", colour=colour, label="name", square=True,
-            continuous=colour == "layer", tooltip=("kind", "value"), x_title="", y_title="",
+            continuous=colour == "layer", tooltip=("kind", "value"), x_title="first direction",
+            y_title="second direction",
         )  # fmt: skip
         st.altair_chart(chart, width="content", key=f"heads_{checkpoint}_{task}")
         found.append(chart)
@@ -67,8 +68,8 @@ found = attending.rows_of("statistics", task="sst2", options={})
 if found is not None:
     rows = found.rows
     names = [name for name in STATISTICS if name in set(rows["statistic"])]
-    statistic = st.selectbox(
-        "Statistic", names, format_func=lambda name: f"{name}: {STATISTICS[name]}", key="statistic", bind="query-params"
+    statistic = bound.pick(
+        st.selectbox, "Statistic", names, key="statistic", format_func=lambda name: f"{name}: {STATISTICS[name]}"
     )
     chosen = rows[rows["statistic"] == statistic]
     drawn = attending.pictures(chosen, "value", statistic)

@@ -179,14 +179,42 @@ def bundled_weights(class_set: str) -> bytes:
 
 def best_known(db: Database, class_set: str) -> str:
     """The classifier that suggests, else the newest trained here, else the bundled one; InputError when none is."""
+    found = _best_of_ours(db, class_set) or bundled_classifier(db, class_set)
+    if found is None:
+        raise _none_of(class_set)
+    return found
+
+
+def about_best(db: Database, class_set: str) -> Row:
+    """What is known of the classifier that `best_known` names: title, kind, classes, labels (how many), scores. Stores
+    nothing, so that a page may ask while it draws. InputError when there is none."""
+    if found := _best_of_ours(db, class_set):
+        return classifiers.one_classifier(db, found)
+    if about := bundled_about(class_set):
+        return about
+    raise _none_of(class_set)
+
+
+def bundled_about(class_set: str) -> Row | None:
+    """The same of the bundled classifier, from its file; None where none is bundled."""
+    file = config.ANNOTATIONS / class_set / "classifier.json"
+    if not file.is_file():
+        return None
+    about = json.loads(file.read_text(encoding="utf-8"))
+    return about | {"title": BUNDLED, "kind": about["recipe"]["kind"], "labels": len(about["snapshot"])}
+
+
+def _best_of_ours(db: Database, class_set: str) -> str | None:
     found = classifiers.suggesting(db, class_set)
     if found is None:
         known = classifiers.classifiers(db, class_set)["classifier"]
         own = known[~known.str.startswith(BUNDLED)]
-        found = own.iloc[0] if len(own) else bundled_classifier(db, class_set)
-    if found is None:
-        raise InputError(
-            f'Classifying needs a trained classifier of "{class_set}"; there is none: run `python -m core '
-            f"patterns train --class-set {class_set}` or train one on the Pattern classifier page."
-        )
-    return str(found)
+        found = str(own.iloc[0]) if len(own) else None
+    return found
+
+
+def _none_of(class_set: str) -> InputError:
+    return InputError(
+        f'Classifying needs a trained classifier of "{class_set}"; there is none: run `python -m core '
+        f"patterns train --class-set {class_set}` or train one on the Pattern classifier page."
+    )

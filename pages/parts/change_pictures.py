@@ -9,11 +9,12 @@ import streamlit as st
 
 from core.attention import Head
 from core.report.published import QQP_CHANGE
-from core.tasks.glue import TASKS, read_rows
+from core.tasks.glue import read_rows
 from pages.parts import charts
 from pages.parts.frame.messages import plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.head_links import show_links
+from pages.parts.pickers import task_name
 
 STATISTICS = {
     "cosine": ("cosine of the flattened maps", "cosine", (0.0, 1.0)),
@@ -37,7 +38,7 @@ def pictures(rows: pd.DataFrame, statistic: str, run: str) -> None:
     beside = st.container(horizontal=True)
     width = charts.CELL * (int(heads["head"].max()) + 1) + 130  # with its legend, so that several stand side by side
     for after, mine in groups:
-        task = TASKS[mine["task"].iloc[0]].name
+        task = task_name(mine["task"].iloc[0])
         with beside.container(width=width):
             picture = charts.head_picture(
                 mine, value="value", label=unit, title=task, domain=domain, tooltip=("low", "high", "n"), select=True
@@ -46,7 +47,7 @@ def pictures(rows: pd.DataFrame, statistic: str, run: str) -> None:
             st.altair_chart(picture, width="content", on_select=partial(_clicked, key, after), key=key)
             st.caption(plain(f"n = {int(mine['n'].iloc[0])} rows · {Path(after).name}"))
     layers = rows[(rows["kind"] == "layer") & (rows["statistic"] == statistic)].astype({"layer": int})
-    layers = layers.assign(layer=layers["layer"] + 1, task=[TASKS[key].name for key in layers["task"]])
+    layers = layers.assign(layer=layers["layer"] + 1, task=[task_name(key) for key in layers["task"]])
     if statistic == "cosine" and layers["layer"].max() == len(QQP_CHANGE):
         printed = pd.DataFrame(
             {"layer": range(1, len(QQP_CHANGE) + 1), "value": QQP_CHANGE, "task": "QQP, the paper's"}

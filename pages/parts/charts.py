@@ -185,8 +185,8 @@ def points(
 ) -> Layers:
     """A scatter of points, optionally with their names beside them; `continuous` colours by a number."""
     shared: dict[str, Any] = {
-        "x": alt.X(_field(x, "Q"), title=x_title or x, scale=alt.Scale(zero=False)),
-        "y": alt.Y(_field(y, "Q"), title=y_title or y, scale=alt.Scale(zero=False)),
+        "x": alt.X(_field(x, "Q"), title=x if x_title is None else x_title, scale=alt.Scale(zero=False)),
+        "y": alt.Y(_field(y, "Q"), title=y if y_title is None else y_title, scale=alt.Scale(zero=False)),
     }
     dots = alt.Chart(frame).mark_circle(size=60, opacity=0.8, stroke="gray", strokeWidth=0.5)
     dots = dots.encode(**shared, tooltip=_tips(frame, label, x, y, colour, *tooltip))

@@ -9,7 +9,7 @@ from core.attention import Head
 from core.capture.components import Component, parse_components
 from pages.parts import charts, pickers
 from pages.parts.disable_constants import constants_of, pick_fitting_task
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
 
@@ -33,12 +33,8 @@ def show_live() -> None:
     left, right = st.columns([3, 1])
     with left:
         name = pickers.pick_checkpoint()
-    operator = right.selectbox(
-        "Instead of its attention",
-        list(SWEPT),
-        format_func=SWEPT.__getitem__,
-        key="operator",
-        bind="query-params",
+    operator = bound.pick(
+        right.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
     )
     text = pickers.pick_text(placeholder="Type a sentence; [MASK] asks a masked model for a word", key="text")
     pair = pickers.pick_text("Second sentence (optional)", key="pair")

@@ -10,11 +10,11 @@ from core.attention import Head
 from core.measuring.disabling import PARTS
 from core.store.runs import head_scores, run_rows, runs, study_rows
 from core.studies.disable import first_metric, shared
-from core.tasks.glue import TASKS
 from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
 from pages.parts.head_links import asked_heads, pick_and_link
+from pages.parts.pickers import task_name
 from pages.parts.stored_runs import pick_run, title_of
 
 ENDS = ("low", "high")
@@ -45,7 +45,7 @@ def show_results() -> None:
     _table(variants, metric)
     flipped = "what each row adds to the change of r" if first == "pearson" else "right and wrong rows"
     said_so = (
-        f"{about['checkpoint']} · {TASKS[baseline['task']].name} {about['split']} · n = {int(baseline['n'])} rows",
+        f"{about['checkpoint']} · {task_name(baseline['task'])} {about['split']} · n = {int(baseline['n'])} rows",
         f"operator {baseline['operator']} · {about['dtype']} · {about['created']:%d %B %Y}",
         f"intervals: paired bootstrap, 95%, one at a time; p: max-T over random signs of {flipped}, corrected over all",
     )
@@ -179,7 +179,7 @@ def _beside_another(run: str) -> None:
     left.altair_chart(charts.points(both, x="this", y="other", title=title, label="name"))
     variants = pd.DataFrame([row for row in there if row["kind"] == "variant"])
     if variants["head"].notna().all():
-        name, metric = TASKS[str(variants["task"].iloc[0])].name, first_metric(there[0])
+        name, metric = task_name(str(variants["task"].iloc[0])), first_metric(there[0])
         right.altair_chart(_picture(variants, metric, f"The other: {metric} on {name}"), width="content")
 
 

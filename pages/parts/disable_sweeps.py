@@ -10,7 +10,7 @@ from core.measuring.disabling import PARTS
 from core.store.jobs import jobs
 from pages.parts import job_progress, pickers
 from pages.parts.disable_live import SWEPT
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors
 
 WHAT = {
@@ -56,13 +56,9 @@ def start_sweep() -> None:
     """Choose what to disable, and start the job."""
     shared = shared_options()
     left, middle, right, last = st.columns([2, 2, 2, 1], vertical_alignment="bottom")
-    what = left.selectbox("Change", list(WHAT), format_func=WHAT.__getitem__, key="what", bind="query-params")
-    operator = middle.selectbox(
-        "Instead of its attention",
-        list(SWEPT),
-        format_func=SWEPT.__getitem__,
-        key="operator",
-        bind="query-params",
+    what = bound.pick(left.selectbox, "Change", list(WHAT), key="what", format_func=WHAT.__getitem__)
+    operator = bound.pick(
+        middle.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
     )
     rough = right.checkbox("bfloat16", help="Faster on a CPU that has it; near a tie predictions may differ.")
     chosen = _groups(what)

@@ -12,8 +12,9 @@ from core.tuning.recipe import PRESET_NOTES, PRESETS
 from pages.parts import pickers, table_one
 from pages.parts.disable_live import OPERATORS
 from pages.parts.disable_sweeps import active_jobs
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.pickers import task_name
 from pages.parts.stored_runs import pick_run
 from pages.parts.tuning_settings import pick_data, pick_settings
 
@@ -37,10 +38,9 @@ def _start() -> None:
         "Heads held", key="heads", bind="query-params", placeholder="all but one of each layer, patterns in turn",
         help="Empty: all heads of each layer but the last, at current, previous, next and first token in turn.",
     )  # fmt: skip
-    operator = middle.selectbox(
-        "At", list(OPERATORS), format_func=OPERATORS.__getitem__, key="operator", bind="query-params",
-        disabled=not heads,
-    )  # fmt: skip
+    operator = bound.pick(
+        middle.selectbox, "At", list(OPERATORS), key="operator", format_func=OPERATORS.__getitem__, disabled=not heads
+    )
     preset = right.selectbox("Recipe", list(PRESETS), format_func=lambda name: f"{name}: {PRESET_NOTES[name]}")
     with st.expander("Data and settings"):
         data, changed = pick_data(), pick_settings(preset)
@@ -70,7 +70,7 @@ def _results() -> None:
     for row in changes:
         ends = f"{100 * row['low']:+.1f} to {100 * row['high']:+.1f}"
         st.markdown(
-            f"**{plain(TASKS[row['task']].name)}**: with {row['held_heads']} heads held, {row['metric']} changes by "
+            f"**{plain(task_name(row['task']))}**: with {row['held_heads']} heads held, {row['metric']} changes by "
             f"**{100 * row['score']:+.1f}** points (95%: {ends}; n = {row['n']} rows, {row['seeds']} seeds)."
         )
     table_one.show_bars(rows)

@@ -13,7 +13,7 @@ from core.jobs import api
 from core.store import runs
 from pages.parts import charts, pickers
 from pages.parts.files import show_files
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
 from pages.parts.job_progress import show_job
@@ -47,8 +47,9 @@ def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
     with places[1]:
         second = pickers.pick_checkpoint("Beside it", key="beside", none="no second checkpoint")
     source = places[2].selectbox("Sentences", list(SOURCES), format_func=SOURCES.__getitem__, key="frame_source")
-    direction = places[3].selectbox("Direction", list(DIRECTIONS), format_func=DIRECTIONS.__getitem__,
-                                    key="frame_direction", bind="query-params")  # fmt: skip
+    direction = bound.pick(
+        places[3].selectbox, "Direction", list(DIRECTIONS), key="frame_direction", format_func=DIRECTIONS.__getitem__
+    )
     options: dict[str, Any] = {"direction": direction} | _sentences(source) | _filter()
     return first, second, options
 

@@ -15,7 +15,7 @@ from core.store import label_files, labels
 from core.store.database import Database
 from core.studies import draw_maps as draw_maps_study
 from pages.parts import pickers
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 
 EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels
@@ -162,6 +162,17 @@ def files(db: Database, class_set: str) -> None:
 def set_names(db: Database) -> list[str]:
     """Shipped class sets, then people's own."""
     return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
+
+
+def pick_class_set(db: Database) -> str:
+    """A class set by its title; in the URL by its name."""
+    return bound.pick(
+        st.selectbox,
+        "Class set",
+        set_names(db),
+        key="class_set",
+        format_func=lambda one: known_class_set(db, one).title,
+    )
 
 
 def classes_now(db: Database, name: str) -> ClassSet:

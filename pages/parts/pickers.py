@@ -9,10 +9,11 @@ from typing import Literal
 import streamlit as st
 
 from core import config
+from core.errors import InputError
 from core.measuring.tuned import shown_folder
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, task_of
-from pages.parts.frame import history, resources
+from pages.parts.frame import bound, history, resources
 
 LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it
 
@@ -106,20 +107,17 @@ def pick_task(label: str = "Task", *, key: str) -> str:
     wanted = st.query_params.get(key) or st.session_state.get(key)
     if wanted and wanted not in names:
         names.append(wanted)
-    return st.selectbox(
-        label,
-        names,
-        format_func=task_name,
-        key=key,
-        bind="query-params",
-        accept_new_options=True,
-        help=TASK_HELP,
+    return bound.pick(
+        st.selectbox, label, names, key=key, format_func=task_name, accept_new_options=True, help=TASK_HELP
     )
 
 
 def task_name(key: str) -> str:
-    """A task as papers write it; a file of the user's own by its path."""
-    return TASKS[key].name if key in TASKS else key
+    """A task, by its key or by how somebody wrote it, as papers write it; a file of the user's own by its path."""
+    try:
+        return key if own.is_own(key) else task_of(key).name
+    except InputError:
+        return key
 
 
 def named(tasks: Sequence[str]) -> str:

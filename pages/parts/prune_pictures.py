@@ -6,11 +6,11 @@ import streamlit as st
 from core import config
 from core.attention import parse_heads
 from core.store.runs import study_rows
-from core.tasks.glue import TASKS
 from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import asked_heads, pick_and_link
+from pages.parts.pickers import task_name
 from pages.parts.stored_runs import pick_run
 
 
@@ -41,7 +41,7 @@ def show_importance() -> None:
     pick_and_link(str(about["checkpoint"]), list(heads["name"]), here="prune", key="weighed_head")
     st.caption(
         plain(
-            f"{about['checkpoint']} · {TASKS[about['task']].name} {about['split']} · "
+            f"{about['checkpoint']} · {task_name(about['task'])} {about['split']} · "
             f"n = {int(heads.iloc[0]['n'])} rows · {about['created']:%d %B %Y}"
         )
     )
@@ -69,7 +69,7 @@ def show_curves() -> None:
     )  # fmt: skip
     st.caption(
         plain(
-            f"{about['checkpoint']} · {TASKS[first['task']].name} dev · n = {int(first['n'])} rows · "
+            f"{about['checkpoint']} · {task_name(first['task'])} dev · n = {int(first['n'])} rows · "
             f"order from train rows · 95% paired bootstrap of the change · {about['created']:%d %B %Y}"
         )
     )

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.report.published import PAPER, REPLICATION, printed
-from core.tasks.glue import TASKS, Task
+from core.tasks.glue import Task, task_of
 from core.tasks.metrics import shown
 from core.tasks.own import is_own
 from core.tuning.recipe import INITIALISATIONS
@@ -36,7 +36,7 @@ def table_one(rows: Sequence[dict[str, Any]], *, beside_printed: bool = False) -
     """One row a task: ours by initialisation, the constant predictor, and, `beside_printed`, the papers' columns."""
     found = []
     for key in dict.fromkeys(row["task"] for row in rows):
-        task, mine = TASKS[key], [row for row in rows if row["task"] == key]
+        task, mine = task_of(key), [row for row in rows if row["task"] == key]
         line = {"task": f"{task.name} ({'/'.join(PRINTED_METRICS.get(key, task.metrics))})"}
         line["rows"] = next((f"{row['train_rows']} / {row['dev_rows']}" for row in mine if row["kind"] == "run"), "")
         baseline = next((row for row in mine if row["kind"] == "baseline"), None)
@@ -65,6 +65,28 @@ def _printed(task: Task) -> dict[str, str]:
     return line
 
 
+def note(rows: Sequence[dict[str, Any]], *, beside_printed: bool = False) -> str:
+    """What the columns of `table_one` are, in their own names; nothing of a sign or column that the table lacks."""
+    table = table_one(rows, beside_printed=beside_printed)
+    text = "\n".join(table.astype(str).to_numpy().ravel())
+    said = [
+        "x 100",
+        "ours: mean ± standard deviation over n seeds",
+        "rows: train / dev",
+        "constant: its label in brackets",
+    ]
+    if "†" in text:
+        said.append("† predictions were constant in at least one run")
+    if "‡" in text:
+        said.append("‡ the printed number equals a constant predictor's")
+    untrained = f"BERT paper: {PAPER_COLUMNS['untrained']}"
+    if untrained in table:
+        said.append(f"“{untrained}” is a classifier that was never trained, as in “{NAMES['untrained']}”")
+    if "MSE" in text:
+        said.append("MSE: mean squared error of scores from 0 to 5, not x 100")
+    return " · ".join(said)
+
+
 def bars(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Means with one standard deviation either way, for a chart: task initialisation value low high n."""
     found = []
@@ -75,7 +97,7 @@ def bars(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
         spread = row.get(f"{row['metric']}_sd") or 0.0
         found.append(
             {
-                "task": TASKS[row["task"]].name,
+                "task": task_of(row["task"]).name,
                 "initialisation": NAMES[row["initialisation"]],
                 "value": 100 * value,
                 "low": 100 * (value - spread),

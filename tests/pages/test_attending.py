@@ -135,6 +135,10 @@ def test_head_statistics_and_the_picture_of_heads(db):
     page.selectbox(key="statistic").set_value("previous")
     table = page.run().dataframe[0].value
     assert table["value"].between(0, 1).all()
+    charts = [json.loads(one.proto.spec) for one in page.get("vega_lite_chart")]
+    scatter = next(one for one in charts if one["layer"][0]["mark"]["type"] == "circle")
+    titles = {layer["encoding"][axis]["title"] for layer in scatter["layer"] for axis in "xy"}
+    assert titles == {"first direction", "second direction"}
     page.segmented_control(key="colour").set_value("class")
     assert "compute its class shares first" in page.run().info[0].value
 

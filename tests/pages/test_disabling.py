@@ -117,6 +117,17 @@ def test_importance_and_curves(db, planted):
     assert "order from train rows" in said(page)
 
 
+def test_a_task_that_was_given_by_its_title_is_one(db, planted):
+    task, every = "SST-2", planted | {"limit": None}
+    for study, more in (("importance", {"normalize": False}), ("prune", {"order_rows": None, "orders": ["random"]})):
+        options = worker.complete(worker.find_study(study), every | more)
+        rows = [row | ({"task": task} if "task" in row else {}) for row in rows_of(study, every | more)]
+        about = Provenance(checkpoint=options["checkpoint"], task=task, split="dev")
+        store_rows(db, record_run(db, study, options | {"task": task}, about), rows)
+    page = fine(opened("prune"))
+    assert said(page).count("SST\\-2 dev") == 2
+
+
 def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_path):
     twins = planted | {"checkpoint": str(save_planted(tmp_path / "twins", twin=True)), "limit": None}
     stored(db, "disable", twins | {"what": "duplicates"})

@@ -4,6 +4,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core.store import exchange
 from core.store.people import RightsError
 from pages.parts import people
 from pages.parts.frame import resources, shell
@@ -45,3 +46,23 @@ def test_what_visitors_are_told(monkeypatch, tmp_path, visitors, shown):
     assert shown in " ".join(one.value for one in [*app.caption, *app.error]).replace("\\", "")
     assert bool(app.title) == (visitors == "viewer")  # a faulty setting lets nobody in
     resources.database.clear()
+
+
+def test_a_viewer_reads_every_page_and_none_writes_while_it_draws(monkeypatch, tmp_path):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    monkeypatch.setenv("ATLAS_VISITORS", "viewer")
+    resources.database.clear()
+    db = resources._database()
+    before = contents(db)
+    app = AppTest.from_file(shell.__file__, default_timeout=90).run()
+    for page in shell.PAGES:
+        app.switch_page(f"../../{page.name}.py").run()
+        assert not app.exception, page.name
+        assert not [one.value for one in app.error], page.name
+        assert app.title[0].value == page.title
+    assert contents(db) == before
+    resources.database.clear()
+
+
+def contents(db) -> dict[str, int]:
+    return {name: int(db.read(f'SELECT count(*) AS n FROM "{name}"')["n"][0]) for name in exchange.tables(db)}  # noqa: S608

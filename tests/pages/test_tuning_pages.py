@@ -1,5 +1,7 @@
 """The Fine-tune and Change pages on a real store with real (small) runs."""
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -73,7 +75,12 @@ def test_table_1_stands_beside_the_papers(db, done):
     assert len(page.dataframe[0].value) == 8
     assert set(table["rows"]) == {"16 / 8"}
     assert ", MSE " in table.loc["STS-B (pearson/spearman)", "pre-trained, fine-tuned"]
-    assert "bundled samples" in " ".join(one.value for one in page.caption)
+    caption = next(one.value for one in page.caption if "n seeds" in one.value).replace("\\", "")
+    assert "bundled samples" in caption
+    named = re.findall("“(.+?)”", caption)
+    assert len(named) == 2
+    assert set(named) <= set(table.columns), "the note speaks of columns as the table names them"
+    assert ("†" in caption) == bool(table.map(lambda cell: "†" in str(cell)).any(axis=None))
 
 
 @pytest.mark.parametrize("keep", ["best", "last"])
