@@ -5,6 +5,7 @@ from datetime import date
 import streamlit as st
 
 from core.jobs import api
+from core.labelling.crowd import METHODS
 from core.labelling.kept import bundled_classifier, bundled_labels, training_options
 from core.labelling.snapshot import known_class_set, snapshot, standing_labels
 from core.patterns.agreement import consensus, inputs_of
@@ -35,11 +36,17 @@ def start(db, class_set: str) -> None:
     weights = left.toggle("Weigh rare classes up")
     beside = left.toggle("Also a learning curve", help="More classifiers are fitted.")
     seed = middle.number_input("Seed", 0, 10**6, 0)
+    method = left.selectbox(
+        "One label a map by",
+        [None, *METHODS],
+        format_func=lambda one: f"{METHODS[one]}, as soft labels" if one else "most votes, the newest on a tie",
+        help="The Truth page shows what each makes of the labels of many people.",
+    )
     if right.button("Train", type="primary", width="stretch"):
         with clear_errors():
             options = training_options(
                 db,
-                snapshot(db, class_set),
+                snapshot(db, class_set, method=method),
                 kind=kind,
                 epochs=epochs,
                 folds=folds,

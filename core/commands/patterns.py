@@ -26,6 +26,7 @@ from core.commands.output import (
 from core.config import settings
 from core.errors import InputError
 from core.jobs import api
+from core.labelling.crowd import checked_method
 from core.labelling.kept import best_known, bundled_labels, classifying_options, headline, training_options
 from core.labelling.snapshot import from_file, snapshot
 from core.store.database import Database
@@ -73,6 +74,9 @@ def train(
     epochs: Annotated[int, typer.Option(min=1, help="passes over the labelled maps")] = 200,
     folds: Annotated[int, typer.Option(min=2, help="parts of the cross-validation by input")] = 5,
     class_weights: Annotated[bool, typer.Option("--class-weights", help="weigh rare classes up")] = False,
+    truth: Annotated[
+        str | None, typer.Option(help="soft labels from many people's: majority, dawid-skene or mace")
+    ] = None,
     beside: Annotated[bool, typer.Option(help="the learning curve too, and unseen checkpoints of every kind")] = False,
     seed: Annotated[int, typer.Option(**SEEDS, help="of folds and weights")] = 0,
     as_json: Json = False,
@@ -88,7 +92,7 @@ def train(
             bundled_labels(db, class_set)
         options = training_options(
             db,
-            from_file(labels, class_set) if labels else snapshot(db, class_set),
+            from_file(labels, class_set) if labels else snapshot(db, class_set, method=checked_method(truth)),
             kind=kind,
             epochs=epochs,
             folds=folds,

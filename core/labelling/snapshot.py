@@ -17,6 +17,7 @@ from core.errors import InputError
 from core.patterns.agreement import consensus, inputs_of
 from core.patterns.classes import ClassSet, class_set
 from core.patterns.raster import from_float16
+from core.patterns.truth import Method, truth
 from core.store import label_files, labels, retiring
 from core.store.database import Database
 from core.store.rows import Row
@@ -25,7 +26,8 @@ from core.writing import replacing
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Labelled maps. facts: a row a map with map_id, class, event, group, layer, head, checkpoint, headline.
+    """Labelled maps. facts: a row a map with map_id, class, event, group, layer, head, checkpoint, headline, and soft
+    (probability of each class) where many people's labels were weighed.
 
     headline: drawn at random and labelled with no suggestion shown; only such maps are scored.
     """
@@ -39,6 +41,12 @@ class Snapshot:
         """One fact of every map."""
         return [row[name] for row in self.facts]
 
+    @property
+    def soft(self) -> np.ndarray | None:
+        """Soft labels [map, class], None where every map has one class."""
+        rows = [row.get("soft") for row in self.facts]
+        return None if None in rows or not rows else np.array(rows)
+
 
 def known_class_set(db: Database, name: str) -> ClassSet:
     """A class set as it is now, after people's changes."""
@@ -47,13 +55,13 @@ def known_class_set(db: Database, name: str) -> ClassSet:
 
 def standing_labels(db: Database, name: str) -> pd.DataFrame:
     """All labels that stand, their classes as they are called now; without those of `unknown_labels`."""
-    found, names = labels.labels(db, name), _present_names(db, name)
+    found, names = labels.labels(db, name), present_names(db, name)
     return found.assign(**{"class": found["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
     """Labels that stand and are of no class that the set has or had, counted by class: no reader counts them."""
-    known = _present_names(db, name)
+    known = present_names(db, name)
     return {one: n for one, n in labels.class_counts(db, name).items() if known.get(one) is None}
 
 
@@ -69,15 +77,19 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
     return total
 
 
-def _present_names(db: Database, name: str) -> dict[str, str]:
+def present_names(db: Database, name: str) -> dict[str, str]:
     """Every name that a class of the set has or had -> its present name."""
     classes = known_class_set(db, name)
     return {one: classes.resolved(one) for one in (*classes.names, *dict(classes.merged))}
 
 
-def snapshot(db: Database, name: str) -> Snapshot:
-    """One label a map (see `consensus`) with its weights; InputError when nothing is labelled."""
-    found = consensus(standing_labels(db, name))
+def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
+    """One label a map with its weights; InputError when nothing is labelled.
+
+    By `consensus`, or by a `method` of `core.patterns.truth` with soft labels; adjudications stand above both.
+    """
+    given = standing_labels(db, name)
+    found = consensus(given)
     if found.empty:
         raise InputError(
             f'Training needs labelled maps; nobody has labelled any in the class set "{name}": label some '
@@ -86,9 +98,25 @@ def snapshot(db: Database, name: str) -> Snapshot:
     found = found.assign(group=inputs_of(found), headline=_headline(found))
     maps = {row["map_id"]: row for row in labels.maps_of(db, list(found["map_id"]))}
     columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline"]
+    if method is not None:
+        found, columns = _weighed(found, given, known_class_set(db, name).names, method), [*columns, "soft"]
     facts = found[columns].to_dict("records")
     weights = [from_float16(maps[one]["weights"], maps[one]["length"]) for one in found["map_id"]]
     return Snapshot(name, known_class_set(db, name).names, facts, weights)
+
+
+def _weighed(found: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], method: Method) -> pd.DataFrame:
+    """The consensus with the likeliest class of a truth in its place, and soft: its probabilities; adjudicated maps,
+    and those that nobody labelled in a first pass, keep their class."""
+    judged = truth(given, names, method)
+    settled = (found["queue_order"] == "adjudication") | ~found["map_id"].isin(judged.probabilities.index)
+    likeliest = found["map_id"].map(judged.labels).where(~settled).fillna(found["class"])
+    sure = [[float(name == one) for name in names] for one in likeliest]
+    soft = [
+        own if alone else judged.probabilities.loc[map_id].tolist()
+        for map_id, own, alone in zip(found["map_id"], sure, settled, strict=True)
+    ]
+    return found.assign(**{"class": likeliest, "soft": soft})
 
 
 def _headline(found: pd.DataFrame) -> pd.Series:

@@ -6,12 +6,14 @@ The temperature (Guo et al. 2017) is fitted on maps of one checkpoint at a time,
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 from scipy.optimize import minimize_scalar
 from sklearn.ensemble import ExtraTreesClassifier
 
+from core.errors import InputError
 from core.patterns.planted import planted
 from core.patterns.shapes import shapes
 
@@ -27,29 +29,65 @@ Arrays = dict[str, np.ndarray]
 Probabilities = Float64[np.ndarray, "map class"]
 
 
+SMALLEST_PART = 0.02  # probability of a class below which a soft label has no part of it
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is fitted to: class `numbers` [part] of maps at the places `maps` [part], with `weights` [part], None for
+    all alike. A map with a soft label has a part for each of its likely classes."""
+
+    maps: np.ndarray
+    numbers: np.ndarray
+    weights: np.ndarray | None = None
+
+    def of(self, places: np.ndarray) -> "Parts":
+        """Those of the maps at these places, which are numbered anew in that order."""
+        new = np.full(int(self.maps.max()) + 1, -1)
+        new[places] = np.arange(len(places))
+        kept = new[self.maps] >= 0
+        return Parts(new[self.maps][kept], self.numbers[kept], None if self.weights is None else self.weights[kept])
+
+
+def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
+    """One part a map of its class; with soft labels [map, class] one for each likely class, weighing its share."""
+    if soft is None:
+        return Parts(np.arange(len(numbers)), numbers)
+    if np.shape(soft) != (len(numbers), classes):
+        raise InputError(
+            f"Soft labels are probabilities of {classes} classes for each of {len(numbers)} maps; seen "
+            f"{' by '.join(map(str, np.shape(soft)))}: make them of the same labels."
+        )
+    places, given = np.nonzero(np.asarray(soft) >= SMALLEST_PART)
+    return Parts(places, given, np.asarray(soft)[places, given])
+
+
 def fit_forest(
     maps: Sequence[Map],
     numbers: Int[np.ndarray, " map"],
     classes: Sequence[str],
     *,
+    known: Parts | None = None,
     origins: Sequence[str],
     trees: int = TREES,
     seed: int = 0,
 ) -> Arrays:
     """Arrays of a fitted forest: its nodes, the temperature, and how the training maps are spread.
 
-    origins: the checkpoint of each map. With one only, the temperature is fitted on parts of its maps instead.
+    origins: the checkpoint of each map. With one only, the temperature is fitted on parts of its maps instead. known:
+    soft labels as `parts` makes them; None: one class a map.
     """
+    known = known or parts(numbers, len(classes))
     measured, labels = shapes(maps), [classes[k] for k in numbers]
     extra, names = planted(maps, labels, classes, seed=seed)
-    found = _grown(measured, numbers, extra, names, classes, trees, seed)
-    found["temperature"] = np.array(_temperature(maps, measured, numbers, classes, origins, trees, seed))
+    found = _grown(measured, known, extra, names, classes, trees, seed)
+    found["temperature"] = np.array(_temperature(maps, measured, numbers, known, classes, origins, trees, seed))
     return found | _spread(measured)
 
 
 def _grown(
     measured: np.ndarray,
-    numbers: np.ndarray,
+    known: Parts,
     extra: Sequence[Map],
     names: Sequence[str],
     classes: Sequence[str],
@@ -57,14 +95,15 @@ def _grown(
     seed: int,
 ) -> Arrays:
     """Nodes of a forest on measured maps and planted ones."""
-    every = np.concatenate([measured, shapes(extra)])
-    labels = np.concatenate([numbers, np.array([list(classes).index(name) for name in names], dtype=int)])
+    every = np.concatenate([measured[known.maps], shapes(extra)])
+    labels = np.concatenate([known.numbers, np.array([list(classes).index(name) for name in names], dtype=int)])
+    weights = None if known.weights is None else np.concatenate([known.weights, np.ones(len(names))])
     forest = ExtraTreesClassifier(
         trees,
         min_samples_leaf=SMALLEST_LEAF,
         max_features=min(STATISTICS_A_SPLIT, every.shape[1]),
         random_state=seed % 2**32,
-    ).fit(every.astype(np.float32), labels)
+    ).fit(every.astype(np.float32), labels, sample_weight=weights)
     return _nodes(forest, len(classes))
 
 
@@ -129,6 +168,7 @@ def _temperature(
     maps: Sequence[Map],
     measured: np.ndarray,
     numbers: np.ndarray,
+    known: Parts,
     classes: Sequence[str],
     origins: Sequence[str],
     trees: int,
@@ -142,7 +182,7 @@ def _temperature(
     for name in sorted(set(names)):
         kept, out = np.flatnonzero(names != name), np.flatnonzero(names == name)
         extra, planted_names = planted([maps[k] for k in kept], [classes[numbers[k]] for k in kept], classes, seed=seed)
-        grown = _grown(measured[kept], numbers[kept], extra, planted_names, classes, max(30, trees // 3), seed)
+        grown = _grown(measured[kept], known.of(kept), extra, planted_names, classes, max(30, trees // 3), seed)
         held_out.append((_raw(grown, measured[out]), numbers[out]))
 
     def loss(temperature: float) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from safetensors.torch import load, load_file, save, save_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold
@@ -26,7 +26,7 @@ from torch.nn.functional import cross_entropy
 from core.errors import InputError
 from core.models.arithmetic import has_bfloat16
 from core.patterns.baseline import features
-from core.patterns.forest import fit_forest
+from core.patterns.forest import Parts, fit_forest, parts
 from core.patterns.network import NETWORKS, build
 from core.patterns.raster import rasterize, training_size
 
@@ -35,6 +35,7 @@ FOREST = "forest."  # how the trees' arrays are named
 BASELINE = "baseline."  # how the baseline's tensors are named
 FEWEST_A_CLASS = 2
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
+Soft = Float[np.ndarray, "_map _class"]
 OnEpoch = Callable[["Epoch"], bool]  # told after every epoch; False stops the fit
 
 
@@ -165,12 +166,15 @@ def fit(
     classes: Sequence[str],
     recipe: Recipe,
     *,
+    soft: Soft | None = None,
     origins: Sequence[str] | None = None,
     on_epoch: OnEpoch | None = None,
     state: Path | None = None,
 ) -> Classifier:
     """Fit one classifier to maps [query, key] and their class names.
 
+    soft: probabilities of the classes [map, class] to fit to instead, of maps that several people labelled; `labels`
+    are then the likeliest ones, which progress is scored by.
     origins: the checkpoint of each map, which trees are calibrated by; None: all of one.
     state: a file that holds the fit after every epoch; a later call with the same arguments goes on from it and
     ends with the same weights. Raises CancelledError when `on_epoch` returns False.
@@ -178,17 +182,20 @@ def fit(
     numbers = torch.tensor([list(classes).index(one) for one in labels])
     size = recipe.size or training_size([len(one) for one in maps])
     recipe = replace(recipe, size=size)
-    baseline = _fit_baseline(maps, numbers.numpy(), len(classes), recipe) if recipe.kind in ("baseline", "both") else {}
+    known = parts(numbers.numpy(), len(classes), soft)
+    baseline = _fit_baseline(maps, known, len(classes), recipe) if recipe.kind in ("baseline", "both") else {}
     if recipe.kind == "baseline":
         return Classifier(tuple(classes), recipe, size, baseline)
     if recipe.kind == "trees":
-        arrays = fit_forest(maps, numbers.numpy(), classes, origins=origins or [""] * len(maps), seed=recipe.seed)
+        origins = origins or [""] * len(maps)
+        arrays = fit_forest(maps, numbers.numpy(), classes, known=known, origins=origins, seed=recipe.seed)
         tensors = {FOREST + name: torch.from_numpy(value.copy()) for name, value in arrays.items()}
         return Classifier(tuple(classes), recipe, size, tensors)
     pictures, cropped = rasterize(maps, size)
     inputs = torch.from_numpy(pictures)[:, None].to(memory_format=torch.channels_last)
     weights = _class_weights(numbers, len(classes)) if recipe.class_weights else None
-    network = _train(inputs, numbers, weights, len(classes), recipe, on_epoch, state)
+    targets = numbers if soft is None else torch.from_numpy(np.asarray(soft, dtype=np.float32))
+    network = _train(inputs, numbers, targets, weights, len(classes), recipe, on_epoch, state)
     return Classifier(tuple(classes), recipe, size, dict(network.state_dict()) | baseline, cropped)
 
 
@@ -206,6 +213,7 @@ def _class_weights(numbers: torch.Tensor, classes: int) -> torch.Tensor:
 def _train(
     inputs: torch.Tensor,
     numbers: torch.Tensor,
+    targets: torch.Tensor,
     weights: torch.Tensor | None,
     classes: int,
     recipe: Recipe,
@@ -221,7 +229,7 @@ def _train(
     for epoch in range(_resume(network, optimizer, state), recipe.epochs):
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate * _rate(epoch, recipe)
-        done = _epoch(network, optimizer, inputs, numbers, weights, recipe, epoch)
+        done = _epoch(network, optimizer, inputs, numbers, targets, weights, recipe, epoch)
         if state:
             _keep(network, optimizer, state, epoch + 1)
         if on_epoch and on_epoch(done) is False:
@@ -239,6 +247,7 @@ def _epoch(
     optimizer: torch.optim.Optimizer,
     inputs: torch.Tensor,
     numbers: torch.Tensor,
+    targets: torch.Tensor,
     weights: torch.Tensor | None,
     recipe: Recipe,
     epoch: int,
@@ -252,7 +261,7 @@ def _epoch(
             continue  # batch normalisation needs two maps
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bfloat16()):
             found = network(inputs[batch]).float()
-        loss = cross_entropy(found, numbers[batch], weight=weights)
+        loss = cross_entropy(found, targets[batch], weight=weights)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
@@ -289,13 +298,11 @@ def _resume(network: nn.Module, optimizer: torch.optim.Optimizer, state: Path | 
     return int(tensors["epoch"])
 
 
-def _fit_baseline(
-    maps: Sequence[Map], numbers: Int[np.ndarray, " map"], classes: int, recipe: Recipe
-) -> dict[str, torch.Tensor]:
+def _fit_baseline(maps: Sequence[Map], known: Parts, classes: int, recipe: Recipe) -> dict[str, torch.Tensor]:
     """Standardised statistics into a multinomial logistic regression; its numbers as tensors."""
     scaler = StandardScaler().fit(features(maps))
     model = LogisticRegression(max_iter=2000, class_weight="balanced" if recipe.class_weights else None)
-    model.fit(scaler.transform(features(maps)), numbers)
+    model.fit(scaler.transform(features(maps))[known.maps], known.numbers, sample_weight=known.weights)
     weight = np.zeros((classes, len(scaler.mean_)))
     bias = np.full(classes, -np.inf)
     if len(model.classes_) == 2:  # scikit-learn keeps one row for two classes

@@ -73,8 +73,9 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
             "that these maps were labelled with."
         )
     newest = plain.drop_duplicates(["map_id", "annotator"], keep="last")
-    renamed = newest.rename(columns={"map_id": "task", "annotator": "worker", "class": "label"})
-    return renamed[["task", "worker", "label"]].sort_values(["worker", "task"], ignore_index=True)
+    three = newest[["map_id", "annotator", "class"]]  # frames of the store have a "task" of their own
+    renamed = three.set_axis(["task", "worker", "label"], axis=1)
+    return renamed.sort_values(["worker", "task"], ignore_index=True)
 
 
 def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:

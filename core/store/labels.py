@@ -241,7 +241,7 @@ def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, 
 def flagged(db: Database, class_set: str) -> pd.DataFrame:
     """Flags and notes that stand, newest first, with their maps' facts."""
     return db.read(
-        f"""SELECT map_id, kind, annotator, note, happened, {_FACTS}
+        f"""SELECT map_id, kind, annotator, note, suggestion, probability, happened, {_FACTS}
             FROM label_event JOIN attention_map USING (map_id)
             WHERE class_set = ? AND kind IN ('flag', 'note')
               AND event NOT IN (SELECT event FROM undone)

@@ -85,7 +85,9 @@ def add_project(
     ]
     with db.write() as cursor:
         if any(one.title == title.strip() and one.state != "archived" for one in projects(db)):
-            raise InputError(f"A project's title tells it from the others; {title[:60]!r} is taken: choose another.")
+            raise InputError(
+                f"A project's title tells it from the others; {title.strip()[:60]!r} is taken: choose another."
+            )
         cursor.execute(
             """INSERT INTO project (project, title, class_set, recipe, rules, codebook, annotator, stored)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",

@@ -153,6 +153,7 @@ class TrainPatterns(Study[Options, Trained]):
             [labels[k] for k in train],
             kept.classes,
             Recipe(**options.recipe()),
+            soft=None if kept.soft is None else kept.soft[train],
             origins=[kept.facts[k]["checkpoint"] for k in train],
             on_epoch=_told(log, unit.key),
             state=state,

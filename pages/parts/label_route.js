@@ -82,7 +82,8 @@ async function fetchMaps(sheet) {
 }
 
 function showWord(sheet) {
-  const { word: line } = sheet.parts, said = [sheet.refused, sheet.told, sheet.word].filter(Boolean);
+  const { word: line } = sheet.parts, map = sheet.header && sheet.header.maps[sheet.cursor];
+  const said = [sheet.refused, sheet.told, sheet.word, ...((map && map.said) || [])].filter(Boolean);
   line.replaceChildren(...said.map((text) => made("div", {}, text)));
   if (sheet.refused) line.append(button("Drop the labels that cannot be kept", "", () => dropRefused(sheet)));
   sheet.root.dataset.word = sheet.word || "";

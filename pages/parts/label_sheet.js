@@ -309,6 +309,7 @@ function showStatus(sheet) {
     + (header.queued > header.maps.length ? ` · ${header.queued} in the queue` : "");
   parts.about.textContent = map ? `L${map.layer + 1}H${map.head + 1} · ${map.checkpoint} · ${map.task} · largest weight `
     + `${map.maximum.toFixed(3)} · ${map.length} tokens` : "";
+  if (map && map.said) showWord(sheet);
   Object.assign(sheet.root.dataset, { cursor: map ? map.id : "", place: sheet.cursor, saved: sheet.saved, waiting,
     done: decided, mode: sheet.mode, scale: sheet.scale });
 }

@@ -25,6 +25,8 @@ PAGES = (
     Page("Label", "patterns", "Pattern classifier", ":material/model_training:"),
     Page("Label", "shares", "Class shares", ":material/stacked_bar_chart:"),
     Page("Label", "agreement", "Agreement", ":material/group:"),
+    Page("Label", "truth", "Truth", ":material/balance:"),
+    Page("Label", "adjudication", "Adjudication", ":material/gavel:"),
     Page("Label", "projects", "Projects", ":material/groups:"),
     Page("Train", "finetune", "Fine-tune", ":material/school:"),
     Page("Train", "change", "Change", ":material/compare:"),

@@ -1,0 +1,131 @@
+"""Maps to decide on: those whose labels differ and those whose label a classifier doubts, until somebody settles them.
+
+A decision is a label event in the order "adjudication" and a pass of its own, so that nobody's vote is lost by it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+
+from core.errors import InputError
+from core.labelling.crowd import votes_of
+from core.labelling.snapshot import Snapshot, known_class_set
+from core.patterns.agreement import disputed, rater
+from core.patterns.label_errors import Suspect, label_errors
+from core.store import labels
+from core.store.database import Database
+
+PASS = 100  # of decisions; people's own passes are 1 to 9
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """A map to decide on. votes: (who, class) in the order given; notes: (who, words); doubt: the class that a
+    classifier is confident of instead, or None."""
+
+    map_id: str
+    votes: tuple[tuple[str, str], ...]
+    notes: tuple[tuple[str, str], ...] = ()
+    doubt: str | None = None
+
+
+def disputes(db: Database, class_set: str, project: str | None = None) -> list[Dispute]:
+    """Maps that nobody has settled since: first those with most different classes, then those that are doubted."""
+    found = votes_of(db, class_set, project)
+    doubts, notes = _doubts_and_notes(db, class_set)
+    settled = found[found["queue_order"] == "adjudication"].groupby("map_id")["happened"].max()
+    open_doubts = {
+        name: suggestion
+        for name, (suggestion, when) in doubts.items()
+        if not (name in settled.index and settled[name] >= when)
+    }
+    plain = found[found["queue_order"] != "adjudication"]
+    given = plain[plain["map_id"].isin({*disputed(found), *open_doubts})]
+    made = [
+        Dispute(
+            str(name),
+            tuple(
+                (rater(who, number), cls) for who, number, cls in own[["annotator", "pass", "class"]].itertuples(False)
+            ),
+            tuple(notes.get(str(name), ())),
+            open_doubts.get(str(name)),
+        )
+        for name, own in given.groupby("map_id", sort=True)
+    ]
+    return sorted(made, key=lambda one: (-len({cls for _, cls in one.votes}), one.doubt is None, one.map_id))
+
+
+def _doubts_and_notes(
+    db: Database, class_set: str
+) -> tuple[dict[str, tuple[str, datetime]], dict[str, list[tuple[str, str]]]]:
+    """The newest doubt of each map (the class suggested, when), and its notes (who, words), oldest first."""
+    flagged = labels.flagged(db, class_set)
+    doubted = flagged[(flagged["kind"] == "flag") & flagged["suggestion"].notna()].drop_duplicates("map_id")
+    doubts = {row["map_id"]: (row["suggestion"], row["happened"]) for row in doubted.to_dict("records")}
+    notes: dict[str, list[tuple[str, str]]] = {}
+    for row in flagged[flagged["kind"] == "note"].iloc[::-1].to_dict("records"):
+        notes.setdefault(row["map_id"], []).append((row["annotator"], row["note"]))
+    return doubts, notes
+
+
+# ---------------------------------------------------------------- labels a classifier doubts
+
+
+def doubted(found: Snapshot, *, seed: int = 0) -> list[Suspect]:
+    """Labels that trees doubt which never saw their input (`label_errors`), the widest margin first.
+
+    Raises InputError when there is too little to train on.
+    """
+    from core.patterns.suggestions import judged
+    from core.patterns.training import Recipe, check_labels, fit, folds
+
+    given, groups = found.column("class"), found.column("group")
+    check_labels(given, found.classes, groups, folds=FOLDS)
+    likely = np.zeros((len(given), len(found.classes)))
+    for train, test in folds(given, groups, count=FOLDS, seed=seed):
+        classifier = fit(
+            [found.maps[k] for k in train],
+            [given[k] for k in train],
+            found.classes,
+            Recipe(kind="trees", seed=seed),
+            origins=[found.facts[k]["checkpoint"] for k in train],
+        )
+        likely[test] = judged(classifier, [found.maps[k] for k in test]).probabilities
+    names = found.column("map_id")
+    return label_errors(pd.Series(given, index=names), pd.DataFrame(likely, index=names, columns=list(found.classes)))
+
+
+def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, annotator: str) -> int:
+    """Put doubted labels among the maps to decide on, as flags that carry the suggestion; returns how many were new.
+
+    Queueing the same doubts again changes nothing. InputError for a class that the set does not have.
+    """
+    known = known_class_set(db, class_set)
+    wrong = [one.suggested for one in suspects if one.suggested not in known.names]
+    if wrong:
+        raise InputError(
+            f"A doubt suggests a class of {class_set!r} ({', '.join(known.names)}); {wrong[0][:60]!r} is none: train "
+            "on the classes as they are now."
+        )
+    text = "\n".join(f"{one.map_id} {one.given} {one.suggested}" for one in suspects)
+    batch = f"doubts-{hashlib.sha256(f'{class_set} {annotator} {text}'.encode()).hexdigest()[:16]}"
+    events = [
+        {
+            "batch": batch,
+            "sequence": number,
+            "kind": "flag",
+            "class_set": class_set,
+            "map_id": one.map_id,
+            "annotator": annotator,
+            "note": f"labelled {one.given}; a classifier that never saw this input is confident of {one.suggested}",
+            "queue_order": "adjudication",
+            "suggestion": one.suggested,
+        }
+        for number, one in enumerate(suspects, start=1)
+    ]
+    return labels.record_events(db, events).new

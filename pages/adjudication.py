@@ -1,0 +1,47 @@
+"""Adjudication: maps whose labels differ or are doubted, decided on by key; every decision is an event."""
+
+from datetime import date
+
+import streamlit as st
+
+from core.labelling import adjudicating
+from core.labelling.queue import Wish
+from core.labelling.snapshot import known_class_set
+from pages.parts import people
+from pages.parts.frame import resources
+from pages.parts.frame.messages import plain
+from pages.parts.label_sheet import send_maps, show_sheet
+from pages.parts.team import choosing
+from pages.parts.team.deciding import sheet_of
+
+st.title("Adjudication")
+db = resources.database()
+class_set, project = choosing.pick(db)
+left, right = st.columns([3, 1], vertical_alignment="bottom")
+with left:
+    annotator = people.annotator_name()
+named = right.toggle("Show who voted", value=False, help="Hidden, so that the map decides and not the name.")
+classes = known_class_set(db, class_set)
+if not annotator:
+    st.info("Type your name above; decisions carry it.", icon=":material/badge:")
+    st.stop()
+db.person.must("annotator", "decide on maps")
+key = (class_set, project, annotator, named, classes)
+kept = st.session_state.get("queue")
+if kept is None or kept[0] != key:  # the queue as it was first made, so that what the browser holds stays the same
+    found = adjudicating.disputes(db, class_set, project)
+    kept = (key, found, sheet_of(db, found, classes, annotator, named=named))
+    st.session_state["queue"] = kept
+found, (queue_name, data) = kept[1:]
+if not found:
+    st.success("No map is in dispute: labels agree, or everything is settled.", icon=":material/done_all:")
+send_maps(data)
+show_sheet(db, queue_name, Wish(class_set, annotator, adjudicating.PASS, "adjudication"))
+doubted = sum(one.doubt is not None for one in found)
+st.caption(
+    plain(
+        f"{len(found)} maps were in dispute when this page was opened, {doubted} of them doubted by a classifier · "
+        f"class set {class_set} · {date.today():%d %B %Y} · digits decide, Space skips, n writes a note, Backspace "
+        "undoes"
+    )
+)

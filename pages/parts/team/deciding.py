@@ -1,0 +1,45 @@
+"""The labelling sheet of maps in dispute, with what people said of each."""
+
+from collections.abc import Sequence
+
+from core.labelling.adjudicating import PASS, Dispute
+from core.patterns.classes import ClassSet
+from core.store import labels
+from core.store.database import Database
+from pages.parts.label_sheet import MOST_MAPS, PER_SHEET, UNDO_STEPS, with_maps
+
+
+def sheet_of(
+    db: Database, found: Sequence[Dispute], classes: ClassSet, annotator: str, *, named: bool
+) -> tuple[str, bytes]:
+    """The payload's name and its bytes. named: with the names of who voted, else with letters in their place."""
+    stack = labels.undoable(db, classes.name, annotator, passing=PASS, most=UNDO_STEPS)
+    header = {
+        "database": db.id,
+        "class_set": classes.name,
+        "annotator": annotator,
+        "pass": PASS,
+        "order": "adjudication",
+        "classifier": None,
+        "mode": "single",
+        "scale": "absolute",
+        "per_sheet": PER_SHEET,
+        "queued": len(found),
+        "classes": [vars(one) for one in classes.classes],
+        "counts": {},
+        "stack": [entry | {"class": classes.resolved(entry["class"]) if entry["class"] else None} for entry in stack],
+    }
+    rows = labels.maps_of(db, [one.map_id for one in found[:MOST_MAPS]])
+    return with_maps(header, rows, about={one.map_id: {"said": said_of(one, classes, named=named)} for one in found})
+
+
+def said_of(dispute: Dispute, classes: ClassSet, *, named: bool) -> list[str]:
+    """Votes, notes and doubts of a map in words."""
+    everybody = dict.fromkeys(who for who, _ in (*dispute.votes, *dispute.notes))
+    letters = {who: who if named else f"Person {chr(65 + k % 26)}" for k, who in enumerate(everybody)}
+    votes = "; ".join(f"{letters[who]}: {classes.named(cls).title}" for who, cls in dispute.votes)
+    said = [votes, *(f"{letters[who]} notes: {words}" for who, words in dispute.notes)]
+    if dispute.doubt:
+        title = next((one.title for one in classes.classes if one.name == dispute.doubt), dispute.doubt)
+        said.append(f"A classifier that never saw this input is confident of {title}.")
+    return said

@@ -1,0 +1,12 @@
+"""Truths are computed once for the labels they are of."""
+
+import pandas as pd
+import streamlit as st
+
+from core.patterns.truth import Method, Truth, truth
+
+
+@st.cache_data(show_spinner="Weighing the labels ...", max_entries=12)
+def judged(found: pd.DataFrame, names: tuple[str, ...], method: Method) -> Truth:
+    """The truth of these labels."""
+    return truth(found, names, method)

@@ -1,0 +1,122 @@
+"""Truth: one class a map from many people's labels, who can be relied on, and which labels are in doubt."""
+
+from datetime import date
+
+import pandas as pd
+import streamlit as st
+
+from core.labelling import adjudicating, crowd
+from core.labelling.snapshot import known_class_set, snapshot
+from core.patterns import agreement
+from core.patterns.alpha import alpha_with_interval
+from core.store import labels
+from pages.parts import charts, people
+from pages.parts.files import show_files
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.team import choosing
+from pages.parts.team.judging import judged
+
+MOST = 200  # rows of the table of maps
+AT_ONCE = 10_000  # labels that are weighed without being asked
+
+
+def maps_table(truth, found: pd.DataFrame) -> pd.DataFrame:
+    """A row a map, the least sure first: likeliest class, its probability, votes, every class's probability."""
+    best = truth.probabilities.max(axis=1)
+    about = pd.DataFrame({"class": truth.labels.fillna("(tie)"), "probability": best})
+    about["votes"] = found.drop_duplicates(["map_id", "annotator"]).groupby("map_id").size()
+    return about.join(truth.probabilities).sort_values("probability").rename_axis("map").reset_index()
+
+
+def person_part(truth, found: pd.DataFrame, class_set: str, names: list[str]) -> None:
+    """Everybody's skill, confusion and pace."""
+    st.subheader("People")
+    st.dataframe(crowd.people_table(truth, labels.pace(db, class_set)), hide_index=True)
+    who = st.selectbox("Confusion of", [person.name for person in truth.people])
+    person = next(one for one in truth.people if one.name == who)
+    long = person.confusion.reset_index().melt("true", var_name="given", value_name="share")
+    st.altair_chart(
+        charts.matrix(long.fillna(0.0), x="given", y="true", value="share", order=names, title=f"{who}: given by true"),
+        width="content",
+    )
+
+
+def agreement_part(found: pd.DataFrame, names: list[str]) -> None:
+    """Alpha with its interval, kappa of two people and of pairs of classes."""
+    st.subheader("Agreement")
+    all_ = alpha_with_interval(found, by_input=True)
+    st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, "
+              f"{all_.maps} maps, {all_.raters} raters", delta_color="off", delta_arrow="off")  # fmt: skip
+    raters = list(agreement.opinions(found).columns)
+    if len(raters) < 2:
+        return
+    left, right = st.columns(2)
+    first = left.selectbox("First", raters)
+    second = right.selectbox("Second", [one for one in raters if one != first])
+    with clear_errors():
+        both = agreement.agreement(found, first, second)
+        st.caption(
+            f"kappa {both.kappa:.3f} (95 % {both.low:.2f} to {both.high:.2f} over inputs), equal {both.share:.0%}, "
+            f"{both.maps} maps"
+        )
+        pairs = agreement.pair_agreements(found, first, second, names)
+        rows = [{"classes": " / ".join(p.classes), "maps": p.maps, "differ": p.differ, "kappa": p.kappa} for p in pairs]
+        st.dataframe(pd.DataFrame(rows), hide_index=True)
+
+
+def doubts_part(class_set: str) -> None:
+    """Labels a classifier doubts, and the button that queues them."""
+    st.subheader("Labels in doubt")
+    if st.button(
+        "Look for label errors", help="Trees are fitted on other inputs five times; takes seconds to minutes."
+    ):
+        with clear_errors(), st.spinner("Fitting classifiers on other inputs ..."):
+            st.session_state["doubts"] = (class_set, adjudicating.doubted(snapshot(db, class_set)))
+    known = st.session_state.get("doubts")
+    if known is None or known[0] != class_set:
+        return
+    suspects = known[1]
+    st.caption(f"{len(suspects)} labels are in doubt: another class passes its own threshold and the given one's.")
+    st.dataframe([vars(one) for one in suspects[:MOST]], hide_index=True)
+    by = people.annotator_name(key="doubts_by")
+    if suspects and st.button("Queue them for adjudication", disabled=not by):
+        with clear_errors():
+            st.success(f"{adjudicating.queue_doubts(db, class_set, suspects, annotator=by)} were new in the queue.")
+    st.page_link(PAGES_FOLDER / "adjudication.py", label="Decide on them", icon=":material/gavel:")
+
+
+st.title("Truth")
+db = resources.database()
+class_set, project = choosing.pick(db)
+method = st.segmented_control(
+    "One class a map by", list(crowd.METHODS), default="majority", required=True, format_func=crowd.METHODS.get
+)
+found = crowd.votes_of(db, class_set, project)
+if found[(found["pass"] == 1) & (found["queue_order"] != "adjudication")].empty:
+    st.info("Nobody has labelled a map here yet: label some on the Label page.", icon=":material/stylus:")
+    st.stop()
+names = list(known_class_set(db, class_set).names)
+truth = judged(found, tuple(names), method)
+if len(found) <= AT_ONCE or st.toggle("Is a learned truth worth it here?", help="Weighs every label; takes minutes."):
+    st.info(crowd.advice(judged(found, tuple(names), "dawid-skene")).sentence, icon=":material/balance:")
+table = maps_table(truth, found)
+st.dataframe(table.head(MOST), hide_index=True)
+show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
+st.caption(
+    plain(
+        f"{len(table)} maps, {len(truth.ties)} of them ties; the {min(MOST, len(table))} least sure are shown. Train "
+        "on these soft labels on the Pattern classifier page, under One label a map by."
+    )
+)
+person_part(truth, found, class_set, names)
+agreement_part(found, names)
+doubts_part(class_set)
+st.caption(
+    plain(
+        f"{found['map_id'].nunique()} maps, {len(found)} labels of {found['annotator'].nunique()} people · class set "
+        f"{class_set} · {date.today():%d %B %Y} · a person's own votes count in the truth they are held against, so "
+        "skills are a little high"
+    )
+)

@@ -1,0 +1,181 @@
+"""Many people's labels: whose votes count in a project, what is said of each method, soft labels, and doubts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.errors import InputError
+from core.labelling import adjudicating, crowd
+from core.labelling.happenings import Rules
+from core.labelling.projects import Recipe, make_project
+from core.labelling.snapshot import read, snapshot, write
+from core.patterns.forest import parts
+from core.patterns.label_errors import Suspect
+from core.patterns.training import Recipe as Fit
+from core.patterns.training import fit
+from core.patterns.truth import Person, Truth, truth
+from core.store import labels
+from core.store.database import Database
+from pages.parts.team.deciding import said_of
+from tests.labelling.test_projects import Hand, fill
+from tests.simulations.many_people import CLASSES, drawn
+from tests.store.labelling import event
+
+
+@pytest.fixture
+def db(tmp_path):
+    database = Database(tmp_path / "atlas.duckdb")
+    fill(database, 12)
+    yield database
+    database.close()
+
+
+def test_votes_of_a_project_are_its_labels_surplus_too_without_gold(db):
+    labels.record_events(db, [event(1, "m0", "block", annotator="expert"), event(2, "m1", "block", annotator="expert")])
+    recipe = Recipe(count=5, gold=1, exemplars=1, known_from="expert")
+    project = make_project(db, "p", "bert", recipe, Rules(k=1, gold_rate=0.5))
+    for person in ("ada", "bob"):
+        hand = Hand(db, project, person)
+        for _ in range(8):
+            for choice in hand.holds():
+                hand.say(choice, "block")
+    found = crowd.votes_of(db, "bert", project)
+    assert len(found) == 5
+    assert not set(found["map_id"]) & {"m0", "m1"}
+    assert len(crowd.votes_of(db, "bert")) > 5
+
+
+@pytest.mark.parametrize(("accuracy", "worth"), [(0.75, False), (0.85, True)])
+def test_the_page_says_when_majority_does_as_well(accuracy, worth):
+    given, _ = drawn(accuracy, "even", 3)
+    found = crowd.advice(truth(given, CLASSES, "dawid-skene"))
+    assert found.worth is worth
+    assert found.sentence.startswith("Dawid-Skene and MACE are worth it" if worth else "Majority does as well")
+
+
+def test_two_people_are_too_few_to_tell_apart():
+    people = tuple(Person(name, 100, 0.9, pd.DataFrame()) for name in ("ada", "bob"))
+    assert "three or more" in crowd.advice(Truth("dawid-skene", pd.DataFrame(), people)).sentence
+
+
+def test_a_method_that_is_none_is_a_sentence():
+    assert crowd.checked_method(None) is None
+    with pytest.raises(InputError, match="dawid-skene"):
+        crowd.checked_method("median")
+
+
+def test_a_person_has_skill_confusion_and_pace(db):
+    wrong = {"m0": "block", "m1": "block", "m2": "vertical"}
+    events = [event(k, f"m{k}", "block", batch=who, annotator=who) for who in ("ada", "bob") for k in range(1, 7)]
+    events += [event(k, f"m{k}", wrong.get(f"m{k}", "block"), batch="cyd", annotator="cyd") for k in range(1, 7)]
+    for one in events:
+        labels.record_events(db, [one])
+    table = crowd.people_table(crowd.truth_of(db, "bert", "majority"), labels.pace(db, "bert"))
+    assert table.iloc[0]["person"] == "cyd"
+    assert "block given as vertical" in table.iloc[0]["most confused"]
+    assert set(table["median seconds"]) == {1.5}
+
+
+def test_a_snapshot_by_a_method_has_soft_labels_and_keeps_adjudications(db, tmp_path):
+    votes = {"ada": "block", "bob": "vertical", "cyd": "block"}
+    for who, cls in votes.items():
+        own = [event(1, "m1", cls, batch=who, annotator=who), event(2, "m2", cls, batch=who, annotator=who)]
+        labels.record_events(db, own)
+    decision = event(1, "m2", "diagonal", batch="d", annotator="dan", queue_order="adjudication")
+    labels.record_events(db, [decision | {"pass": adjudicating.PASS}])
+    assert snapshot(db, "bert").soft is None
+    found = read(write(snapshot(db, "bert", method="majority"), tmp_path))
+    rows = dict(zip(found.column("map_id"), zip(found.column("class"), found.soft, strict=True), strict=True))
+    assert rows["m1"][0] == "block"
+    assert rows["m1"][1].tolist() == pytest.approx([1 / 3, 0, 0, 2 / 3, 0])
+    assert rows["m2"][0] == "diagonal"
+    assert rows["m2"][1].tolist() == [0, 1, 0, 0, 0]
+
+
+def some_maps(count=40):
+    rng = np.random.default_rng(1)
+    maps, given = [], []
+    for k in range(count):
+        weights = rng.random((12, 12)) * 0.2 + (np.eye(12) if k % 2 else np.outer(np.ones(12), np.arange(12) == 3)) * 3
+        maps.append((weights / weights.sum(-1, keepdims=True)).astype(np.float32))
+        given.append("diagonal" if k % 2 else "vertical")
+    return maps, given
+
+
+@pytest.mark.parametrize("kind", ["trees", "baseline", "paper"])
+def test_soft_labels_that_are_sure_fit_as_hard_ones(kind):
+    maps, given = some_maps()
+    names = ("vertical", "diagonal")
+    recipe = Fit(kind=kind, epochs=2, batch=8)
+    hard = fit(maps, given, names, recipe)
+    sure = np.array([[float(one == name) for name in names] for one in given])
+    soft = fit(maps, given, names, recipe, soft=sure)
+    for name, tensor in hard.tensors.items():
+        assert np.allclose(tensor.numpy(), soft.tensors[name].numpy(), atol=1e-4), name
+
+
+@pytest.mark.parametrize("kind", ["trees", "baseline", "paper"])
+def test_unsure_soft_labels_make_an_unsure_classifier(kind):
+    from core.patterns.suggestions import judged
+
+    maps, given = some_maps()
+    names, recipe = ("vertical", "diagonal"), Fit(kind=kind, epochs=8, batch=8)
+    unsure = np.array([[0.6, 0.4] if one == "vertical" else [0.4, 0.6] for one in given])
+    sharp = judged(fit(maps, given, names, recipe), maps).probabilities.max(axis=1).mean()
+    dull = judged(fit(maps, given, names, recipe, soft=unsure), maps).probabilities.max(axis=1).mean()
+    assert dull < sharp - 0.1
+
+
+def test_soft_labels_of_another_shape_are_a_sentence():
+    with pytest.raises(InputError, match="probabilities of 3 classes for each of 2 maps; seen 2 by 2"):
+        parts(np.array([0, 1]), 3, np.eye(2))
+
+
+# ---------------------------------------------------------------- adjudication
+
+
+def vote(db, name, **given):
+    for who, cls in given.items():
+        labels.record_events(db, [event(1, name, cls, batch=f"{who}-{name}", annotator=who)])
+
+
+def test_disputes_come_with_votes_notes_and_doubts_until_they_are_settled(db):
+    vote(db, "m1", ada="block", bob="vertical")
+    vote(db, "m2", ada="block", bob="block")
+    vote(db, "m3", ada="block", bob="vertical", cyd="diagonal")
+    labels.record_events(db, [event(9, "m1", kind="note", note="see the corner", batch="n", annotator="bob")])
+    suspects = [Suspect("m2", "block", "vertical", 0.4)]
+    assert adjudicating.queue_doubts(db, "bert", suspects, annotator="admin") == 1
+    assert adjudicating.queue_doubts(db, "bert", suspects, annotator="admin") == 0
+    found = adjudicating.disputes(db, "bert")
+    assert [one.map_id for one in found] == ["m3", "m1", "m2"]
+    assert found[1].votes == (("ada", "block"), ("bob", "vertical"))
+    assert found[1].notes == (("bob", "see the corner"),)
+    assert found[2].doubt == "vertical"
+    classes = adjudicating.known_class_set(db, "bert")
+    assert said_of(found[1], classes, named=True) == ["ada: Block; bob: Vertical", "bob notes: see the corner"]
+    assert said_of(found[1], classes, named=False) == [
+        "Person A: Block; Person B: Vertical",
+        "Person B notes: see the corner",
+    ]
+    for name in ("m1", "m2"):
+        decision = event(1, name, "block", batch=f"d-{name}", annotator="ada", queue_order="adjudication")
+        labels.record_events(db, [decision | {"pass": adjudicating.PASS}])
+    assert [one.map_id for one in adjudicating.disputes(db, "bert")] == ["m3"]
+    assert crowd.votes_of(db, "bert").query("map_id == 'm1' and `pass` == 1")["annotator"].tolist() == ["ada", "bob"]
+
+
+def test_a_doubt_of_a_class_that_is_gone_is_a_sentence(db):
+    with pytest.raises(InputError, match="'wave' is none"):
+        adjudicating.queue_doubts(db, "bert", [Suspect("m1", "block", "wave", 0.4)], annotator="admin")
+
+
+def test_a_planted_label_error_is_doubted(db):
+    from core.labelling.snapshot import Snapshot
+
+    maps, given = some_maps(60)
+    given[7] = "vertical"
+    facts = [{"map_id": f"x{k}", "class": one, "group": f"g{k}", "checkpoint": "c"} for k, one in enumerate(given)]
+    found = adjudicating.doubted(Snapshot("bert", ("vertical", "diagonal"), facts, maps))
+    assert [one.map_id for one in found] == ["x7"]
+    assert found[0].suggested == "diagonal"

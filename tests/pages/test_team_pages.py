@@ -1,0 +1,126 @@
+"""The pages of a team, run as Streamlit runs them: a project is made, worked in, weighed, decided on and watched."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import pages.parts.frame.shell as shell
+from core.labelling import handing
+from core.labelling.happenings import Rules
+from core.labelling.projects import Recipe, make_project
+from core.store import labels, projects
+from pages.parts.frame import resources
+from tests.labelling.test_projects import Hand, fill
+from tests.store.labelling import event
+
+
+@pytest.fixture
+def db(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    database = resources.database()
+    fill(database, 12)
+    yield database
+    resources.database.clear()
+
+
+@pytest.fixture
+def project(db):
+    """Four maps that three people labelled, alike but for one map."""
+    found = make_project(db, "Who sees what", "bert", Recipe(count=4), Rules(k=3), annotator="ada")
+    odd = projects.project_maps(db, found)[0].map_id
+    for who in ("ada", "bob", "cyd"):
+        hand = Hand(db, found, who)
+        for choice in hand.holds():
+            hand.say(choice, "vertical" if who == "cyd" and choice.map_id == odd else "block")
+    return found
+
+
+def opened(name, **query):
+    page = AppTest.from_file(shell.__file__, default_timeout=90)
+    page.query_params.update({key: [value] for key, value in query.items()})
+    page.run()
+    page.switch_page(f"../../{name}.py").run()
+    assert not page.exception
+    assert not page.error, page.error[0].value
+    return page
+
+
+def text_of(page):
+    return " ".join(one.value for one in [*page.caption, *page.info, *page.success, *page.error]).replace("\\", "")
+
+
+def test_an_admin_makes_a_project_and_closes_it(db):
+    page = opened("projects")
+    page.text_input(key="annotator").input("ada")
+    page.text_input(key="project_title").input("First")
+    page.button(key="make_project").click().run()
+    assert not page.exception
+    assert not page.error, page.error[0].value
+    (made,) = projects.projects(db)
+    assert (made.title, made.made_by, made.rules["k"]) == ("First", "ada", 3)
+    page.button(key=f"close_{made.project}").click().run()
+    assert projects.one_project(db, made.project).state == "closed"
+    assert "closed since" in text_of(page)
+    assert "by ada" in text_of(page)
+
+
+def test_what_cannot_be_made_is_a_sentence_on_the_page(db):
+    page = opened("projects")
+    page.button(key="make_project").click().run()
+    assert not page.exception
+    assert "has a title" in page.error[0].value
+
+
+def test_the_label_page_works_inside_a_project_and_says_names_are_taken_on_trust(db, project):
+    page = opened("label")
+    page.selectbox(key="project").set_value(project).run()
+    assert "Type your name" in text_of(page)
+    page.text_input(key="annotator").input("dan").run()
+    assert not page.exception
+    assert "12 of 12 labels" in text_of(page)
+    assert "taken on trust" in text_of(page)
+
+
+def test_a_paused_project_says_so_on_the_label_page(db, project):
+    projects.change_project(db, project, "pause", annotator="ada")
+    page = opened("label")
+    page.text_input(key="annotator").input("dan").run()
+    page.selectbox(key="project").set_value(project).run()
+    assert "is paused" in page.error[0].value
+
+
+def test_the_truth_page_weighs_labels_and_people(db, project):
+    page = opened("truth")
+    page.selectbox(key="project").set_value(project).run()
+    assert not page.exception
+    assert not page.error, page.error[0].value
+    assert "Majority does as well" in text_of(page)
+    maps, people = page.dataframe[0].value, page.dataframe[1].value
+    assert len(maps) == 4
+    assert set(people["person"]) == {"ada", "bob", "cyd"}
+    assert "Krippendorff" in page.metric[0].label
+
+
+def test_doubted_labels_need_enough_labels(db, project):
+    page = opened("truth")
+    next(one for one in page.button if one.label == "Look for label errors").click().run()
+    assert not page.exception
+    assert "Training needs labels of at least two classes" in page.error[0].value
+
+
+def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
+    page = opened("adjudication")
+    assert "Type your name" in text_of(page)
+    page.text_input(key="annotator").input("dan").run()
+    assert not page.exception
+    assert "1 maps were in dispute" in text_of(page)
+    (name,) = {row["map_id"] for row in labels.all_events(db) if row["class"] == "vertical"}
+    decision = event(1, name, "block", annotator="dan", batch="tab-1", queue_order="adjudication") | {"pass": 100}
+    box = {"database": db.id, "batch": "tab-1", "events": [decision]}
+    page.session_state["label_sheet"] = {"events": {"boxes": [box], "secret": "s"}}
+    page.run()
+    assert not page.error
+    page.session_state["queue"] = None
+    page.run()
+    assert "No map is in dispute" in text_of(page)
+    assert handing.board_of(db, project).complete
