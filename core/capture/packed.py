@@ -193,7 +193,10 @@ def _read(
     block, count = stack.blocks[-1], len(masks)
     late = sorted(set(range(count)) - set(streams))
     chosen = torch.cat([masks.new_zeros(1, masks.shape[1]), masks[[*streams[1:], *late]]])
-    own, replaced, residual, sizes = [], [], [], [len(streams) * group.tokens for group in groups]
+    own: list[Tensor] = []
+    replaced: list[Tensor] = []
+    residual: list[Tensor] = []
+    sizes = [len(streams) * group.tokens for group in groups]
     for part, group in zip(x.split(sizes), groups, strict=True):
         rows, position = len(group.encodings), stack.position(group.length)
         lines = part.view(-1, group.length, part.shape[1])

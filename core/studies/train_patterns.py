@@ -88,8 +88,8 @@ class Predictions:
         places = [k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name]
         texts = ("map_ids", "groups", "checkpoints")
         numbers = ("truth", "probabilities", "identity", "outside")
-        kept = {name: tuple(getattr(self, name)[k] for k in places) for name in texts}
-        return replace(self, **kept, **{name: getattr(self, name)[places] for name in numbers})
+        kept: dict[str, Any] = {name: tuple(getattr(self, name)[k] for k in places) for name in texts}
+        return replace(self, **kept | {name: getattr(self, name)[places] for name in numbers})
 
 
 @dataclass(frozen=True)
