@@ -49,8 +49,9 @@ def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
     kind = checkpoint.family.model_type
     paths = _WRITERS.get(kind)
     for module in checkpoint.model.modules() if paths else ():
-        if isinstance(module, nn.ModuleList) and len(module) == checkpoint.layers and _has(module[0], paths[0]):
-            return list(module)
+        stack = list(module) if isinstance(module, nn.ModuleList) else []
+        if paths and len(stack) == checkpoint.layers and _has(stack[0], paths[0]):
+            return stack
     raise InterventionError(
         f"Blocks and layers are changed in {', '.join(_WRITERS)}; {kind} shares or hides them: change heads instead."
     )
@@ -99,7 +100,7 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
 
 
 def _placed(change: PartChange, inputs: list[int], own: Float[Tensor, "batch position hidden"]) -> Tensor:
-    given = torch.stack([change.outputs[k] for k in inputs]).to(own)
+    given = torch.stack([(change.outputs or [])[k] for k in inputs]).to(own)
     if change.places is None:
         return given
     return torch.where(torch.stack([change.places[k] for k in inputs]).to(own.device)[:, :, None], given, own)

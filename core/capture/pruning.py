@@ -99,7 +99,7 @@ def _zeroed(checkpoint: Checkpoint, gone: Iterable[Head]) -> dict[str, Tensor]:
         module = modules[head.layer]
         name = f"{names[id(module)]}.weight"
         rows = isinstance(module, Conv1D)  # its weight is [in, out]
-        width = module.weight.shape[0 if rows else 1] // checkpoint.heads
+        width = weights[name].shape[0 if rows else 1] // checkpoint.heads
         part = slice(head.head * width, (head.head + 1) * width)
         changed = weights[name].clone()
         changed[(part,) if rows else (slice(None), part)] = 0

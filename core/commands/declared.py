@@ -94,7 +94,7 @@ def _parameter(option: Declared) -> inspect.Parameter:
     told: Any = typer.Argument if flag.argument else typer.Option
     must = option.required or flag.required or (flag.argument and option.default is not None)
     default = inspect.Parameter.empty if must else _shown_default(option, hint)
-    annotation = Annotated[hint, told(*names, help=flag.help, **bounds)]
+    annotation = Annotated[hint, told(*names, help=flag.help, **bounds)]  # type: ignore[valid-type]  # made from a declaration
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

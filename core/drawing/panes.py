@@ -88,7 +88,7 @@ def scored_pane(
 
     weights, scores: of these maps, where they are computed already.
     """
-    places = {"first": first, "separators": separators, "causal": maps.causal}
+    places: dict[str, Any] = {"first": first, "separators": separators, "causal": maps.causal}
     scores = scores or head_scores(maps.weights, **places)
     evenly = even_weights(len(maps), causal=maps.causal)[None, None]
     even = {name: float(values.ravel()[0]) for name, values in head_scores(evenly, **places).items()}

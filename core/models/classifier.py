@@ -8,7 +8,7 @@ beside it in head.safetensors, and `atlas_pooling` in config.json says where the
 
 import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int
@@ -17,6 +17,9 @@ from torch import Tensor, nn
 from core.errors import CheckpointError
 from core.models.checkpoint import Checkpoint
 from core.models.poolings import POOLINGS
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 HEAD_FILE, POOLING_KEY = "head.safetensors", "atlas_pooling"
 
@@ -47,7 +50,7 @@ def pooled(
 class PooledForSequenceClassification(nn.Module):
     """A plain Transformer with a linear head that reads where `config.atlas_pooling` says."""
 
-    def __init__(self, base: nn.Module, outputs: int, separator: int | None) -> None:
+    def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()
         self.base, self.separator = base, separator
         rate = getattr(base.config, "hidden_dropout_prob", getattr(base.config, "resid_pdrop", 0.0))
@@ -130,7 +133,7 @@ def padding_id(base: Checkpoint) -> int:
     )
 
 
-def with_head(folder: Path, base: nn.Module, tokenizer: Any) -> nn.Module:
+def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Module:
     """The classifier that PooledForSequenceClassification saved in `folder`, around the opened Transformer."""
     from safetensors.torch import load_file
 

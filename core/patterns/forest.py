@@ -180,8 +180,10 @@ def _temperature(
         names = np.array([str(k % 3) for k in range(len(names))])
     held_out: list[tuple[np.ndarray, np.ndarray]] = []
     for name in sorted(set(names)):
-        kept, out = np.flatnonzero(names != name), np.flatnonzero(names == name)
-        extra, planted_names = planted([maps[k] for k in kept], [classes[numbers[k]] for k in kept], classes, seed=seed)
+        kept, out = np.flatnonzero(names != name).tolist(), np.flatnonzero(names == name)
+        extra, planted_names = planted(
+            [maps[k] for k in kept], [classes[int(numbers[k])] for k in kept], classes, seed=seed
+        )
         grown = _grown(measured[kept], known.of(kept), extra, planted_names, classes, max(30, trees // 3), seed)
         held_out.append((_raw(grown, measured[out]), numbers[out]))
 

@@ -121,8 +121,9 @@ def _mace(given: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
 
     coded = {column: pd.factorize(given[column]) for column in ("task", "worker", "label")}
     fitted = MACE(n_restarts=1, n_iter=ROUNDS["mace"]).fit(pd.DataFrame({c: codes for c, (codes, _) in coded.items()}))
-    probabilities = fitted.probas_.set_axis(coded["task"][1][fitted.probas_.index], axis=0)
-    probabilities = probabilities.set_axis(coded["label"][1][fitted.probas_.columns], axis=1)
+    coded_posterior: pd.DataFrame = fitted.probas_
+    probabilities = coded_posterior.set_axis(coded["task"][1][coded_posterior.index], axis=0)
+    probabilities = probabilities.set_axis(coded["label"][1][coded_posterior.columns], axis=1)
     return probabilities, dict(zip(coded["worker"][1], fitted.spamming_[:, 1].tolist(), strict=True))
 
 

@@ -130,7 +130,12 @@ R = TypeVar("R", StepRecord, ValueRecord, ClaimRecord, HeadRecord)
 
 def rows_of(records: Records) -> list[Row]:
     """As the store keeps them."""
-    some = {"step": records.steps, "value": records.values, "claim": records.claims, "head": records.heads}
+    some: dict[str, Sequence[StepRecord | ValueRecord | ClaimRecord | HeadRecord]] = {
+        "step": records.steps,
+        "value": records.values,
+        "claim": records.claims,
+        "head": records.heads,
+    }
     return [plain({"kind": kind, **asdict(one)}) for kind, several in some.items() for one in several]
 
 

@@ -35,7 +35,7 @@ def align_words(
             pairs += list(zip(*places, strict=False)) if len(places[0]) == len(places[1]) else _ends(*places)
             continue
         words = [[texts[k].lower() for k in some] for texts, some in zip((first, second), places, strict=True)]
-        for kind, a, b, c, d in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
+        for kind, a, b, c, d in SequenceMatcher(None, words[0], words[1], autojunk=False).get_opcodes():
             if kind == "equal" or (kind == "replace" and b - a == d - c):
                 pairs += list(zip(places[0][a:b], places[1][c:d], strict=True))
     pairs.sort()

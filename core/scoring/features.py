@@ -94,7 +94,7 @@ class _Batch:
         self.starts = np.flatnonzero(np.diff(groups, prepend=-1))
         self.filled = groups[self.starts]
         self.owner = groups // (self.shape[1] * self.shape[2])
-        present = marked.any(-1)
+        present: np.ndarray = np.asarray(marked.any(-1))
         self.counts = np.tile(np.concatenate([present[:, 0], present[:, 1]], 1).astype(float), (1, kinds))
 
     def reduced(

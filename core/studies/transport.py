@@ -57,7 +57,7 @@ def decode(kind: Any, value: Any) -> Any:
         return decode(inner[0], value)
     if origin in (Union, types.UnionType):
         return None if value is None else decode(_arm(inner, value), value)
-    if is_dataclass(kind) and isinstance(value, dict):
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
         hints = get_type_hints(kind, include_extras=True)
         known = {one.name for one in fields(kind)}
         return kind(**{name: decode(hints[name], item) for name, item in value.items() if name in known})

@@ -1,6 +1,7 @@
 """The model of a run: initialised as asked, with the parameters that should learn marked, and its predictions."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -32,7 +33,8 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
         _reset(model, base, labels, recipe, seed)
     if recipe.dropout is not None:
         _set_dropout(model, recipe.dropout)
-    inside = {id(parameter) for parameter in model.base_model.parameters()}
+    base_model: Any = model.base_model
+    inside = {id(parameter) for parameter in base_model.parameters()}
     for name, parameter in model.named_parameters():
         of_the_head = id(parameter) not in inside
         learns = of_the_head or (initialisation != "frozen" and _learns(model, name, recipe))
@@ -42,12 +44,13 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
 
 def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
     """The list of layers and its name within the model; InputError for families that share one layer."""
-    wanted = model.config.num_hidden_layers
+    config: Any = model.config
+    wanted = config.num_hidden_layers
     for name, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and len(module) == wanted and wanted > 1:
             return name, module
     raise InputError(
-        f"Only a stack of separate layers can be trained or reset in part; {model.config.model_type} shares its "
+        f"Only a stack of separate layers can be trained or reset in part; {config.model_type} shares its "
         "layers: train all of them."
     )
 

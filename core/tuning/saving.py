@@ -34,7 +34,8 @@ def save_tuned(folder: Path, outcome: Outcome, base: Checkpoint, facts: dict[str
     }
 
     def fill(part: Path) -> None:
-        outcome.model.save_pretrained(part, safe_serialization=True)
+        model: Any = outcome.model
+        model.save_pretrained(part, safe_serialization=True)
         base.tokenizer.save_pretrained(part)
         (part / LOG).write_text(json.dumps(written, indent=1))
 

@@ -157,15 +157,17 @@ class Fit:
             device=self.device,
         )
         rate = self.recipe.learning_rate * learning_rate(self.recipe, step, self.log.steps)
-        for group in self.optimizer.param_groups:
+        assert self.optimizer is not None  # noqa: S101 - what learns has one
+        optimizer = self.optimizer
+        for group in optimizer.param_groups:
             group["lr"] = rate
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
             logits = self.model(**inputs).logits
         loss = loss_of(self.task, logits.float(), labels)
-        self.optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], self.recipe.clip)
-        self.optimizer.step()
+        optimizer.step()
         self.log.losses.append(float(loss.detach()))
         self.log.seconds += time.monotonic() - began
         if self.on_step is not None:

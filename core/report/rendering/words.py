@@ -42,7 +42,7 @@ def short(name: str) -> str:
 
 def task_name(task: str | None) -> str:
     """As the papers write it; "" for none."""
-    return TASKS[task].name if task in TASKS else task or ""
+    return TASKS[task].name if task and task in TASKS else task or ""
 
 
 def numbers_of(claim: ClaimRecord) -> str:
