@@ -19,12 +19,13 @@ if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_
 # ruff: noqa: E402 - the first line of `main` gives Ctrl-C back to the commands
 import typer
 
+from core.commands.atlas import atlas
 from core.commands.backup import backup, restore_backup
 from core.commands.causal import CAUSAL
 from core.commands.check import check
 from core.commands.disabling import disable, held, importance, prune
 from core.commands.export import export, import_export
-from core.commands.features import dependencies, effective, features, relations, statistics
+from core.commands.features import dependencies, effective, features, norms, redundancy, relations, roles, statistics
 from core.commands.finetune import change, finetune
 from core.commands.frame_heads import frame_heads
 from core.commands.heads import heads
@@ -50,6 +51,7 @@ app = typer.Typer(
 study = typer.Typer(help="Run one experiment and print its rows.", no_args_is_help=True)
 app.add_typer(study, name="study")
 app.command("check")(check)
+app.command("atlas")(atlas)
 app.command("maps")(maps)
 app.command("heads")(heads)
 app.add_typer(jobs, name="jobs")
@@ -63,7 +65,7 @@ study.command("shares")(shares)
 study.command("frame-heads")(frame_heads)
 app.command("finetune")(finetune)
 study.command("change")(change)
-for measured in (features, relations, statistics, effective, dependencies):
+for measured in (features, relations, statistics, effective, dependencies, roles, norms, redundancy):
     study.command(measured.__name__)(measured)
 study.command("index-frames")(index_frames)
 for judged in (disable, race, importance, prune, held, *CAUSAL, *PROBING):

@@ -8,6 +8,7 @@ from the layer's last module of the block, so every family whose blocks are know
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -24,19 +25,37 @@ from core.models.encoding import Encoding
 
 
 @dataclass(frozen=True)
+class OutputProjection:
+    """W_O of a layer by head, float32 at least; its triangle R^T (W_O^T = Q R); its bias, 0 where it has none."""
+
+    weight: Float[Tensor, "head dim hidden"]
+    triangle: Float[Tensor, "head dim dim"]
+    bias: Float[Tensor, " hidden"]
+
+
+@dataclass(frozen=True)
 class Contributions:
     """What one layer's attention block adds, taken apart, for a batch of inputs of one length.
 
-    weights alpha; transformed f(x) of every key, float32 at least; bias of the output projection (0 where it has none).
+    weights alpha; values x W_V + b_V of every key; the layer's output projection.
     """
 
     weights: Float[Tensor, "batch head query key"]
-    transformed: Float[Tensor, "batch head key hidden"]
-    bias: Float[Tensor, " hidden"]
+    values: Float[Tensor, "batch head key dim"]
+    projection: "OutputProjection"
+
+    @cached_property
+    def transformed(self) -> Float[Tensor, "batch head key hidden"]:
+        """f(x) of every key, float32 at least."""
+        return torch.matmul(self.values, self.projection.weight)
+
+    def lengths(self) -> Float[Tensor, "batch head key"]:
+        """|f(x)| of every head and key, in the head's own dimensions: |v W_O| = |v R^T| where W_O^T = Q R."""
+        return torch.matmul(self.values, self.projection.triangle).norm(dim=-1)
 
     def norms(self) -> Float[Tensor, "batch head query key"]:
         """|alpha f(x)| of every head and pair; 0 and above, in units of the block's output. Rows have their own sum."""
-        return self.weights * self.transformed.norm(dim=-1)[:, :, None]
+        return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
         """|sum over heads of alpha f(x)|: what heads add against each other is gone."""
@@ -48,7 +67,7 @@ class Contributions:
 
     def output(self) -> Float[Tensor, "batch query hidden"]:
         """The block's output: the sum over heads and keys, and the bias."""
-        return torch.einsum("bhqk,bhkd->bqd", self.weights, self.transformed) + self.bias
+        return torch.einsum("bhqk,bhkd->bqd", self.weights, self.transformed) + self.projection.bias
 
 
 @dataclass(frozen=True)
@@ -69,7 +88,7 @@ def contributions(
     Memory holds one layer of one batch. Raises InputError for families whose values or output projection are out of
     reach.
     """
-    projections = [_projection(module, checkpoint) for module in _writers(checkpoint)]
+    projections = output_projections(checkpoint)
     for inputs in batches(encodings):
         held: list[Tensor] = []
 
@@ -84,14 +103,18 @@ def contributions(
             held: list[Tensor] = held,
             inputs: list[int] = inputs,
         ) -> Tensor:
-            projection, bias = projections[layer]
-            transformed = torch.matmul(values.to(projection.dtype), projection)
-            take(layer, Contributions(held.pop().to(projection.dtype), transformed, bias), inputs)
+            exact = projections[layer].weight.dtype
+            take(layer, Contributions(held.pop().to(exact), values.to(exact), projections[layer]), inputs)
             return output
 
         with torch.no_grad(), prepared(checkpoint, watcher=watch) as run:
             run.mixer = mix
             checkpoint.model(**model_inputs(checkpoint, [encodings[k] for k in inputs]))
+
+
+def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
+    """W_O of every layer. Raises InputError where they cannot be had."""
+    return [_projection(module, checkpoint) for module in _writers(checkpoint)]
 
 
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
@@ -136,14 +159,12 @@ def _writers(checkpoint: Checkpoint) -> list[nn.Module]:
     )
 
 
-def _projection(
-    module: nn.Module, checkpoint: Checkpoint
-) -> tuple[Float[Tensor, "head dim hidden"], Float[Tensor, " hidden"]]:
-    """W_O by head, and its bias, in float32 at least."""
+def _projection(module: nn.Module, checkpoint: Checkpoint) -> OutputProjection:
     own = cast(Tensor, module.weight).detach()
     exact = torch.promote_types(own.dtype, torch.float32)
     weight = own.to(exact)
     weight = weight.t() if isinstance(module, nn.Linear) else weight  # GPT-2's Conv1D is [in, out]
     bias = getattr(module, "bias", None)
     bias = weight.new_zeros(weight.shape[1]) if bias is None else bias.detach().to(exact)
-    return weight.reshape(checkpoint.heads, -1, weight.shape[1]), bias
+    by_head = weight.reshape(checkpoint.heads, -1, weight.shape[1])
+    return OutputProjection(by_head, torch.linalg.qr(by_head.mT, mode="r").R.mT, bias)

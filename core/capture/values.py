@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from core.capture.running import model_inputs, prepared
@@ -40,6 +41,20 @@ def maps_and_values(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndar
         )
     heads = weights[0].shape[0]
     return np.stack(weights), np.stack([np.repeat(one, heads // len(one), axis=0) for one in values])
+
+
+def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
+    """W_V by head of every layer, float64; fewer than there are layers where they cannot be had."""
+    kept = []
+    for module in checkpoint.model.modules():
+        for name in (*_OWN, *_FUSED, *_BY_HEAD):
+            layer = getattr(module, name, None)
+            own = getattr(layer, "weight", None)
+            if isinstance(layer, nn.Module) and isinstance(own, Tensor):
+                weight = own.detach().t() if isinstance(layer, nn.Linear) else own.detach()  # Conv1D is [in, out]
+                values = _by_head(weight, name, checkpoint)
+                kept.append(np.repeat(values, checkpoint.heads // len(values), axis=0))
+    return kept
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`python -m core study features | relations | statistics | effective | dependencies CHECKPOINT ...`
+"""`python -m core study features | relations | statistics | effective | dependencies | roles | norms ... CHECKPOINT`
 
 What heads attend to, on task rows or on sentences given with --text; a table shows the heads that stand out, --json,
 --csv and --latex print every row.
@@ -18,14 +18,17 @@ from core.store.rows import Row
 from core.studies import dependencies as trees
 from core.studies import effective as effective_attention
 from core.studies import features as feature_attention
+from core.studies import norms as norm_attention
+from core.studies import redundancy as alike
 from core.studies import relations as relation_attention
+from core.studies import roles as head_roles
 from core.studies import statistics as head_statistics
 from core.studies.contract import Flag
 
 BEST = 3  # rows of each feature that a table shows
 SHOWN = (
     "checkpoint", "task", "statistic", "feature", "head", "value", "low", "high", "n", "baseline", "q", "distance",
-    "dev", "kind", "length_from", "length_to", "mean",
+    "dev", "kind", "has", "length_from", "length_to", "mean",
 )  # fmt: skip
 
 
@@ -62,6 +65,9 @@ relations = command(relation_attention.STUDY, show=_shown("effect"))
 statistics = command(head_statistics.STUDY, show=_shown("value"))
 effective = command(effective_attention.STUDY, show=_shown("value"))
 dependencies = command(trees.STUDY, show=_shown("value"))
+roles = command(head_roles.STUDY, show=_shown("value"))
+norms = command(norm_attention.STUDY, show=_shown("value"))
+redundancy = command(alike.STUDY)
 
 
 # ---------------------------------------------------------------- behind them

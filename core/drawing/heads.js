@@ -140,7 +140,7 @@ function seen(workbench, pane, index) {
     return `${name} ${best.score.seen}: ${best.value.toFixed(2)} of its weight on average, where even attention gives ${best.score.even.toFixed(2)}; `
       + `number ${rank} of ${pane.layers * pane.heads} heads.`;
   }
-  const spread = pane.scores.entropy?.values[index];
+  const spread = pane.scores["normalised entropy"]?.values[index];
   if (spread > 0.9) return `${name} spreads its weight almost evenly over all it sees: entropy ${spread.toFixed(2)} of 1.`;
   const { q, k, value } = strongest(workbench, pane, index);
   return `${name} has no single target here; its greatest weight is from “${pane.tokens[q]}” to “${pane.tokens[k]}”: ${(value / 65535).toFixed(2)}.`;

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from core.attention import AttentionMaps
 from core.drawing.payload import as_bytes, difference_as_bytes
-from core.scoring.heads import HEAD_SCORES, head_scores
+from core.scoring.registry import HEAD_SCORES, head_scores
 
 SEEN = {  # a score as the verb of a sentence, where it says what a head looks at
     "previous": "looks at the token before",
@@ -62,7 +62,7 @@ class Pane:
         even = (self.even or {}).get(name, 0.0)
         return {
             "label": HEAD_SCORES[name].label,
-            "meaning": HEAD_SCORES[name].meaning,
+            "meaning": HEAD_SCORES[name].formula,
             "seen": SEEN.get(name, ""),
             "even": 0.0 if math.isnan(even) else round(even, 5),
             "values": [None if math.isnan(value) else round(float(value), 5) for value in values.ravel()],

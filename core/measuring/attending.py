@@ -9,7 +9,7 @@ from core.capture.running import Observer
 from core.capture.values import maps_and_values
 from core.capture.words import groups_of
 from core.measuring.passes import Prepared
-from core.measuring.sums import EffectiveSums, FeatureSums, Place, RelationSums, StatisticsSums
+from core.measuring.sums import EffectiveSums, FeatureSums, PatternSums, Place, RelationSums, StatisticsSums
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.definitions import TYPES
@@ -17,6 +17,7 @@ from core.scoring.distances import HeadDistances
 from core.scoring.effective import correlation, effective_attention, mass_by_type
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.intervals import Means
+from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.statistics import HeadStatistics, Places
 from core.scoring.tokens import LinkedWords, RelationAttention
 from core.tasks.features import feature_of, feature_spans
@@ -181,12 +182,15 @@ class StatisticsMeasure:
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Say where each input's special tokens are."""
+        return [self.statistics_of(inputs), self.distances.take([one.number for one in inputs])]
+
+    def statistics_of(self, inputs: Sequence[Prepared]) -> HeadStatistics:
+        """The statistics alone, made ready for these inputs."""
         places = [
             Places(one.encoding.first or 0, one.encoding.separators, classifying(one.encoding, causal=self.causal))
             for one in inputs
         ]
-        numbers = [one.number for one in inputs]
-        return [self.statistics.take(places, numbers), self.distances.take(numbers)]
+        return self.statistics.take(places, [one.number for one in inputs])
 
     def sums(self, at: Place) -> StatisticsSums:
         """What was seen."""
@@ -200,6 +204,30 @@ def distances_again(sums: StatisticsSums) -> HeadDistances:
     distances = HeadDistances(sums.layers, sums.heads)
     distances.sums, distances.rows = sums.distances, sums.rows
     return distances
+
+
+class PatternMeasure:
+    """Distances between heads, and their mean patterns, on one checkpoint."""
+
+    tags = False
+
+    def __init__(self, checkpoint: Checkpoint, *, queries: int, seed: int):
+        self.checkpoint = checkpoint
+        self.distances = HeadDistances(checkpoint.layers, checkpoint.heads, queries=queries, seed=seed)
+        self.patterns = MeanPatterns(checkpoint.layers, checkpoint.heads)
+
+    def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
+        """Say which inputs come."""
+        return [self.distances.take([one.number for one in inputs]), self.patterns]
+
+    def sums(self, at: Place) -> PatternSums:
+        """What was seen."""
+        checkpoint, distances, patterns = self.checkpoint, self.distances, self.patterns
+        shape = (checkpoint.layers, checkpoint.heads, checkpoint.causal)
+        nothing = Means(checkpoint.layers, checkpoint.heads, 0)
+        return PatternSums(
+            at, *shape, nothing, distances.sums, int(distances.rows), patterns.sums, int(patterns.inputs)
+        )
 
 
 # ---------------------------------------------------------------- effective attention

@@ -88,6 +88,47 @@ class EffectiveSums(Sums):
         return replace(super().plus(other), by_length=both)
 
 
+@dataclass(frozen=True)
+class RoleSums(Sums):
+    """Means of all roles. copying [layer, head]: OV copying scores; empty where the weights do not say."""
+
+    copying: np.ndarray
+
+    def plus(self, other: "RoleSums") -> "RoleSums":
+        """Sums of both; copying is of the weights alone, so whichever has it."""
+        return replace(super().plus(other), copying=self.copying if self.copying.size else other.copying)
+
+
+@dataclass(frozen=True)
+class NormSums(Sums):
+    """means: of |f(x)| over tokens of each of TYPES, each input's divided by the mean over its tokens. features,
+    statistics: of norm-based maps whose rows sum to 1."""
+
+    features: FeatureSums
+    statistics: StatisticsSums
+
+    def plus(self, other: "NormSums") -> "NormSums":
+        """Sums of both."""
+        both = super().plus(other)
+        return replace(both, features=self.features.plus(other.features),
+                       statistics=self.statistics.plus(other.statistics))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PatternSums(Sums):
+    """Distances [head, head] over `rows` rows of maps, and resized maps [layer, head, size, size] over `inputs`."""
+
+    distances: np.ndarray
+    rows: int
+    patterns: np.ndarray
+    inputs: int
+
+    def plus(self, other: "PatternSums") -> "PatternSums":
+        """Sums of both."""
+        names = ("distances", "rows", "patterns", "inputs")
+        return replace(super().plus(other), **{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
 def added(pieces: Iterable[S]) -> list[S]:
     """One of each checkpoint and task, its pieces added in the order of their inputs."""
     whole: dict[tuple[str, str], S] = {}

@@ -1,24 +1,11 @@
 """Names and meanings of the statistics, and what they say of a head; free of torch, so that pages open without it."""
 
-DEFINITIONS = {
-    "max": "mean over queries, the largest of the feature's tokens (Kovaleva et al.)",
-    "sum": "mean over queries, all of the feature's tokens together (Clark et al.)",
-    "max-visible": "mean over the queries that see the token, the largest of the feature's tokens",
-    "classifying": "from the classifying token, the largest of the feature's tokens (Kovaleva et al., Fig 7)",
-}
+from core.scoring.registry import MAP_SCORES, of_study
+
+DEFINITIONS = {score.name: score.formula for score in of_study("features")}
 DIRECTIONS = ("forward", "backward")
 QUANTITIES = ("weight", "excess", "accuracy")
-STATISTICS = {
-    "entropy": "mean over queries of -sum p ln p, in nats (decoders: without the first query, which sees itself alone)",
-    "normalised entropy": "entropy over ln of the number of keys that the query sees, 0 to 1",
-    "classifying entropy": "entropy of the classifying token's row, in nats",
-    "previous": "mean weight on the token before the query",
-    "current": "mean weight on the query's own token (decoders: without the first query)",
-    "next": "mean weight on the token after the query (not in causal models)",
-    "first": "mean weight on the first position ([CLS], or the start token)",
-    "separator": "mean weight on all separators together",
-    "distance": "mean of |query - key| weighted by attention, in tokens (decoders: without the first query)",
-}
+STATISTICS = {score.name: score.formula for score in MAP_SCORES}
 TYPES = {
     "start": "[CLS], or the start token",
     "separator": "separators",

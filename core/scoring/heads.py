@@ -6,28 +6,36 @@ one token only, no separator, or a place that a causal query cannot see. (Clark 
 al. 2019, section 4.1 name these targets.)
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 
-class HeadScore(NamedTuple):
-    """A score as pages offer it. label: how it is shown. meaning: one line. causal: whether decoders have it."""
+@dataclass(frozen=True)
+class Places:
+    """What the scores ask of an input: separators, and the position that classifies. first: [CLS] / start."""
 
-    label: str
-    meaning: str
-    causal: bool = True
+    first: int
+    separators: tuple[int, ...]
+    classifying: int
 
 
-HEAD_SCORES = {
-    "previous": HeadScore("to previous", "mean weight on the token before the query"),
-    "next": HeadScore("to next", "mean weight on the token after the query", causal=False),
-    "first": HeadScore("to first", "mean weight on the first token ([CLS] or the start token)"),
-    "separator": HeadScore("to separator", "mean weight on all separators together"),
-    "entropy": HeadScore("entropy", "spread of a row: 0 one token, 1 evenly over all it sees"),
-}
+@dataclass(frozen=True)
+class MapBatch:
+    """Maps [batch, head, query, key] of inputs of one length (numpy or torch), and where each input's places are."""
+
+    weights: Any
+    places: Sequence[Places]
+    causal: bool
+
+    @cached_property
+    def row_entropies(self) -> Any:
+        """-sum_j A[i, j] ln A[i, j] of every row, computed once for the scores that need it."""
+        return row_entropies(self.weights)
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
@@ -94,15 +102,33 @@ def normalised_mean(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[
     return rows[..., start:] @ (share.astype(rows.dtype) if isinstance(rows, np.ndarray) else rows.new_tensor(share))
 
 
-def head_scores(
-    weights: Float[Any, "*heads query key"], *, first: int | None, separators: Sequence[int], causal: bool
-) -> dict[str, Float[Any, "*heads"]]:
-    """All scores of HEAD_SCORES on one input, by name. first, separators: positions, as in Encoding."""
-    found: dict[str, Callable[[], Any]] = {
-        "previous": lambda: to_offset(weights, -1, causal=causal),
-        "next": lambda: to_offset(weights, 1, causal=causal),
-        "first": lambda: to_keys(weights, [0 if first is None else first], causal=causal),
-        "separator": lambda: to_keys(weights, separators, causal=causal),
-        "entropy": lambda: entropy(weights, causal=causal),
-    }
-    return {name: score() for name, score in found.items()}
+def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = False) -> Float[Any, "*heads"]:
+    """Mean over queries i of sum_j A[i, j] |i - j|, in tokens; range 0 to length - 1.
+
+    causal: without query 0, which can look at itself alone; NaN for one token.
+    """
+    place = np.arange(weights.shape[-1])
+    gaps = np.abs(place[:, None] - place).ravel()  # query 0 of a causal map adds nothing
+    queries = (len(place) - 1 if causal else len(place)) or float("nan")
+    flat = weights.reshape(*weights.shape[:-2], -1)
+    return (
+        flat @ (gaps.astype(weights.dtype) if isinstance(weights, np.ndarray) else weights.new_tensor(gaps)) / queries
+    )
+
+
+def to_own_keys(
+    weights: Float[Any, "batch head query key"], keys: Sequence[tuple[int, ...]], *, causal: bool
+) -> Float[Any, "batch head"]:
+    """`to_keys` of inputs whose keys differ: those that have the same ones together."""
+    if len(set(keys)) == 1:
+        return to_keys(weights, keys[0], causal=causal)
+    own = weights.sum(-1).sum(-1)
+    for some in dict.fromkeys(keys):
+        chosen = [k for k, its in enumerate(keys) if its == some]
+        own[chosen] = to_keys(weights[chosen], some, causal=causal)
+    return own
+
+
+def classifying_entropy(maps: MapBatch) -> Float[Any, "batch head"]:
+    """Entropy of the classifying token's row, in nats."""
+    return maps.row_entropies[np.arange(len(maps.places)), :, [places.classifying for places in maps.places]]

@@ -21,6 +21,7 @@ _SCORE = pa.schema(
     + [(name, pa.float64()) for name in ("value", "low", "high")]
     + [("n", pa.int64())]
     + [(name, pa.float64()) for name in ("baseline", "p", "q")]
+    + [(name, pa.string()) for name in ("checkpoint", "task")]
 )
 _RUN = """run, study, title, checkpoint, weights_hash, task, split, row_ids, seed, dtype, operator, device, options,
     code_version, created"""
@@ -94,7 +95,9 @@ def _is_score(row: Row) -> bool:
 def _score(run: str, row: Row) -> Row:
     kept = {name: row.get(name) for name in _SCORE.names if name != "run"}
     feature = kept["feature"]
-    return {**kept, "run": run, "feature": None if feature is None else str(feature)}
+    of = {"checkpoint": row.get("checkpoint") or row.get("after"), "task": row.get("task")}
+    named = {name: None if value is None else str(value) for name, value in of.items()}
+    return {**kept, **named, "run": run, "feature": None if feature is None else str(feature)}
 
 
 def runs(db: Database, study: str | None = None) -> pd.DataFrame:
@@ -150,10 +153,10 @@ def head_scores(
     Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q.
     """
     return db.read(
-        """SELECT run, study, checkpoint, task, created, head_score.* EXCLUDE (run)
+        """SELECT run, study, run.checkpoint, run.task, created, head_score.* EXCLUDE (run, checkpoint, task)
            FROM head_score JOIN run USING (run)
            WHERE ($statistic IS NULL OR statistic = $statistic) AND ($feature IS NULL OR feature = $feature)
-             AND ($task IS NULL OR task = $task) AND ($checkpoint IS NULL OR checkpoint = $checkpoint)
+             AND ($task IS NULL OR run.task = $task) AND ($checkpoint IS NULL OR run.checkpoint = $checkpoint)
              AND ($study IS NULL OR study = $study) AND ($run IS NULL OR run = $run)
            ORDER BY ordinal DESC, statistic, feature, layer, head""",
         {

@@ -73,8 +73,12 @@ class Attending(Study[A, P], Generic[A, P]):
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
         measure = self.measure(options, checkpoint)
         passes.observe(checkpoint, passes.pipeline_for(measure, options.pipeline), inputs, [measure])
+        self.after(options, measure, chunk.start)
         sums = measure.sums(Place(chunk.checkpoint, chunk.task, chunk.start))
         return Done(self.partial((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
+
+    def after(self, options: A, measure: Any, start: int) -> None:
+        """What else is measured after the rows of a chunk, which begins at `start`. Nothing, unless a study says so."""
 
     def merge(self, options: A, partials: Sequence[P]) -> P:
         """The sums of each checkpoint and task."""
@@ -87,6 +91,7 @@ class Attending(Study[A, P], Generic[A, P]):
 
         measure = self.measure(options, checkpoint)
         passes.observe(checkpoint, pipeline, sources(options, PASTED), [measure])
+        self.after(options, measure, 0)
         return self.rows(options, self.partial((measure.sums(Place(options.checkpoint, PASTED, 0)),)))
 
 

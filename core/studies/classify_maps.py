@@ -225,7 +225,22 @@ def _head_rows(numbers: np.ndarray, names: Sequence[str]) -> list[Row]:
             "class": names[int(counts[:, layer, head].argmax())],
             "share": float(counts[:, layer, head].max() / len(numbers)),
             "counts": {name: int(n) for name, n in zip(names, counts[:, layer, head], strict=True)},
+            "statistic": "class",
+            **_share_of(int(counts[:, layer, head].max()), len(numbers)),
         }
         for layer in range(counts.shape[1])
         for head in range(counts.shape[2])
-    ]
+    ] + [
+        {"part": "head share", "layer": layer, "head": head, "class": name, "statistic": "class share",
+         "feature": name, **_share_of(int(counts[k, layer, head]), len(numbers))}
+        for k, name in enumerate(names)
+        for layer, head in np.ndindex(*counts.shape[1:])
+    ]  # fmt: skip
+
+
+def _share_of(count: int, inputs: int) -> Row:
+    """A head's share of maps of a class, with its 95% Wilson interval: the columns of a head score."""
+    from core.measuring.changes import share_interval
+
+    value, low, high = share_interval(np.arange(inputs) < count)
+    return {"value": value, "low": low, "high": high, "n": inputs}

@@ -17,7 +17,7 @@ from core.attention import Head
 from core.capture.running import capture
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
-from core.scoring.heads import head_scores
+from core.scoring.registry import head_scores
 from core.tasks.glue import read_rows
 
 PLACES = {"previous": "the previous token", "next": "the next token", "first": "", "separator": ""}

@@ -22,7 +22,7 @@ from core import config
 from core.capture.running import capture
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
-from core.scoring.heads import head_scores
+from core.scoring.registry import head_scores
 from core.tasks.glue import read_rows
 
 COLUMNS = ("share", "score", "layer", "head", "value")

@@ -14,7 +14,7 @@ from transformers import BertConfig, BertModel
 from core.capture.running import model_inputs, run
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
-from core.scoring.heads import head_scores
+from core.scoring.registry import head_scores
 
 ROUNDS, BATCH = 5, 8
 

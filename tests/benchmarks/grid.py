@@ -12,7 +12,7 @@ import numpy as np
 
 from core.attention import AttentionMaps
 from core.drawing.payload import as_bytes, packed, workbench_script, workbench_style
-from core.scoring.heads import head_scores
+from core.scoring.registry import head_scores
 from tests.pages.browsing import browsing
 
 LAYERS, HEADS, ROUNDS = 12, 12, 15

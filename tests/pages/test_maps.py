@@ -177,5 +177,5 @@ def test_even_attention_is_the_baseline_of_each_score():
     pane, length = maps_grid.pane_of(shown, "encoder"), len(shown.maps)
     assert pane.even["first"] == pytest.approx(1 / length)
     assert pane.even["separator"] == pytest.approx(2 / length)
-    assert pane.even["entropy"] == pytest.approx(1)
+    assert pane.even["normalised entropy"] == pytest.approx(1)
     assert telling_head(shown.scores) == "L1H6"

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.heads import HEAD_SCORES, entropy, head_scores, to_keys, to_offset
+from core.scoring.heads import entropy, to_keys, to_offset
+from core.scoring.registry import HEAD_SCORES, head_scores
 
 
 def random_maps(length: int, *, causal: bool = False, seed: int = 0) -> np.ndarray:
@@ -83,7 +84,7 @@ def test_planted_heads_are_named_by_their_score():
     first[:, 0] = separator[:, 5] = 1
     maps = np.stack([previous, following, first, separator, np.full((length, length), 1 / length)])[None]
     scores = head_scores(maps, first=0, separators=[5], causal=False)
-    for head, name in enumerate(["previous", "next", "first", "separator", "entropy"]):
+    for head, name in enumerate(["previous", "next", "first", "separator", "normalised entropy"]):
         assert int(np.argmax(scores[name][0])) == head, name
 
 
@@ -101,7 +102,7 @@ def test_torch_and_numpy_agree_and_the_input_is_not_written_to(causal):
 
 def test_what_cannot_be_measured_is_nan_and_not_zero():
     alone = head_scores(np.ones((1, 1, 1, 1)), first=0, separators=[], causal=False)
-    assert all(math.isnan(alone[name].item()) for name in ("previous", "next", "separator", "entropy"))
+    assert all(math.isnan(alone[name].item()) for name in ("previous", "next", "separator", "normalised entropy"))
     decoder = head_scores(random_maps(4, causal=True), first=0, separators=[], causal=True)
     assert np.isnan(decoder["next"]).all()
     assert np.isnan(decoder["separator"]).all()

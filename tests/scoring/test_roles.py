@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.scoring.heads import head_scores
+from core.scoring.registry import head_scores
 from core.scoring.roles import LEAST, ROLES, Places, RoleMeans, repeated_tokens, role_q, role_scores, without_sink
 from tests.scoring.maps import random_maps
 
 WORDS = range(100, 400)
+PLANTED = ("previous", "next", "first", "separator", "duplicate", "prefix")
 
 
 def target(role, ids, places, query):
@@ -58,7 +59,7 @@ def both(tokens, roles, **options):
 @pytest.mark.parametrize("causal", [False, True])
 def test_planted_heads_score_above_95_and_others_below_20(causal):
     tokens = sequence(causal=causal)
-    roles = [role for role in ROLES if not causal or role not in ("next", "separator")]
+    roles = [role for role in PLANTED if not causal or role not in ("next", "separator")]
     maps, control = both(tokens, roles)
     scores = role_scores(maps, tokens.places, control=control)
     for role in roles:
@@ -169,7 +170,7 @@ def test_over_inputs_only_the_planted_roles_survive_the_correction():
             means.update(maps[0], tokens.places, number, control=maps[1])
     estimates, (left, right) = together.result(), parts
     left.merge(right)
-    q = role_q(estimates)
+    q = role_q(together)
     for role in ROLES:
         np.testing.assert_allclose(left.result()[role].weight.value, estimates[role].weight.value)
         for head, plays in enumerate([*roles, None, None]):
@@ -183,9 +184,52 @@ def test_over_inputs_only_the_planted_roles_survive_the_correction():
 
 
 def test_impossible_places_and_missing_controls_get_one_sentence():
-    with pytest.raises(InputError, match=r"inside an input of 8 tokens; seen 0, \(\) and \(1, 4\)"):
+    with pytest.raises(InputError, match=r"inside an input of 8 tokens; seen 0, \(\), \(\) and \(1, 4\)"):
         Places(8, repeat=(1, 4))
     with pytest.raises(InputError, match="need maps of a control"):
         role_scores(np.full((1, 8, 8), 1 / 8), Places(8, repeat=(0, 4)))
     with pytest.raises(InputError, match="a period of 5 and 9 words"):
         repeated_tokens(range(9), 5, seed=0)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_head_on_the_rare_word_and_one_on_dependencies_are_told_apart(causal):
+    links, rare = ((2, 5), (3, 7), (6, 7)), (1,)
+    places = Places(9, causal=causal, rare=rare, links=links)
+    seen = np.tril(np.ones((9, 9))) if causal else np.ones((9, 9))
+    even = seen / seen.sum(-1, keepdims=True)
+    to_rare, to_links = even * 0.02, even.copy()
+    to_rare[int(causal) :, 1] += 0.98
+    linked = {(a, b) for a, b in (*links, *((b, a) for a, b in links)) if not causal or b <= a}
+    for query in {a for a, _ in linked}:
+        keys = [b for a, b in linked if a == query]
+        to_links[query] *= 0.02
+        to_links[query, keys] += 0.98 / len(keys)
+    scores = role_scores(np.stack([to_rare, to_links, even]), places)
+    queries = range(2, 9) if causal else [0, *range(2, 9)]  # not the word itself, nor a query that has no choice
+    hits = [np.mean([head[q].argmax() == 1 for q in queries]) for head in (to_rare, to_links, even)]
+    np.testing.assert_allclose(scores["rare"].weight, hits)
+    assert scores["rare"].weight[0] == 1
+    assert scores["rare"].baseline[0] < 0.5
+    assert scores["rare"].weight[1] < 0.2
+    own = [np.mean([sum(head[a, b] for a, b in linked if a == q) for q in {a for a, _ in linked}])
+           for head in (to_rare, to_links, even)]  # fmt: skip
+    np.testing.assert_allclose(scores["dependency"].weight, own)
+    assert scores["dependency"].weight[1] > 0.95
+    assert scores["dependency"].weight[0] < 0.2
+    assert scores["dependency"].baseline[1] < 0.6  # what it gives to the same distances elsewhere
+
+
+def test_the_test_of_roles_asks_for_so_many_times_the_baseline():
+    means = RoleMeans(1, 2)
+    chance = np.random.default_rng(0)
+    for number in range(40):
+        maps = np.full((1, 2, 10, 10), 0.1)
+        maps[0, 0] = 0.08 / 0.9  # twice the baseline on the token before: a role at times=1, none at times=3
+        maps[0, 0, np.arange(1, 10), np.arange(9)] = 0.2
+        maps[0, 0, 0] = 0.1
+        maps += chance.random(maps.shape) * 0.001
+        means.update(maps / maps.sum(-1, keepdims=True), Places(10), number)
+    assert role_q(means, times=1.0)["previous"][0, 0] < 0.01
+    assert role_q(means, times=3.0)["previous"][0, 0] > 0.9
+    assert role_q(means, times=1.0)["previous"][0, 1] > 0.01

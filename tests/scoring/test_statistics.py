@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from core.scoring.definitions import STATISTICS
-from core.scoring.statistics import HeadStatistics, Places, mean_distance
+from core.scoring.heads import Places, mean_distance
+from core.scoring.statistics import HeadStatistics
 from tests.scoring.maps import random_maps
 
 NAMES = list(STATISTICS)

@@ -43,9 +43,16 @@ def unlike(value, number):
     return f"{value}{number}" if number and isinstance(value, str) and value[0] != "{" else value
 
 
-def contents(db, tables) -> dict[str, list]:
-    """Rows of each table, in one order."""
+def columns(db, tables) -> dict[str, list[str]]:
+    """The columns of each table."""
+    return {name: list(db.read(f'SELECT * FROM "{name}" LIMIT 0').columns) for name in tables}  # noqa: S608 - ours
+
+
+def contents(db, tables, only=None) -> dict[str, list]:
+    """Rows of each table, in one order. only: the columns of each that are looked at; all, unless given."""
+    wanted = only or columns(db, tables)
+    chosen = {name: ", ".join(f'"{column}"' for column in wanted[name]) for name in tables}
     return {
-        name: sorted(map(repr, db.cursor().execute(f'SELECT * FROM "{name}"').fetchall()))  # noqa: S608 - ours
-        for name in tables
+        name: sorted(map(repr, db.cursor().execute(f'SELECT {some} FROM "{name}"').fetchall()))  # noqa: S608 - ours
+        for name, some in chosen.items()
     }

@@ -218,7 +218,7 @@ def open_checkpoint(name: str, revision: str | None, head: str, stamp: int) -> "
 def _captured(name: str, text: str, pair: str | None, words: bool, most: int, stamp: int) -> Shown:
     from core.capture.words import places_of, word_maps
     from core.drawing.payload import as_bytes
-    from core.scoring.heads import head_scores
+    from core.scoring.registry import head_scores
 
     encoding, maps = _observed(name, text, pair, most)
     if words:

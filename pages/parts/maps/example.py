@@ -3,7 +3,6 @@
 `python -m data.recipes.example_maps` makes it anew when the bundled encoder changes; until then it is not used.
 """
 
-import hashlib
 import json
 from dataclasses import asdict
 from functools import lru_cache
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from core import config
+from core.atlas.shipped import file_hash
 from core.attention import AttentionMaps
 from core.models.encoding import Encoding
 
@@ -34,7 +34,7 @@ def stored(name: str, text: str, pair: str | None) -> Example | None:
     weights = config.BUNDLED_MODELS / config.ENCODER / "model.safetensors"
     if not (FILE.is_file() and weights.is_file()):
         return None
-    return _read(FILE, FILE.stat().st_mtime_ns, _hash(weights, weights.stat().st_mtime_ns))
+    return _read(FILE, FILE.stat().st_mtime_ns, file_hash(weights))
 
 
 def write(encoding: Encoding, maps: AttentionMaps, weights_hash: str, file: Path = FILE) -> None:
@@ -58,9 +58,3 @@ def _read(file: Path, modified: int, weights_hash: str) -> Example | None:
 
 def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
-
-
-@lru_cache(maxsize=2)
-def _hash(file: Path, modified: int) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

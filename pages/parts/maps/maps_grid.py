@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.drawing.panes import Pane, header_of, scored_pane
 from core.drawing.payload import packed
-from core.scoring.heads import HEAD_SCORES
+from core.scoring.registry import HEAD_SCORES
 from pages.parts.frame import history
 from pages.parts.frame.resources import Shown
 from pages.parts.maps.components import workbench_component

@@ -1,0 +1,56 @@
+"""A first set of scores of any checkpoint, measured here and now on a task's bundled rows: what the atlas shows where
+nothing is stored. Each study runs as its job would, unit by unit, with its usual options."""
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+from core.atlas.scores import ScoreRow
+from core.store.rows import Row
+from core.studies.contract import Study
+
+STUDIES = ("statistics", "features", "roles", "norms")
+TASK, LIMIT = "sst2", 300
+
+
+def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] = STUDIES) -> list[ScoreRow]:
+    """Scores of every head of `checkpoint` by these studies on at most LIMIT dev rows.
+
+    A study that this checkpoint cannot have (no values, no maps) is left out, unless all are. Errors: CheckpointError,
+    InputError with the first study's sentence.
+    """
+    from core.errors import AtlasError
+
+    rows: list[ScoreRow] = []
+    refused: AtlasError | None = None
+    for name in studies:
+        study: Study = import_module(f"core.studies.{name}").STUDY
+        try:
+            given = study.read({"checkpoint": checkpoint, "tasks": [task or TASK], "limit": LIMIT})
+            rows += [score_row(name, row, "measured now") for row in scores_of(run_here(study, given))]
+        except AtlasError as error:
+            refused = refused or error
+    if refused and not rows:
+        raise refused
+    return rows
+
+
+def run_here(study: Study, options: Any) -> list[Row]:
+    """The rows of a study, all its units run in this process."""
+    return study.summarize(options, [study.run(options, unit).partial for unit in study.units(options)])
+
+
+def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
+    """Those that are scores of heads, as the store finds them."""
+    return (row for row in rows if {"statistic", "layer", "head", "value"} <= row.keys())
+
+
+def score_row(study: str, row: Row, source: str) -> ScoreRow:
+    """A study's row as one of the atlas."""
+    task, feature = row.get("task"), row.get("feature")
+    about = "" if feature is None or feature == task else f"/{feature}"
+    numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline", "q")}
+    return ScoreRow(
+        str(row.get("checkpoint") or row.get("after")), task, row["layer"], row["head"],
+        f"{study}/{row['statistic']}{about}", source=f"{study}, {source}", **numbers,
+    )  # fmt: skip

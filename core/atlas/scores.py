@@ -1,0 +1,84 @@
+"""The atlas: every score of every head of a checkpoint in one typed frame, with intervals and where each comes from.
+
+Three sources, in this order: what the user's database has (the view `atlas`), what ships with the project for the
+bundled checkpoints (`core.atlas.shipped`), and, where neither has anything, what is measured now on bundled rows
+(`core.atlas.measured`). Each row says which.
+"""
+
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+
+import pandas as pd
+
+from core.atlas import shipped
+from core.store.atlas import atlas_rows
+from core.store.database import Database
+
+DTYPES = MappingProxyType({
+    "checkpoint": "object", "task": "object", "layer": "int64", "head": "int64", "score": "object",
+    "value": "float64", "low": "float64", "high": "float64", "n": "Int64", "baseline": "float64", "q": "float64",
+    "source": "object",
+})  # fmt: skip
+COLUMNS = tuple(DTYPES)
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One score of one head. layer, head: zero-based. low, high: its 95 % interval; n: inputs (or links) it is a mean
+    over; baseline: what chance would give; q: corrected p that it is above that. None where a score has no such thing.
+    source: the study, and the run, record or moment."""
+
+    checkpoint: str
+    task: str | None
+    layer: int
+    head: int
+    score: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    baseline: float | None
+    q: float | None
+    source: str
+
+
+def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, measure: bool = True) -> pd.DataFrame:
+    """Every stored score of every head of `checkpoint`, one row each: the columns of ScoreRow.
+
+    db: None where there is none to ask. task: only scores of this task, and those that belong to none. measure: where
+    nothing is stored or shipped, measure a first set now (seconds; on the task's rows, or the bundled SST-2 ones).
+    Errors: CheckpointError, InputError from measuring.
+    """
+    stored = framed(pd.DataFrame() if db is None else _of_store(db, checkpoint, task))
+    scores = with_others(stored, framed(shipped.rows(checkpoint, task)))
+    if scores.empty and measure:
+        from core.atlas.measured import measured
+
+        scores = framed(pd.DataFrame([asdict(row) for row in measured(checkpoint, task)]))
+    return scores
+
+
+def framed(rows: pd.DataFrame) -> pd.DataFrame:
+    """`rows` with the columns of ScoreRow in their order and types; other columns go."""
+    return rows.reindex(columns=list(COLUMNS)).astype(dict(DTYPES))
+
+
+def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """`scores`, and those of `others` that they do not have on the same task."""
+    if scores.empty or others.empty:
+        return others if scores.empty else scores
+    known = set(zip(scores["task"], scores["score"], strict=True))
+    new = [key not in known for key in zip(others["task"], others["score"], strict=True)]
+    return pd.concat([scores, others[new]], ignore_index=True)
+
+
+def table_of(scores: pd.DataFrame, keys: list[str], task: str | None = None) -> pd.DataFrame:
+    """One row a head, one column a score of `keys`, from the rows of `task` (or without one); NaN where unknown."""
+    mine = scores[scores["score"].isin(keys) & (scores["task"].isna() | (scores["task"] == task))]
+    return mine.pivot_table("value", ["layer", "head"], "score", aggfunc="first").reindex(columns=keys)
+
+
+def _of_store(db: Database, checkpoint: str, task: str | None) -> pd.DataFrame:
+    rows = atlas_rows(db, checkpoint=checkpoint, task=task)
+    dates = pd.to_datetime(rows["created"]).dt.strftime("%Y-%m-%d")
+    return rows.assign(source=rows["study"] + ", run " + rows["run"].str[:8] + ", " + dates)

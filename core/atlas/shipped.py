@@ -1,0 +1,59 @@
+"""The record of the bundled checkpoints' scores that ships with the project: read-only, one Parquet file.
+
+`python -m data.recipes.atlas_record` makes it anew when the bundled weights change; rows of other weights are not
+shown. It says of every row which study measured it, when, on which rows and with which code.
+"""
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
+
+from core import config
+
+FILE = config.DATA / "atlas" / "scores.parquet"
+
+
+def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> pd.DataFrame:
+    """The shipped scores of a checkpoint, with the columns of `core.atlas.scores.ScoreRow` among them.
+
+    None where there is no record, or where the bundled weights (its own, or those that it was tuned from, in the
+    column `base`) are others than those that were measured.
+    """
+    record = _record(file or FILE)
+    mine = record[record["checkpoint"] == checkpoint] if len(record) else record
+    if mine.empty or _weights(mine["base"].iloc[0]) != mine["weights_file"].iloc[0]:
+        return pd.DataFrame()
+    return mine[mine["task"].isna() | (mine["task"] == task)] if task else mine
+
+
+def checkpoints(*, file: Path | None = None) -> list[str]:
+    """Which checkpoints the record has scores of."""
+    record = _record(file or FILE)
+    return [] if record.empty else list(dict.fromkeys(record["checkpoint"]))
+
+
+def file_hash(file: Path) -> str:
+    """SHA-256 of a file, computed anew only when the file changes."""
+    return _hash(file, file.stat().st_mtime_ns)
+
+
+def _record(file: Path) -> pd.DataFrame:
+    return _read(file, file.stat().st_mtime_ns) if file.is_file() else pd.DataFrame()
+
+
+def _weights(base: str) -> str:
+    file = config.BUNDLED_MODELS / base / "model.safetensors"
+    return file_hash(file) if file.is_file() else ""
+
+
+@lru_cache(maxsize=2)
+def _read(file: Path, modified: int) -> pd.DataFrame:
+    return pd.read_parquet(file)
+
+
+@lru_cache(maxsize=8)
+def _hash(file: Path, modified: int) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,55 @@
+"""OV copying: whether what a head reads from a token makes that same token more likely (Elhage et al. 2021).
+
+The circuit W_E W_V W_O W_U maps a token that is attended to onto the vocabulary; where its eigenvalues are positive,
+tokens raise themselves. Only the weights are looked at: positions, LayerNorms, biases and feed-forward blocks are left
+out, and so is the transformation before a masked-word head. Needs an unembedding that is the embedding transposed.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from core.capture.norms import output_projections
+from core.capture.values import value_weights
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+
+
+def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
+    """sum(lambda) / sum(|lambda|) over the eigenvalues of W_E W_V W_O W_U, -1 to 1; 1: every token raises itself.
+
+    The eigenvalues that are not 0 are those of W_O (W_E^T W_E) W_V, as large as a head. None where the family hands
+    over no value or output weights, or the checkpoint's embeddings are not tied.
+    """
+    model = checkpoint.model
+    if not getattr(model.config, "tie_word_embeddings", False):
+        return None
+    try:
+        projections = output_projections(checkpoint)
+    except InputError:
+        return None
+    values, embedding = value_weights(checkpoint), _embedding(model)
+    hidden = projections[0].weight.shape[-1]
+    if len(values) != checkpoint.layers or embedding is None or embedding.shape[1] != hidden:
+        return None
+    spread = (embedding.T @ embedding).double().cpu().numpy()
+    return np.array(
+        [
+            [share(out.double().cpu().numpy() @ spread @ value) for out, value in zip(layer.weight, mine, strict=True)]
+            for layer, mine in zip(projections, values, strict=True)
+        ]
+    )
+
+
+def share(circuit: Float[np.ndarray, "dim _"]) -> float:
+    """Sum of the eigenvalues over the sum of their sizes; 0 for a circuit that does nothing."""
+    eigenvalues = np.linalg.eigvals(circuit)
+    size = float(np.abs(eigenvalues).sum())
+    return float(eigenvalues.sum().real) / size if size else 0.0
+
+
+def _embedding(model: nn.Module) -> Tensor | None:
+    module = model.get_input_embeddings()  # type: ignore[operator]
+    weight = getattr(module, "weight", None)
+    return None if weight is None else weight.detach().to(torch.promote_types(weight.dtype, torch.float32))

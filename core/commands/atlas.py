@@ -1,0 +1,53 @@
+"""`python -m core atlas CHECKPOINT [--task T]`: every score of every head."""
+
+from typing import Annotated
+
+import typer
+
+from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
+from core.config import settings
+from core.store.database import Database
+from core.store.recovery import HeldError
+
+
+def atlas(
+    checkpoint: Checkpoint,
+    task: Annotated[
+        str | None, typer.Option(help="only scores on this task; without it, on all that are stored")
+    ] = None,
+    score: Annotated[
+        list[str] | None, typer.Option(help="only scores whose key begins so: roles, features/max ...")
+    ] = None,
+    as_json: Json = False,
+    csv: Csv = False,
+    latex: Latex = False,
+) -> None:
+    """Print every score of every head of a checkpoint: what is stored, what ships with it, or, where there is neither,
+    a first set measured now on bundled rows."""
+    from core.atlas.scores import atlas as scores_of
+
+    form = form_of(as_json, csv, latex)
+    db, holder = _database()
+    try:
+        frame = scores_of(db, checkpoint=checkpoint, task=task)
+    finally:
+        if db:
+            db.close()
+    if score:
+        frame = frame[frame["score"].str.startswith(tuple(score))]
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    provenance = {"checkpoint": checkpoint, "task": task, "heads": frame.groupby(["layer", "head"]).ngroups}
+    show_rows("atlas", provenance | ({"note": holder} if holder else {}), rows, form)
+    if holder:
+        typer.echo(holder, err=True)
+
+
+def _database() -> tuple[Database | None, str | None]:
+    """The database where there is one; or none, and a sentence on who holds it."""
+    file = settings().database
+    if not file.expanduser().exists():
+        return None, None
+    try:
+        return Database(file), None
+    except HeldError as error:
+        return None, f"The database is held by {error.holder}, so what it has stored is not among these rows."

@@ -1,0 +1,151 @@
+"""Roles of heads on a checkpoint: on a task's rows, and on random words that come twice."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from core.capture.copying import copying
+from core.capture.running import BATCH_TOKENS, Observer, run
+from core.capture.words import groups_of
+from core.errors import InputError
+from core.measuring.passes import Prepared
+from core.measuring.sums import Place, RoleSums
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.scoring.roles import Places, RepeatedTokens, Role, RoleMeans, repeated_tokens
+
+ON_REPEATS: tuple[Role, ...] = ("duplicate", "prefix")
+
+
+class RoleMeasure:
+    """Roles of every head on one checkpoint."""
+
+    tags = True
+
+    def __init__(self, checkpoint: Checkpoint):
+        self.checkpoint = checkpoint
+        self.roles = RoleMeans(checkpoint.layers, checkpoint.heads)
+        self.copying = np.zeros((0, 0))
+        self._places: list[Places] = []
+        self._numbers: list[int] = []
+
+    def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
+        """Find where each input's targets are."""
+        self._places = [places_of(one, causal=self.checkpoint.causal) for one in inputs]
+        self._numbers = [one.number for one in inputs]
+        return [self]
+
+    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
+        """One layer's maps [batch, head, query, key]; inputs with equal places together."""
+        maps = weights.double().cpu().numpy()
+        groups: dict[Places, list[int]] = {}
+        for row, number in enumerate(inputs):
+            groups.setdefault(self._places[number], []).append(row)
+        for places, rows in groups.items():
+            self.roles.update_layer(layer, maps[rows], places, [self._numbers[inputs[row]] for row in rows])
+
+    def repeats(self, *, sequences: int, period: int, seed: int) -> None:
+        """Random words twice, `sequences` times, each beside a control without repeats; and the copying scores.
+
+        Raises InputError where the vocabulary has too few words.
+        """
+        checkpoint = self.checkpoint
+        words, ends = whole_words(checkpoint), _ends(checkpoint)
+        drawn = [
+            repeated_tokens(words, period, seed=seed * 1_000_003 + k, before=ends[0], after=ends[1],
+                            causal=checkpoint.causal)
+            for k in range(sequences)
+        ]  # fmt: skip
+        most = max(1, BATCH_TOKENS // (2 * drawn[0].places.length))
+        for start in range(0, sequences, most):
+            some = drawn[start : start + most]
+            encodings = [_encoding(ids, one, checkpoint) for one in some for ids in (one.ids, one.control)]
+            run(checkpoint, encodings, [_Pairs(self.roles, some[0].places, start)])
+        values = copying(checkpoint)
+        self.copying = np.zeros((0, 0)) if values is None else values
+
+    def sums(self, at: Place) -> RoleSums:
+        """What was seen."""
+        shape = (self.checkpoint.layers, self.checkpoint.heads)
+        return RoleSums(at, *shape, self.checkpoint.causal, self.roles.means, self.copying)
+
+
+class _Pairs:
+    """Observes sequences and their controls, one after the other in a batch of one length."""
+
+    def __init__(self, roles: RoleMeans, places: Places, first: int):
+        self.roles, self.places, self.first = roles, places, first
+
+    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
+        """One layer's maps [batch, head, query, key], even inputs with repeats, odd ones without."""
+        maps = weights.double().cpu().numpy()[np.argsort(inputs)]
+        pairs = len(maps) // 2
+        self.roles.update_layer(
+            layer, maps[::2], self.places, range(self.first, self.first + pairs), control=maps[1::2], only=ON_REPEATS
+        )
+
+
+def places_of(one: Prepared, *, causal: bool) -> Places:
+    """Separators, the least frequent word, and the dependencies of an input, as positions of its pieces."""
+    encoding, links = one.encoding, []
+    for sentence, tagged in enumerate(one.tagged):
+        for word, (start, end) in zip(tagged.words, tagged.spans, strict=True):
+            governor = tagged.spans[word.head]
+            if governor != (start, end) and word.dep != "punct":
+                links += [
+                    (a, b)
+                    for a in encoding.pieces(start, end, sentence)
+                    for b in encoding.pieces(*governor, sentence)
+                    if a != b
+                ]
+    return Places(
+        len(encoding), encoding.first or 0, tuple(encoding.separators), causal=causal, rare=_rare(encoding),
+        links=tuple(dict.fromkeys(links)),
+    )  # fmt: skip
+
+
+def _rare(encoding: Encoding) -> tuple[int, ...]:
+    """The word of the most pieces, or of the highest number in the vocabulary: those are the least frequent.
+
+    Vocabularies of sub-words are built by joining what is frequent first. None where an input has one word only.
+    """
+    words = [word for word in groups_of(encoding) if encoding.offsets[word[0]] is not None]
+    lettered = [word for word in words if any(encoding.tokens[k].strip("Ġ▁# ").isalnum() for k in word)]
+    if len(lettered) < 2:
+        return ()
+    rarity = [(len(word), max(encoding.ids[k] for k in word)) for word in lettered]
+    return tuple(lettered[rarity.index(max(rarity))])
+
+
+def whole_words(checkpoint: Checkpoint) -> list[int]:
+    """Vocabulary numbers of pieces that are words of letters on their own."""
+    marked = ("Ġ", "▁")
+    known: dict[str, int] = checkpoint.tokenizer.get_vocab()
+    starts = any(piece.startswith(marked) for piece in known)
+    words = [
+        number
+        for piece, number in known.items()
+        if (piece.startswith(marked) if starts else not piece.startswith("##"))
+        and len(word := piece.lstrip("Ġ▁")) > 2
+        and word.isascii()
+        and word.isalpha()
+    ]
+    if not words:
+        raise InputError(
+            f"Repeated tokens need a vocabulary with whole words; that of {checkpoint.name} has none: choose another."
+        )
+    return sorted(words)
+
+
+def _ends(checkpoint: Checkpoint) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What the checkpoint's tokenizer puts before and after a sentence."""
+    plain = checkpoint.encode("word")
+    ordinary = plain.ordinary
+    return plain.ids[: ordinary[0]], plain.ids[ordinary[-1] + 1 :]
+
+
+def _encoding(ids: tuple[int, ...], tokens: RepeatedTokens, checkpoint: Checkpoint) -> Encoding:
+    nothing, length = (None,) * len(ids), len(ids)
+    first = tokens.places.first if checkpoint.encode("word").first is not None else None
+    return Encoding("", None, ids, (0,) * length, ("",) * length, nothing, nothing, first, tokens.places.separators)

@@ -1,0 +1,117 @@
+"""The mean pattern of a head: its maps brought to one size and averaged; and heads grouped by it, without any label.
+
+A map of L tokens becomes SIZE x SIZE by areas: cell (a, b) holds what the queries in the a-th part of the input give to
+the keys in its b-th part, so every row still sums to 1 and any length compares with any other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor
+
+SIZE = 12
+
+
+@lru_cache(maxsize=512)
+def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
+    """How much of each token lies in each of `size` equal parts of the input; rows sum to 1."""
+    tokens, edges = np.arange(length)[:, None] / length, np.arange(size) / size
+    overlap = np.minimum(tokens + 1 / length, edges + 1 / size) - np.maximum(tokens, edges)
+    return np.maximum(overlap, 0) * length
+
+
+def resized(weights: Float[np.ndarray, "*heads query key"], size: int = SIZE) -> Float[np.ndarray, "*heads size size"]:
+    """Maps as SIZE x SIZE; rows sum to 1 where they did."""
+    share = parts(weights.shape[-1], size)
+    return np.asarray((share / share.sum(0)).T @ weights @ share)
+
+
+class MeanPatterns:
+    """Observer: the mean resized map of every head [layer, head, SIZE, SIZE]."""
+
+    def __init__(self, layers: int, heads: int):
+        self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
+
+    def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
+        """Add one layer's maps."""
+        self.sums[layer] += resized(weights.double().cpu().numpy()).sum(0)
+        self.inputs += len(inputs) if layer == 0 else 0
+
+    def result(self) -> Float[np.ndarray, "layer head size size"]:
+        """The means; NaN before any input."""
+        return self.sums / self.inputs if self.inputs else np.full_like(self.sums, np.nan)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Heads in groups by mean pattern. group: of each head, from 0, the largest first. patterns: the mean of each.
+
+    clear: silhouette of each head, -1 to 1: how much nearer its own group is than the next.
+    """
+
+    group: Int[np.ndarray, " head"]
+    patterns: Float[np.ndarray, "group size size"]
+    clear: Float[np.ndarray, " head"]
+
+
+def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
+    """At most `groups` groups by Ward's linkage of the patterns' square roots (Hellinger distance of the rows)."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from sklearn.metrics import silhouette_samples
+
+    roots = np.sqrt(patterns).reshape(len(patterns), -1)
+    if len(roots) < 2:
+        return Grouping(np.zeros(len(roots), int), patterns, np.zeros(len(roots)))
+    label = fcluster(linkage(roots, "ward"), groups, criterion="maxclust")
+    names, place, counts = np.unique(label, return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    number = np.argsort(order)[place]
+    clear = silhouette_samples(roots, number) if 1 < len(names) < len(roots) else np.zeros(len(roots))
+    return Grouping(number, np.stack([patterns[number == k].mean(0) for k in range(len(names))]), clear)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How alike two pictures of redundancy are. r: Pearson correlation of the distances between heads; low, high: its
+    95 % interval over heads; p: that heads with shuffled names would agree as much (Mantel); pairs: of heads."""
+
+    r: float
+    low: float
+    high: float
+    p: float
+    pairs: int
+
+
+def redundancy_kept(
+    one: Float[np.ndarray, "head head"], other: Float[np.ndarray, "head head"], *, seed: int = 0, draws: int = 999
+) -> Kept:
+    """Whether the same heads are alike in both: Bian et al. 2021 say so of tasks and of phases of training.
+
+    Heads, not pairs, are the sample: they are drawn with replacement for the interval (pairs of a head with itself left
+    out), and shuffled for p.
+    """
+    chance, heads = np.random.default_rng(seed), len(one)
+    upper = np.triu_indices(heads, 1)
+    if heads < 4 or one[upper].std() == 0 or other[upper].std() == 0:
+        return Kept(float("nan"), float("nan"), float("nan"), float("nan"), len(upper[0]))
+    own = float(np.corrcoef(one[upper], other[upper])[0, 1])
+    shuffled, drawn = [], []
+    for _ in range(draws):
+        order = chance.permutation(heads)
+        shuffled.append(np.corrcoef(one[upper], other[np.ix_(order, order)][upper])[0, 1])
+        some = chance.integers(heads, size=heads)
+        rows, columns = some[upper[0]], some[upper[1]]
+        kept = rows != columns
+        drawn.append(np.corrcoef(one[rows, columns][kept], other[rows, columns][kept])[0, 1])
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    p = (1 + int((np.array(shuffled) >= own).sum())) / (1 + draws)
+    return Kept(own, float(low), float(high), p, len(upper[0]))
+
+
+def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:
+    """Of each head the most alike other one, and how far it is."""
+    apart = distances + np.diag(np.full(len(distances), np.inf))
+    return [int(k) for k in apart.argmin(1)], apart.min(1)

@@ -1,0 +1,114 @@
+"""Which heads do the same, whatever the task: nearest heads, groups by mean pattern, and whether that stays.
+
+Rows: one a head of "nearest": the head whose rows are most like its own (Jensen-Shannon distance, mean per row) and
+how far it is; its group by mean pattern, found without labels, and how clearly it belongs there; one a group with its
+mean pattern (kind "group"); and one a pair of (checkpoint, task) of kind "kept": the correlation of their distances
+between heads with interval and p. Bian et al. 2021 claim that redundancy is "phase-independent and task-agnostic":
+give several tasks, and a fine-tuned checkpoint to compare.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pydantic.dataclasses
+
+from core.attention import Head
+from core.errors import InputError
+from core.measuring.sums import PatternSums
+from core.store.rows import Row
+from core.studies.attending import Attending, AttendingOptions, facts
+from core.studies.contract import Flag, Unit
+
+if TYPE_CHECKING:
+    from core.measuring.attending import PatternMeasure
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options(AttendingOptions):
+    """Which inputs are looked at. queries: rows of each input that distances between heads compare."""
+
+    compare: Annotated[str | None, Flag("a second checkpoint, such as one fine-tuned from the first")] = None
+    queries: Annotated[int, Flag("rows of each input that distances compare", least=1)] = 4
+    groups: Annotated[int, Flag("groups of heads by mean pattern, at most", least=2)] = 6
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Distances between heads and mean patterns, by checkpoint and task."""
+
+    pieces: tuple[PatternSums, ...]
+
+
+class Redundancy(Attending[Options, Seen]):
+    """Heads that do the same: nearest heads, groups by mean pattern, and whether tasks and tuning keep them."""
+
+    name, options, partial = "redundancy", Options, Seen
+
+    def units(self, options: Options) -> list[Unit]:
+        """Chunks of rows."""
+        if options.queries < 1 or options.groups < 2:
+            raise InputError(
+                "Redundancy compares at least one row of each input and makes at least 2 groups; seen "
+                f"{options.queries} and {options.groups}."
+            )
+        return super().units(options)
+
+    def measure(self, options: Options, checkpoint: Any) -> "PatternMeasure":
+        """Distances and mean patterns on one checkpoint."""
+        from core.measuring.attending import PatternMeasure
+
+        return PatternMeasure(checkpoint, queries=options.queries, seed=options.seed)
+
+    def rows(self, options: Options, merged: Seen) -> list[Row]:
+        """Heads, groups, then pairs of checkpoint and task."""
+        rows = [row for sums in merged.pieces for row in rows_of(sums, groups=options.groups)]
+        return rows + kept_rows(merged.pieces, seed=options.seed)
+
+
+STUDY = Redundancy()
+
+
+def rows_of(sums: PatternSums, *, groups: int) -> list[Row]:
+    """A row a head, then one a group."""
+    from core.scoring.mean_patterns import grouped, nearest
+
+    distances = sums.distances / max(sums.rows, 1)
+    if len(distances) < 2 or not sums.rows:
+        return []
+    others, apart = nearest(distances)
+    patterns = sums.patterns / max(sums.inputs, 1)
+    grouping = grouped(patterns.reshape(-1, *patterns.shape[2:]), groups=groups)
+    rows: list[Row] = []
+    for number in range(len(distances)):
+        place, other = Head(*divmod(number, sums.heads)), Head(*divmod(others[number], sums.heads))
+        rows.append(
+            facts(sums)
+            | {"kind": "head", "statistic": "nearest", "layer": place.layer, "head": place.head, "name": str(place)}
+            | {"value": float(apart[number]), "n": sums.rows, "other": str(other)}
+            | {"group": int(grouping.group[number]) + 1, "clear": float(grouping.clear[number])}
+        )
+    for number, pattern in enumerate(grouping.patterns):
+        heads = int((grouping.group == number).sum())
+        shape = [[round(float(cell), 5) for cell in line] for line in pattern]
+        rows.append(facts(sums) | {"kind": "group", "group": number + 1, "heads": heads, "pattern": shape})
+    return rows
+
+
+def kept_rows(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Row]:
+    """A row a pair of checkpoint and task of one shape: whether the same heads are alike in both."""
+    from core.scoring.mean_patterns import redundancy_kept
+
+    rows: list[Row] = []
+    for one, other in combinations(pieces, 2):
+        if (one.layers, one.heads) != (other.layers, other.heads) or not (one.rows and other.rows):
+            continue
+        kept = redundancy_kept(one.distances / one.rows, other.distances / other.rows, seed=seed)
+        change = "task" if one.at.checkpoint == other.at.checkpoint else "checkpoint"
+        change = "both" if change == "checkpoint" and one.at.task != other.at.task else change
+        rows.append(
+            {"kind": "kept", "between": change, "checkpoint": one.at.checkpoint, "task": one.at.task}
+            | {"other_checkpoint": other.at.checkpoint, "other_task": other.at.task, "r": kept.r, "low": kept.low}
+            | {"high": kept.high, "p": kept.p, "pairs": kept.pairs, "n": one.layers * one.heads}
+        )
+    return rows

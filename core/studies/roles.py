@@ -1,0 +1,127 @@
+"""Which roles heads play: previous, next, first, separator, duplicate, induction, rare word, dependency, copying.
+
+On a task's rows, and for duplicates and induction on random words that come twice. Rows, one a head and role: the
+weight (for the rare word: the share of largest weights) with its 95% interval and n inputs, baseline, effect (weight
+less baseline, with interval); the same with the first token, the sink, taken out, as "<role> without sink"; `has`:
+whether the weight is above `times` the baseline, with q corrected over all heads and roles, so a head may have several
+roles or none; and one a head of "copying", which is of the weights alone and has no interval.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import pydantic.dataclasses
+
+from core.errors import InputError
+from core.measuring.sums import RoleSums
+from core.scoring.intervals import Estimate
+from core.scoring.roles import ROLES, TIMES, RoleMeans, role_q
+from core.store.rows import Row
+from core.studies.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.contract import Flag, Unit
+
+if TYPE_CHECKING:
+    from core.measuring.roles import RoleMeasure
+
+SURE = 0.05
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options(AttendingOptions):
+    """Which inputs are looked at, and how many random ones."""
+
+    pipeline: Annotated[str | None, Flag("a spaCy pipeline; default: the bundled one")] = None
+    sequences: Annotated[int, Flag("random sequences whose words come twice", least=2)] = 50
+    period: Annotated[int, Flag("words of a sequence before it comes again", least=2)] = 20
+    times: Annotated[float, Flag("a role needs more than so many times the baseline's weight", least=1)] = TIMES
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Means of every role, by checkpoint and task."""
+
+    pieces: tuple[RoleSums, ...]
+
+
+class Roles(Attending[Options, Seen]):
+    """Roles of heads against baselines, with and without the sink, tested over heads and roles (Pande et al. 2021)."""
+
+    name, options, partial = "roles", Options, Seen
+
+    def units(self, options: Options) -> list[Unit]:
+        """Chunks of rows; the first of each task has the random sequences too."""
+        if options.sequences < 2 or options.period < 2 or options.times < 1:
+            raise InputError(
+                "Roles need at least 2 sequences, a period of at least 2 and at least 1 times the baseline; seen "
+                f"{options.sequences}, {options.period} and {options.times:g}."
+            )
+        return super().units(options)
+
+    def measure(self, options: Options, checkpoint: Any) -> "RoleMeasure":
+        """Roles on one checkpoint."""
+        from core.measuring.roles import RoleMeasure
+
+        return RoleMeasure(checkpoint)
+
+    def after(self, options: Options, measure: Any, start: int) -> None:
+        """The random sequences, once a task."""
+        if start == 0:
+            measure.repeats(sequences=options.sequences, period=options.period, seed=options.seed)
+
+    def rows(self, options: Options, merged: Seen) -> list[Row]:
+        """One a head and role, by checkpoint and task."""
+        return [row for sums in merged.pieces for row in rows_of(sums, times=options.times)]
+
+
+STUDY = Roles()
+
+
+def rows_of(sums: RoleSums, *, times: float) -> list[Row]:
+    """Rows of every role, as it is and without the sink, and of copying; one without a head where no input has it."""
+    roles = RoleMeans(sums.layers, sums.heads)
+    roles.means = sums.means
+    q, rows = role_q(roles, times=times), []
+    for role, whole in roles.result().items():
+        for name, value, effect in (
+            (role, whole.weight, whole.effect),
+            (f"{role} without sink", whole.without_sink, whole.effect_without_sink),
+        ):
+            known = facts(sums) | {"statistic": name, "role": role}
+            if not value.n[0]:
+                note = "not without the sink" if whole.weight.n[0] else "no input has such tokens"
+                rows.append(known | {"n": 0, "note": note})
+                continue
+            rows += [
+                known | _columns(value, effect, *head) | _verdict(float(q[role][head]))
+                for head in np.ndindex(sums.layers, sums.heads)
+            ]
+    rows += [
+        facts(sums) | {"statistic": "copying", "layer": layer, "head": head, "value": float(value)}
+        for (layer, head), value in np.ndenumerate(sums.copying)
+    ]
+    return rows
+
+
+def _columns(value: Estimate, effect: Estimate, layer: int, head: int) -> Row:
+    above = estimate(effect, layer, head)
+    own = estimate(value, layer, head)
+    return own | {
+        "baseline": own["value"] - above["value"],
+        "effect": above["value"],
+        "effect_low": above["low"],
+        "effect_high": above["high"],
+    }
+
+
+def _verdict(q: float) -> Row:
+    return {"q": q, "has": bool(q < SURE)}
+
+
+def roles_of(rows: list[Row]) -> dict[tuple[int, int], list[str]]:
+    """The roles that each head (layer, head) has; a head may have several, or none."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for row in rows:
+        if row.get("has") and row["statistic"] in ROLES:
+            found.setdefault((row["layer"], row["head"]), []).append(row["role"])
+    return found

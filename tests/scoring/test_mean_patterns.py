@@ -1,0 +1,69 @@
+"""Mean patterns, groups by them, and whether redundancy stays: against loops and planted heads."""
+
+import numpy as np
+import pytest
+import torch
+
+from core.scoring.mean_patterns import SIZE, MeanPatterns, grouped, nearest, redundancy_kept, resized
+
+
+def rows_of(length, offset):
+    """A head that looks `offset` tokens on, round the end."""
+    return np.eye(length)[(np.arange(length) + offset) % length]
+
+
+@pytest.mark.parametrize("length", [1, 5, SIZE, 2 * SIZE, 31])
+def test_rows_of_any_length_still_sum_to_1(length):
+    weights = np.random.default_rng(length).dirichlet(np.ones(length), size=(2, length))
+    small = resized(weights)
+    assert small.shape == (2, SIZE, SIZE)
+    np.testing.assert_allclose(small.sum(-1), 1)
+
+
+def test_twice_the_size_is_the_mean_of_cells_by_hand():
+    weights = np.random.default_rng(0).dirichlet(np.ones(2 * SIZE), size=(2 * SIZE,))
+    by_hand = np.zeros((SIZE, SIZE))
+    for query in range(2 * SIZE):
+        for key in range(2 * SIZE):
+            by_hand[query // 2, key // 2] += weights[query, key] / 2  # mean over queries, sum over keys
+    np.testing.assert_allclose(resized(weights), by_hand)
+
+
+def test_the_observer_is_the_mean_over_inputs_of_any_length():
+    chance = np.random.default_rng(1)
+    inputs = [chance.dirichlet(np.ones(length), size=(2, length)) for length in (4, 9, 9)]
+    observer = MeanPatterns(1, 2)
+    observer.update(0, torch.from_numpy(inputs[0][None]), [0])
+    observer.update(0, torch.from_numpy(np.stack(inputs[1:])), [1, 2])
+    np.testing.assert_allclose(observer.result()[0], np.mean([resized(one) for one in inputs], 0))
+
+
+def test_planted_kinds_of_heads_are_grouped_and_the_nearest_is_of_the_same_kind():
+    kinds = [rows_of(SIZE, 1), rows_of(SIZE, 0), np.full((SIZE, SIZE), 1 / SIZE)]
+    chance = np.random.default_rng(2)
+    heads = [0.9 * kinds[k] + 0.1 * chance.dirichlet(np.ones(SIZE), size=SIZE) for k in (0, 1, 2, 0, 1, 0)]
+    grouping = grouped(np.stack(heads), groups=3)
+    assert grouping.group.tolist() == [0, 1, 2, 0, 1, 0]  # the largest group first
+    assert (grouping.clear[[0, 1, 3, 4, 5]] > 0.3).all()
+    np.testing.assert_allclose(grouping.patterns[0], np.mean([heads[k] for k in (0, 3, 5)], 0))
+    flat = np.array([[np.abs(a - b).sum() for b in heads] for a in heads])
+    others, apart = nearest(flat)
+    assert {others[0], others[3], others[5]} <= {0, 3, 5}
+    assert others[1] == 4
+    assert apart[1] == flat[1, 4]
+
+
+def test_redundancy_that_is_kept_and_one_that_is_not():
+    chance = np.random.default_rng(3)
+    places, elsewhere = chance.normal(size=(20, 2)), chance.normal(size=(20, 2))
+    apart, other = (np.sqrt(((one[:, None] - one) ** 2).sum(-1)) for one in (places, elsewhere))
+    noisy = np.sqrt((((places + 0.1)[:, None] - places * 1.02) ** 2).sum(-1))
+    noisy = (noisy + noisy.T) / 2
+    same, none = redundancy_kept(apart, noisy), redundancy_kept(apart, other)
+    upper = np.triu_indices(20, 1)
+    assert same.r == pytest.approx(np.corrcoef(apart[upper], noisy[upper])[0, 1])
+    assert same.low > 0.9
+    assert same.p == pytest.approx(0.001)
+    assert none.p > 0.05
+    assert none.low < 0 < none.high or none.low < 0.2
+    assert np.isnan(redundancy_kept(apart[:3, :3], other[:3, :3]).r)  # too few heads to say
