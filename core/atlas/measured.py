@@ -13,8 +13,8 @@ STUDIES = ("statistics", "features", "roles", "norms")
 TASK, LIMIT = "sst2", 300
 
 
-def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] = STUDIES) -> list[ScoreRow]:
-    """Scores of every head of `checkpoint` by these studies on at most LIMIT dev rows.
+def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] | None = None) -> list[ScoreRow]:
+    """Scores of every head of `checkpoint` by these studies (all of STUDIES, unless named) on at most LIMIT dev rows.
 
     A study that this checkpoint cannot have (no values, no maps) is left out, unless all are. Errors: CheckpointError,
     InputError with the first study's sentence.
@@ -23,7 +23,7 @@ def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str]
 
     rows: list[ScoreRow] = []
     refused: AtlasError | None = None
-    for name in studies:
+    for name in studies or STUDIES:
         study: Study = import_module(f"core.studies.{name}").STUDY
         try:
             given = study.read({"checkpoint": checkpoint, "tasks": [task or TASK], "limit": LIMIT})

@@ -49,7 +49,7 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
     nothing is stored or shipped, measure a first set now (seconds; on the task's rows, or the bundled SST-2 ones).
     Errors: CheckpointError, InputError from measuring.
     """
-    stored = framed(pd.DataFrame() if db is None else _of_store(db, checkpoint, task))
+    stored = framed(pd.DataFrame() if db is None else atlas_rows(db, checkpoint=checkpoint, task=task))
     scores = with_others(stored, framed(shipped.rows(checkpoint, task)))
     if scores.empty and measure:
         from core.atlas.measured import measured
@@ -76,9 +76,3 @@ def table_of(scores: pd.DataFrame, keys: list[str], task: str | None = None) -> 
     """One row a head, one column a score of `keys`, from the rows of `task` (or without one); NaN where unknown."""
     mine = scores[scores["score"].isin(keys) & (scores["task"].isna() | (scores["task"] == task))]
     return mine.pivot_table("value", ["layer", "head"], "score", aggfunc="first").reindex(columns=keys)
-
-
-def _of_store(db: Database, checkpoint: str, task: str | None) -> pd.DataFrame:
-    rows = atlas_rows(db, checkpoint=checkpoint, task=task)
-    dates = pd.to_datetime(rows["created"]).dt.strftime("%Y-%m-%d")
-    return rows.assign(source=rows["study"] + ", run " + rows["run"].str[:8] + ", " + dates)

@@ -55,7 +55,7 @@ def test_roles_of_rows_and_of_random_words(checkpoint):
 
 def test_copying_is_the_share_of_positive_eigenvalues_of_the_whole_circuit():
     checkpoint = tiny("gpt2")
-    weight = checkpoint.model.get_input_embeddings().weight.double().numpy()
+    weight = checkpoint.model.get_input_embeddings().weight.detach().double().numpy()
     mine = copying(checkpoint)
     values_of, out = value_weights(checkpoint), output_projections(checkpoint)
     for layer, head in ((0, 0), (2, 3)):

@@ -17,7 +17,8 @@ WHERE head_score.run = said.run AND head_score.statistic = said.statistic AND he
 
 CREATE VIEW atlas AS                      -- one row a head, score, checkpoint and task: of the newest run that has it
 SELECT checkpoint, task, layer, head, score, value, low, high, n, baseline, p, q,
-       study, statistic, feature, run, weights_hash, code_version, created
+       study, statistic, feature, run, weights_hash, code_version, created,
+       study || ', run ' || left(run, 8) || ', ' || strftime(created, '%Y-%m-%d') AS source
 FROM (
     SELECT *, row_number() OVER (PARTITION BY checkpoint, task, score, layer, head ORDER BY ordinal DESC) AS place
     FROM (

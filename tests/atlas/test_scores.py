@@ -1,0 +1,124 @@
+"""The atlas's frame: from the store by its newest runs, with what ships, or measured now; every row says where from."""
+
+import json
+
+import duckdb
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from core.__main__ import app
+from core.atlas import measured, scores, shipped
+from core.scoring.registry import SCORES, label_of
+from core.store import runs
+from core.store.atlas import atlas_places
+from core.store.database import Database
+from core.store.runs import Provenance
+
+NAME = "some-checkpoint"
+
+
+@pytest.fixture
+def db(tmp_path):
+    database = Database(tmp_path / "atlas.duckdb")
+    yield database
+    database.close()
+
+
+def head(value, layer=0, number=0, **others):
+    return {"layer": layer, "head": number, "statistic": "previous", "value": value, "low": value - 0.1,
+            "high": value + 0.1, "n": 9, **others}  # fmt: skip
+
+
+def stored(db, study, rows, **about):
+    run = runs.record_run(db, study, {}, Provenance(**({"checkpoint": NAME, "task": "sst2"} | about)))
+    runs.store_rows(db, run, rows)
+    return run
+
+
+def test_the_newest_run_wins_and_each_row_says_its_run(db):
+    stored(db, "statistics", [head(0.2), head(0.3, number=1)])
+    new = stored(db, "statistics", [head(0.5)])
+    frame = scores.atlas(db, checkpoint=NAME, task="sst2", measure=False)
+    assert tuple(frame.columns) == scores.COLUMNS
+    assert frame.dtypes.astype(str).to_dict() == dict(scores.DTYPES)
+    assert frame["value"].tolist() == [0.5, 0.3]
+    assert frame["score"].tolist() == ["statistics/previous"] * 2
+    assert f"run {new[:8]}" in frame["source"][0]
+    assert (frame["low"] < frame["value"]).all()
+    assert scores.atlas(db, checkpoint="other", measure=False).empty
+
+
+def test_a_run_of_several_checkpoints_and_tasks_is_told_apart(db):
+    rows = [
+        head(value, checkpoint=name, task=task)
+        for value, name, task in ((0.1, "a", "sst2"), (0.2, "a", "mrpc"), (0.3, "b", "sst2"), (9, "difference", "sst2"))
+    ]
+    stored(db, "statistics", rows, checkpoint="a, b", task="sst2, mrpc")
+    stored(db, "change", [head(0.4, statistic="cosine", before="a", after="b", task="sst2", feature="sst2")],
+           checkpoint="a and b")  # fmt: skip
+    assert scores.atlas(db, checkpoint="a", task="mrpc", measure=False)["value"].tolist() == [0.2]
+    both = scores.atlas(db, checkpoint="b", measure=False).set_index("score")["value"]
+    assert both.to_dict() == {"statistics/previous": 0.3, "change/cosine": 0.4}
+    assert set(atlas_places(db)["checkpoint"]) == {"a", "b"}
+
+
+def test_scores_without_a_task_come_with_any_and_features_are_named(db):
+    stored(db, "frame-heads", [head(0.7, statistic="frames", feature="later_to_earlier")], task=None)
+    stored(db, "features", [head(0.6, statistic="max", feature="noun")])
+    frame = scores.atlas(db, checkpoint=NAME, task="sst2", measure=False)
+    assert sorted(frame["score"]) == ["features/max/noun", "frame-heads/frames/later_to_earlier"]
+    assert label_of("features/max/noun") == "to feature (max) · noun"
+    assert scores.atlas(db, checkpoint=NAME, task="rte", measure=False)["score"].tolist() == [
+        "frame-heads/frames/later_to_earlier"
+    ]
+
+
+def test_the_view_answers_in_sql_from_a_copy_that_is_only_read(db, tmp_path):
+    stored(db, "statistics", [head(0.2), head(0.9, number=1)])
+    db.close()
+    with duckdb.connect(str(tmp_path / "atlas.duckdb"), read_only=True) as copy:
+        best = copy.execute("SELECT layer + 1, head + 1, value FROM atlas WHERE score = 'statistics/previous' "
+                            "ORDER BY value DESC LIMIT 1").fetchall()  # fmt: skip
+    assert best == [(1, 2, 0.9)]
+
+
+def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
+    weights = shipped.file_hash(shipped.config.BUNDLED_MODELS / "atlas-encoder" / "model.safetensors")
+    row = {"checkpoint": "atlas-encoder", "base": "atlas-encoder", "weights_file": weights, "task": "sst2", "layer": 0,
+           "head": 0, "value": 0.1, "low": 0.0, "high": 0.2, "n": 5, "baseline": None, "q": None}  # fmt: skip
+    rows = [row | {"score": key, "source": "shipped"} for key in ("statistics/previous", "statistics/next")]
+    file = tmp_path / "scores.parquet"
+    pd.DataFrame(rows).to_parquet(file)
+    monkeypatch.setattr(shipped, "FILE", file)
+    stored(db, "statistics", [head(0.5)], checkpoint="atlas-encoder")
+    frame = scores.atlas(db, checkpoint="atlas-encoder", task="sst2", measure=False).set_index("score")
+    assert frame["value"].to_dict() == {"statistics/previous": 0.5, "statistics/next": 0.1}
+    assert shipped.checkpoints() == ["atlas-encoder"]
+    pd.DataFrame([one | {"weights_file": "of other weights"} for one in rows]).to_parquet(file)
+    assert shipped.rows("atlas-encoder").empty
+
+
+def test_the_command_measures_where_nothing_is_stored(monkeypatch, tmp_path):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "none.duckdb"))
+    monkeypatch.setattr(shipped, "FILE", tmp_path / "none.parquet")
+    monkeypatch.setattr(measured, "STUDIES", ("statistics",))
+    monkeypatch.setattr(measured, "LIMIT", 4)
+    found = CliRunner().invoke(app, ["atlas", "atlas-decoder", "--task", "rte", "--json"])
+    assert found.exit_code == 0, found.output
+    rows = json.loads(found.stdout)["rows"]
+    assert {"layer", "head", "score", "value", "low", "high", "n", "source"} <= rows[0].keys()
+    assert {(row["layer"], row["head"]) for row in rows} == {(a, b) for a in range(6) for b in range(6)}
+    assert {row["task"] for row in rows} == {"rte"}
+    assert all(row["source"] == "statistics, measured now" for row in rows)
+    assert {row["n"] for row in rows} == {4}
+
+
+def test_every_record_of_a_score_says_what_it_is():
+    assert len({score.label for score in SCORES.values()}) == len(SCORES)
+    for key, score in SCORES.items():
+        assert key == score.key
+        assert score.formula
+        assert score.needs
+        assert score.source
+        assert score.low is None or score.high is None or score.low < score.high
