@@ -11,8 +11,8 @@ from core.drawing.panes import even_weights
 from core.errors import InputError
 from core.models.encoding import Encoding
 from core.notebook.loaded import checkpoint_of, encode, maps_of
-from core.scoring.heads import HEAD_SCORES, head_scores
 from core.scoring.intervals import Means
+from core.scoring.registry import HEAD_SCORES, head_scores
 
 Text = str | tuple[str, str]
 

@@ -12,7 +12,7 @@ from core.capture.running import capture
 from core.capture.words import word_maps
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
-from core.scoring.heads import head_scores
+from core.scoring.registry import head_scores
 
 TEXT, PAIR = "The cat sat on the mat.", "It purred."
 FOLDER = config.BUNDLED_MODELS / config.ENCODER
