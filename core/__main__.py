@@ -26,6 +26,7 @@ from core.commands.check import check
 from core.commands.disabling import disable, held, importance, prune
 from core.commands.export import export, import_export
 from core.commands.features import dependencies, effective, features, norms, redundancy, relations, roles, statistics
+from core.commands.findings import app as findings_app
 from core.commands.finetune import change, finetune
 from core.commands.frame_heads import frame_heads
 from core.commands.heads import heads
@@ -61,6 +62,7 @@ app.command("backup")(backup)
 app.command("restore")(restore_backup)
 app.add_typer(patterns_app, name="patterns")
 app.add_typer(labels_app, name="labels")
+app.add_typer(findings_app, name="findings")
 study.command("shares")(shares)
 study.command("frame-heads")(frame_heads)
 app.command("finetune")(finetune)

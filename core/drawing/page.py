@@ -50,7 +50,15 @@ class Table:
     title: str = ""
 
 
-Part = Words | Chart | Table | Grid
+@dataclass(frozen=True)
+class PackedMaps:
+    """Maps that `pack` made small before. text: its; caption: under them."""
+
+    text: str
+    caption: str = ""
+
+
+Part = Words | Chart | Table | Grid | PackedMaps
 
 
 @dataclass(frozen=True)
@@ -71,9 +79,10 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
     given = list(parts)
     grids = sum(isinstance(part, Grid) for part in given)
     placed = [
-        _Placed(type(part).__name__, number, part, pack(part, most // grids).text if isinstance(part, Grid) else "")
+        _Placed(type(part).__name__, number, part, _packed(part, most // max(1, grids)))
         for number, part in enumerate(given)
     ]
+    grids += sum(isinstance(part, PackedMaps) for part in given)
     charts = {one.number: one.part.specification for one in placed if isinstance(one.part, Chart)}
     scripts = [workbench_script() + script("in_file")] if grids else []
     if charts:
@@ -95,7 +104,7 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
 def page_template(name: str, folder: Path) -> Any:
     """A template that escapes every text and knows no undefined name."""
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
-    environment.filters["cell"] = _cell
+    environment.filters["cell"] = written_cell
     return environment.get_template(name)
 
 
@@ -137,7 +146,14 @@ def style() -> str:
     )
 
 
-def _cell(value: Any) -> str:
+def _packed(part: Part, most: int) -> str:
+    if isinstance(part, PackedMaps):
+        return part.text
+    return pack(part, most).text if isinstance(part, Grid) else ""
+
+
+def written_cell(value: Any) -> str:
+    """A value as a table shows it: four digits of a number, a dash for none."""
     if value is None or (isinstance(value, float) and value != value):
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else re.sub(r"\s+", " ", str(value))

@@ -1,0 +1,141 @@
+"""Findings to send: one HTML page, Markdown with its pictures beside it, and BibTeX to cite them by."""
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from core import __version__
+from core.drawing import theme
+from core.drawing.page import Chart, PackedMaps, Part, Table, Words, html_page, written_cell
+from core.errors import InputError
+from core.store.findings import Finding, Number
+from core.writing import write_whole
+
+COLUMNS = ("head", "what", "value", "95 % interval", "p, corrected", "n")
+IN_MARKDOWN = 20  # numbers of a finding there; the page has all
+
+
+def html(findings: Sequence[Finding]) -> str:
+    """One page with all of them: maps to explore, pictures, numbers with intervals, the command and the hash."""
+    parts: list[Part] = []
+    for one in findings:
+        parts.append(Words(one.title, one.note))
+        parts += [PackedMaps(one.maps)] if one.maps else []
+        parts += [Chart(picture) for picture in one.pictures if not one.maps]
+        parts += [Table(COLUMNS, [_row(number) for number in one.numbers])] if one.numbers else []
+        parts.append(Words("", _origin(one), one.command))
+    return html_page("Findings", parts, lead=f"{len(findings)} findings of Attention Atlas, {date.today():%d %B %Y}")
+
+
+def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
+    """The same as Markdown. pictures: the folder of the SVG files, as a link has it; "" for none."""
+    lines = ["# Findings", "", f"{len(findings)} findings of Attention Atlas, {date.today():%d %B %Y}."]
+    for one in findings:
+        lines += ["", f"## {_escaped(one.title)}", "", *(_escaped(line) for line in one.note.splitlines())]
+        lines += [f"\n![{_escaped(one.title)}]({pictures}/{name})" for name in _names(one) if pictures]
+        lines += ["", *_table(one.numbers)] if one.numbers else []
+        lines += ["", _escaped(_origin(one).replace("\n", " · "))]
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", one.command)), default=0))
+        lines += ["", f"{fence}sh", one.command, fence] if one.command else []
+    return "\n".join(lines) + "\n"
+
+
+def bibtex(findings: Sequence[Finding]) -> str:
+    """An entry for the software, and one for each finding with what gives it again."""
+    software = (
+        "@software{attention-atlas,\n  title = {Attention Atlas},\n  author = {{The Attention Atlas developers}},\n"
+        f"  version = {{{__version__}}},\n  year = {{{date.today().year}}}\n}}\n"
+    )
+    return "\n".join([software, *map(_entry, findings)])
+
+
+def svgs(findings: Sequence[Finding]) -> dict[str, str]:
+    """The pictures of all findings as SVG in the light theme's colours, by file name."""
+    import vl_convert
+
+    config = {"background": theme.theme()["light"]["backgroundColor"], "range": theme.ranges()["light"]}
+    return {
+        name: vl_convert.vegalite_to_svg({**picture, "config": config})
+        for one in findings
+        for name, picture in zip(_names(one), one.pictures, strict=True)
+    }
+
+
+def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:
+    """Write the files that are asked for; pictures of `text` go into a folder beside it. Returns what was written.
+
+    Errors: InputError where there is nothing to write, or a file cannot be.
+    """
+    if not findings:
+        raise InputError("There are no findings yet: pin a result on its page first.")
+    if not (page or text or cited):
+        raise InputError("Findings are written to a file: give --html, --md or --bib, or several.")
+    written = []
+    if page:
+        write_whole(page, html(findings))
+        written.append(page)
+    if text:
+        folder = text.with_name(f"{text.stem}-pictures")
+        for name, picture in svgs(findings).items():
+            write_whole(folder / name, picture)
+        write_whole(text, markdown(findings, folder.name.replace(" ", "%20")))
+        written.append(text)
+    if cited:
+        write_whole(cited, bibtex(findings))
+        written.append(cited)
+    return written
+
+
+# ---------------------------------------------------------------- behind them
+
+
+def _origin(one: Finding) -> str:
+    who = f"Pinned by {one.annotator}, " if one.annotator else "Pinned "
+    weights = f"\nWeights {one.weights_hash}" if one.weights_hash else ""
+    run = f"\nRun {one.run}" if one.run else ""
+    return f"{one.about}{weights}{run}\n{who}{one.stored:%d %B %Y}. L1H1 is the first head of the first layer."
+
+
+def _row(number: Number) -> tuple[str | float | int | None, ...]:
+    return (number.name, number.what, number.value, _interval(number), number.p, number.n)
+
+
+def _interval(number: Number) -> str:
+    return "–" if number.low is None or number.high is None else f"{number.low:.4g} to {number.high:.4g}"
+
+
+def _names(one: Finding) -> list[str]:
+    return [f"{one.finding}-{place}.svg" for place in range(1, len(one.pictures) + 1)]
+
+
+def _table(numbers: Sequence[Number]) -> list[str]:
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+    for one in numbers[:IN_MARKDOWN]:
+        lines.append("| " + " | ".join(_escaped(written_cell(value)) for value in _row(one)) + " |")
+    left = len(numbers) - IN_MARKDOWN
+    return [*lines, *(["", f"{left} more are left out here; the HTML page has them."] if left > 0 else [])]
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", " ".join(text.split()))
+
+
+def _entry(one: Finding) -> str:
+    fields = {
+        "title": one.title,
+        "author": one.annotator or "Anonymous",
+        "year": f"{one.stored:%Y}",
+        "howpublished": one.command or "an Attention Atlas notebook",
+        "note": f"{one.note} {one.about}" + (f"; weights {one.weights_hash}" if one.weights_hash else ""),
+        "crossref": "attention-atlas",
+    }
+    lines = ",\n".join(f"  {name} = {{{_tex(value)}}}" for name, value in fields.items())
+    return f"@misc{{finding-{one.finding},\n{lines}\n}}\n"
+
+
+def _tex(text: str) -> str:
+    """Text that BibTeX and TeX take as it is: braces balance, and no character is a command."""
+    marks = {"\\": r"\textbackslash ", "{": r"\{", "}": r"\}", "~": r"\textasciitilde ", "^": r"\textasciicircum "}
+    marks |= {mark: "\\" + mark for mark in "#$%&_"}
+    return "".join(marks.get(letter, letter) for letter in " ".join(text.split()))

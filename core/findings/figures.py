@@ -1,0 +1,138 @@
+"""What a run's rows say in numbers and pictures, whatever study they are of; pictures are Vega-Lite specifications."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from core.attention import AttentionMaps, Head
+from core.store.findings import Number
+from core.store.rows import Row
+
+SHOWN = 20  # numbers of a picture; the table has more
+KEPT = 400  # numbers of a finding
+CELL, WIDE = 22, 420  # pixels of a head, and of the intervals' picture
+LONGEST = 40  # tokens of a map that is drawn with them
+ABOUT = ("class", "feature", "relation", "element", "unit", "task", "metric")  # columns that tell one row from another
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+
+def numbers_of(rows: Sequence[Row]) -> tuple[Number, ...]:
+    """The figures of a run's rows, those furthest from 0 first within each thing measured, at most KEPT.
+
+    Rows have a value under "value" with "low" and "high", or under "<metric>_change" with "<metric>_low" and
+    "<metric>_high"; rows with neither give none.
+    """
+    found = [number for row in rows for number in _of_row(row)]
+    kinds = list(dict.fromkeys(one.what for one in found))
+    most = max(1, KEPT // max(1, len(kinds)))
+    ordered = [sorted((one for one in found if one.what == kind), key=_size, reverse=True)[:most] for kind in kinds]
+    return tuple(one for some in ordered for one in some)[:KEPT]
+
+
+def _of_row(row: Row) -> list[Number]:
+    name = _name(row)
+    if _is_number(row.get("value")):
+        said = str(row.get("statistic") or row.get("kind") or row.get("part") or "value")
+        about = [str(row[key]) for key in ABOUT if row.get(key) and str(row[key]) != said]
+        return [_number(row, name, " ".join([said, *about]), "value", "low", "high")]
+    metrics = [key.removesuffix("_change") for key in row if key.endswith("_change") and _is_number(row[key])]
+    return [_number(row, name, f"change of {one}", f"{one}_change", f"{one}_low", f"{one}_high") for one in metrics]
+
+
+def _name(row: Row) -> str:
+    if isinstance(row.get("layer"), int) and isinstance(row.get("head"), int):
+        return str(Head(row["layer"], row["head"]))
+    return str(row.get("name") or row.get("checkpoint") or row.get("layer") or "all")
+
+
+def _number(row: Row, name: str, what: str, value: str, low: str, high: str) -> Number:
+    ends = [row[key] if _is_number(row.get(key)) else None for key in (low, high)]
+    p = next((row[key] for key in ("q", "p") if _is_number(row.get(key))), None)
+    n = row.get("n")
+    return Number(name, what, float(row[value]), ends[0], ends[1], p, int(n) if _is_number(n) else None)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _size(number: Number) -> float:
+    return abs(number.value or 0.0)
+
+
+def pictures_of(numbers: Sequence[Number]) -> tuple[dict[str, Any], ...]:
+    """Of the first thing measured: a layer x head picture where it is of heads, and the largest with intervals."""
+    if not numbers:
+        return ()
+    what = numbers[0].what
+    mine = [one for one in numbers if one.what == what]
+    heads = [one for one in mine if one.name.startswith("L") and "H" in one.name]
+    drawn = [_heads(heads, what)] if len(heads) == len(mine) > 1 else []
+    return (*drawn, _intervals(mine[:SHOWN], what))
+
+
+def _heads(numbers: Sequence[Number], what: str) -> dict[str, Any]:
+    values = [
+        {"layer": place.layer + 1, "head": place.head + 1, "name": one.name, "value": one.value, "low": one.low,
+         "high": one.high}
+        for one in numbers for place in [Head.parse(one.name)]
+    ]  # fmt: skip
+    most = max(abs(one.value or 0.0) for one in numbers) or 1.0
+    diverging = any((one.value or 0.0) < 0 for one in numbers)
+    scale = {"range": "diverging", "domain": [-most, most]} if diverging else {"range": "ramp", "domain": [0, most]}
+    return {
+        "$schema": SCHEMA,
+        "data": {"values": values},
+        "mark": {"type": "rect", "stroke": "gray", "strokeOpacity": 0.25},
+        "width": {"step": CELL},
+        "height": {"step": CELL},
+        "encoding": {
+            "x": {"field": "head", "type": "ordinal", "axis": {"labelAngle": 0, "orient": "top"}},
+            "y": {"field": "layer", "type": "ordinal"},
+            "color": {"field": "value", "type": "quantitative", "title": what, "scale": scale},
+            "tooltip": [{"field": name} for name in ("name", "value", "low", "high")],
+        },
+    }
+
+
+def _intervals(numbers: Sequence[Number], what: str) -> dict[str, Any]:
+    values = [{"name": one.name, "value": one.value, "low": one.low, "high": one.high, "n": one.n} for one in numbers]
+    y = {"field": "name", "type": "nominal", "sort": None, "title": None}
+    tips = [{"field": name} for name in ("name", "value", "low", "high", "n")]
+    x = {"type": "quantitative", "title": f"{what}, 95 % interval"}
+    return {
+        "$schema": SCHEMA,
+        "data": {"values": values},
+        "width": WIDE,
+        "layer": [
+            {"mark": "rule", "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, "y": y}},
+            {"mark": {"type": "point", "filled": True, "size": 50},
+             "encoding": {"x": {"field": "value", **x}, "y": y, "tooltip": tips}},
+        ],
+    }  # fmt: skip
+
+
+def picture_of_map(maps: AttentionMaps, head: Head) -> dict[str, Any]:
+    """One head's map with its tokens, at most LONGEST of them; queries down, keys across."""
+    weights = maps.of(head)[:LONGEST, :LONGEST]
+    names = [f"{k + 1} {token}" for k, token in enumerate(maps.tokens[:LONGEST])]
+    values = [{"query": names[q], "key": names[k], "weight": round(float(weights[q, k]), 4)}
+              for q, k in np.ndindex(weights.shape)]  # fmt: skip
+    axis: dict[str, Any] = {"type": "nominal", "sort": None}
+    said = "" if len(maps) <= LONGEST else f", the first {LONGEST} of {len(maps)} tokens"
+    return {
+        "$schema": SCHEMA,
+        "title": f"{head}{said}",
+        "data": {"values": values},
+        "mark": "rect",
+        "width": {"step": 12},
+        "height": {"step": 12},
+        "encoding": {
+            "x": {"field": "key", **axis, "axis": {"orient": "top", "labelAngle": -60}},
+            "y": {"field": "query", **axis},
+            "color": {"field": "weight", "type": "quantitative", "scale": {"range": "ramp", "domain": [0, 1]}},
+            "tooltip": [{"field": name} for name in ("query", "key", "weight")],
+        },
+    }

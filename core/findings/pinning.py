@@ -1,0 +1,114 @@
+"""From a stored run, or the maps of an input, to a finding: all that is needed to read it, and to get it again."""
+
+import json
+import shlex
+from typing import Any
+
+from core.attention import AttentionMaps, Head
+from core.drawing.maps_page import Source
+from core.drawing.packing import Grid, pack
+from core.errors import AtlasError
+from core.findings.figures import numbers_of, picture_of_map, pictures_of
+from core.jobs.worker import find_study
+from core.report import report
+from core.report.rendering.words import About, command_of
+from core.store import findings, runs
+from core.store.database import Database
+from core.store.findings import Finding
+from core.store.rows import Row
+from core.studies.contract import as_json, declared
+
+MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds several
+
+
+def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
+    """Pin a stored run with a note; returns the finding's id. Errors: StoreError for an unknown run; RightsError."""
+    known, rows = runs.one_run(db, run), runs.run_rows(db, run)
+    numbers = numbers_of(rows)
+    return findings.pin(
+        db,
+        Finding(
+            kind="run",
+            title=title.strip() or str(known["title"]),
+            note=note.strip(),
+            about=about(known),
+            command=command(known),
+            numbers=numbers,
+            pictures=pictures_of(numbers),
+            run=run,
+            checkpoint=known["checkpoint"],
+            weights_hash=known["weights_hash"],
+            annotator=annotator,
+        ),
+    )
+
+
+def pin_maps(
+    db: Database,
+    grid: Grid,
+    source: Source,
+    maps: AttentionMaps,
+    note: str,
+    *,
+    annotator: str = "",
+    title: str = "",
+) -> str:
+    """Pin the maps of one input with a note; returns the finding's id. maps: of the first stack, for the picture.
+
+    Errors: InputError where they are too large; RightsError.
+    """
+    head = str((grid.opened or {}).get("head") or grid.head)
+    picture = (picture_of_map(maps, Head.parse(head)),) if head != "none" else ()
+    return findings.pin(
+        db,
+        Finding(
+            kind="maps",
+            title=title.strip() or f"Attention maps: {source.input[:120]}",
+            note=note.strip(),
+            about=f"{source.checkpoint} · {maps.layers} x {maps.heads} heads · {len(maps)} tokens · n = 1 input",
+            command=source.command,
+            pictures=picture,
+            maps=pack(grid, MOST_MAPS).text,
+            checkpoint=source.checkpoint,
+            weights_hash=source.weights_hash or None,
+            annotator=annotator,
+        ),
+    )
+
+
+def command(known: Row) -> str:
+    """What a terminal types to get a stored run again. known: as `runs.one_run` gives it."""
+    if known["study"] == report.STUDY_NAME:
+        return command_of(About.of(known).options)
+    try:
+        study = find_study(known["study"])
+        options = as_json(study.read(known["options"]))
+    except AtlasError:  # of an earlier version, or a study that is gone
+        return ""
+    usual = {name: one.default for name, one in declared(study.options).items()}
+    kept = [(name, value) for name, value in options.items() if not _usual(value, usual.get(name))]
+    words = [f"--set={name}={_typed(value)}" for name, value in kept]
+    return shlex.join(["python", "-m", "core", "jobs", "start", known["study"], *words])
+
+
+def _usual(value: Any, default: Any) -> bool:
+    return json.dumps(value, default=str) == json.dumps(as_plain(default), default=str)
+
+
+def as_plain(value: Any) -> Any:
+    """A default as JSON has it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _typed(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def about(known: Row) -> str:
+    """Where a run's numbers come from, in one line."""
+    names = ("checkpoint", "task", "split", "operator", "dtype", "seed")
+    said = [f"{name} {known[name]}" for name in names if known.get(name) is not None]
+    rows = [f"{len(known['row_ids'])} rows"] if known.get("row_ids") else []
+    return " · ".join(
+        [f"study {known['study']}", *said, *rows, f"code {known['code_version']}", f"{known['created']:%d %B %Y}"]
+    )

@@ -1,0 +1,102 @@
+"""Findings: results that somebody pinned with a note, kept whole."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from core.errors import InputError, StoreError
+from core.store.database import Database
+from core.store.rows import from_json, to_json
+
+LONGEST_NOTE = 5000  # characters
+_COLUMNS = """finding, kind, title, note, run, about, command, checkpoint, weights_hash, numbers, pictures, maps,
+    annotator, stored"""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One figure of a finding. name: whose, as L1H2. what: is measured. low, high: its 95 % interval, or None.
+
+    p: corrected over all that were tried with it, or None. n: inputs it rests on, or None.
+    """
+
+    name: str
+    what: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    n: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A pinned result. kind: run or maps. about: what it is of, in one line. command: what gives it again.
+
+    pictures: Vega-Lite specifications. maps: packed for a page in one file, or None. finding, annotator, stored: what
+    the store adds.
+    """
+
+    kind: str
+    title: str
+    note: str
+    about: str
+    command: str
+    numbers: tuple[Number, ...] = ()
+    pictures: tuple[dict[str, Any], ...] = ()
+    maps: str | None = None
+    run: str | None = None
+    checkpoint: str | None = None
+    weights_hash: str | None = None
+    annotator: str = ""
+    finding: str = ""
+    stored: datetime | None = None
+
+
+def pin(db: Database, finding: Finding) -> str:
+    """Keep a finding; returns its id. Errors: InputError for a note too long; RightsError for a viewer."""
+    if len(finding.note) > LONGEST_NOTE:
+        raise InputError(
+            f"A note may have at most {LONGEST_NOTE:,} characters; this one has {len(finding.note):,}: shorten it."
+        )
+    name = uuid.uuid4().hex[:12]
+    values = [
+        name, finding.kind, finding.title, finding.note, finding.run, finding.about, finding.command,
+        finding.checkpoint, finding.weights_hash, to_json([one.__dict__ for one in finding.numbers]),
+        to_json(list(finding.pictures)), finding.maps, db.person.name or finding.annotator,
+        datetime.now(UTC).replace(tzinfo=None),
+    ]  # fmt: skip
+    marks = ", ".join("?" * len(values))
+    with db.write() as cursor:
+        cursor.execute(f"INSERT INTO finding ({_COLUMNS}) VALUES ({marks})", values)  # noqa: S608 - names and marks
+    return name
+
+
+def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]:
+    """Which findings there are, newest first; or those of the ids `chosen`."""
+    rows = db.cursor().execute(
+        f"""SELECT {_COLUMNS} FROM finding WHERE $chosen IS NULL OR finding IN (SELECT unnest($chosen))
+            ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
+        {"chosen": None if chosen is None else list(chosen)},
+    ).fetchall()  # fmt: skip
+    return [
+        _finding(dict(zip(_COLUMNS.replace("\n", "").replace(" ", "").split(","), row, strict=True))) for row in rows
+    ]
+
+
+def unpin(db: Database, finding: str) -> None:
+    """Take a finding away: one's own; admins any. Errors: RightsError, StoreError if it is not there."""
+    known = findings(db, [finding])
+    if not known:
+        raise StoreError("A finding must be one of those pinned, but this one is gone; reload the page.")
+    if db.person.name and known[0].annotator != db.person.name:
+        db.person.must("admin", "take away what others pinned")
+    with db.write() as cursor:
+        cursor.execute("DELETE FROM finding WHERE finding = ?", [finding])
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    numbers = tuple(Number(**one) for one in from_json(row["numbers"]))
+    return Finding(**{**row, "numbers": numbers, "pictures": tuple(from_json(row["pictures"]))})
