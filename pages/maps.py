@@ -1,12 +1,13 @@
 """Attention maps: every head of a checkpoint on one sentence or pair, alone or compared."""
 
 import io
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import streamlit as st
 
-from core.drawing.maps_page import Source, maps_page
+from core.drawing.maps_page import Source, grid_of, maps_page
 from core.drawing.panes import telling_head
 from pages.parts import pickers
 from pages.parts.frame import resources
@@ -14,6 +15,7 @@ from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
 from pages.parts.maps import inputs, maps_grid, panes
 from pages.parts.maps.inputs import Input
+from pages.parts.pin import offer_pin
 
 
 def weights_file(shown: resources.Shown) -> bytes:
@@ -91,8 +93,21 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool) -> None:
         "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
         icon=":material/download:", key="npz", help="weights [layer, head, query, key] and tokens",
     )  # fmt: skip
+    with st.container(horizontal=True):
+        _offer_pin(result, source, shown, head if head != "none" else telling, view or opened)
     if head != "none":
         show_links(name, head, here="maps", text=chosen.text, pair=chosen.pair or "")
+
+
+def _offer_pin(result: panes.Compared, source: Source, shown: resources.Shown, head: str, view: dict) -> None:
+    def pin(title: str, note: str, who: str) -> None:
+        from core.findings.pinning import pin_maps
+
+        known = replace(source, weights_hash=resources.checkpoint(source.checkpoint).weights_hash)
+        grid = grid_of(result.panes, known, head=head, opened=view, note=result.note)
+        pin_maps(resources.database(), grid, known, shown.maps, note, annotator=who, title=title)
+
+    offer_pin(pin, key="pin_maps")
 
 
 with st.container(horizontal=True, vertical_alignment="center", key="bar"):

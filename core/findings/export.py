@@ -118,7 +118,8 @@ def _table(numbers: Sequence[Number]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", " ".join(text.split()))
+    text = re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", " ".join(text.split()))
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _entry(one: Finding) -> str:

@@ -109,6 +109,5 @@ def about(known: Row) -> str:
     names = ("checkpoint", "task", "split", "operator", "dtype", "seed")
     said = [f"{name} {known[name]}" for name in names if known.get(name) is not None]
     rows = [f"{len(known['row_ids'])} rows"] if known.get("row_ids") else []
-    return " · ".join(
-        [f"study {known['study']}", *said, *rows, f"code {known['code_version']}", f"{known['created']:%d %B %Y}"]
-    )
+    made = f"code {known['code_version']} · {known['created']:%d %B %Y}"
+    return " · ".join([f"study {known['study']}", *said, *rows, made])

@@ -81,9 +81,8 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
             ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
         {"chosen": None if chosen is None else list(chosen)},
     ).fetchall()  # fmt: skip
-    return [
-        _finding(dict(zip(_COLUMNS.replace("\n", "").replace(" ", "").split(","), row, strict=True))) for row in rows
-    ]
+    names = "".join(_COLUMNS.split()).split(",")
+    return [_finding(dict(zip(names, row, strict=True))) for row in rows]
 
 
 def unpin(db: Database, finding: str) -> None:

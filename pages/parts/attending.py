@@ -18,6 +18,7 @@ from pages.parts import charts, job_progress, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
+from pages.parts.pin import offer_pin_of_run
 
 EXAMPLES = """The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.
@@ -95,9 +96,11 @@ def _stored(study: str, task: str, options: dict[str, Any]) -> Found | None:
         st.info("Nothing is stored yet: run this on task rows above.", icon=":material/database:")
         return None
     names = {row.run: f"{row.title} · {row.created:%Y-%m-%d %H:%M} UTC" for row in known.itertuples() if row.rows}
-    run = st.selectbox("Stored run", list(names), format_func=names.__getitem__, key=f"run_{study}")
-    if run is None:
-        return None
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        run = st.selectbox("Stored run", list(names), format_func=names.__getitem__, key=f"run_{study}")
+        if run is None:
+            return None
+        offer_pin_of_run(run, key=f"pin_{study}")
     facts = store.one_run(db, run)
     shown = [facts[name] for name in ("checkpoint", "task", "split") if facts.get(name)]
     inputs = f"{len(facts['row_ids'])} inputs" if facts["row_ids"] else "rows of several tasks"

@@ -7,6 +7,7 @@ import streamlit as st
 
 from core.store.runs import runs
 from pages.parts.frame import resources
+from pages.parts.pin import offer_pin_of_run
 
 
 def title_of(about: pd.Series) -> str:
@@ -29,7 +30,9 @@ def pick_run(
         st.info(empty, icon=icon)
         return None
     about = known.set_index("run")
-    run = st.selectbox(
-        label, list(about.index), format_func=lambda one: said(about.loc[one]), key=key, bind="query-params"
-    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        run = st.selectbox(
+            label, list(about.index), format_func=lambda one: said(about.loc[one]), key=key, bind="query-params"
+        )
+        offer_pin_of_run(run, key=f"pin_{key}")
     return run, about.loc[run]

@@ -34,5 +34,6 @@ PAGES = (
     Page("Test", "perturb", "Perturb", ":material/shuffle:"),
     Page("Test", "prune", "Prune", ":material/content_cut:"),
     Page("Papers", "reproduction", "Reproduction", ":material/menu_book:"),
+    Page("Keep", "findings", "Findings", ":material/push_pin:"),
     Page("Keep", "jobs", "Jobs", ":material/pending_actions:"),
 )

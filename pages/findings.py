@@ -1,0 +1,76 @@
+"""Findings: results that were pinned with a note, and files of them to send."""
+
+import io
+import zipfile
+from dataclasses import asdict
+
+import pandas as pd
+import streamlit as st
+
+from core.findings import export
+from core.store.findings import Finding, findings, unpin
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+
+
+def markdown_files(chosen: list[Finding]) -> bytes:
+    """findings.md and its pictures in one ZIP."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("findings.md", export.markdown(chosen, "findings-pictures"))
+        for name, picture in export.svgs(chosen).items():
+            archive.writestr(f"findings-pictures/{name}", picture)
+    return stream.getvalue()
+
+
+def downloads(chosen: list[Finding]) -> None:
+    """All findings as a page in one file, as Markdown with pictures, and as BibTeX."""
+    made = (
+        ("Page (HTML)", "findings.html", lambda: export.html(chosen)),
+        ("Markdown and pictures", "findings.zip", lambda: markdown_files(chosen)),
+        ("BibTeX", "findings.bib", lambda: export.bibtex(chosen)),
+    )
+    with st.container(horizontal=True):
+        for label, name, make in made:
+            st.download_button(label, make, name, on_click="ignore", icon=":material/download:", key=name)
+
+
+def take_away(finding: str) -> None:
+    """Unpin; the list is read anew after it."""
+    with clear_errors():
+        unpin(resources.database(), finding)
+
+
+def card(one: Finding) -> None:
+    """One finding: its note, pictures, numbers, and what gives it again."""
+    with st.container(border=True):
+        st.subheader(plain(one.title), anchor=False)
+        if one.note:
+            st.text(one.note)
+        for place, picture in enumerate(one.pictures):
+            st.vega_lite_chart(picture, width="content", key=f"picture|{one.finding}|{place}")
+        if one.numbers:
+            with st.expander(f"{len(one.numbers)} numbers"):
+                st.dataframe(pd.DataFrame([asdict(number) for number in one.numbers]), hide_index=True)
+        st.caption(plain(f"{one.about} · pinned by {one.annotator or 'nobody named'}, {one.stored:%d %B %Y}"))
+        if one.weights_hash:
+            st.caption(f"weights {one.weights_hash}")
+        if one.command:
+            st.code(one.command, language="sh", wrap_lines=True)
+        st.button("Unpin", key=f"unpin|{one.finding}", on_click=take_away, args=(one.finding,),
+                  icon=":material/delete:")  # fmt: skip
+
+
+st.title("Findings")
+st.caption("Results pinned with a note, whole in themselves: they stay when their run is deleted.")
+with clear_errors():
+    known = findings(resources.database())
+    if not known:
+        st.info(
+            "Nothing is pinned yet: press *Pin* beside a stored result, or under the maps of a sentence.",
+            icon=":material/push_pin:",
+        )
+    else:
+        downloads(known)
+        for one in known:
+            card(one)

@@ -1,0 +1,34 @@
+"""Pin a result with a note: the popover that pages show beside it."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pages.parts import people
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors
+from pages.parts.frame.page_table import PAGES_FOLDER
+
+
+def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
+    """A popover that asks for a title, a note and a name. pin: keeps them, in this order. key: of this result."""
+    with st.popover("Pin", icon=":material/push_pin:", help="Keep this result with a note, on the page Findings"):
+        title = st.text_input("Title", key=f"{key}_title", placeholder="the result's own", max_chars=200)
+        note = st.text_area("Note", key=f"{key}_note", placeholder="what it shows", max_chars=5000)
+        who = people.annotator_name(key=f"{key}_who")
+        if st.button("Pin it", key=f"{key}_pin", type="primary"):
+            with clear_errors():
+                pin(title, note, who)
+                st.success("Pinned.")
+                st.page_link(PAGES_FOLDER / "findings.py", label="Findings", icon=":material/push_pin:")
+
+
+def offer_pin_of_run(run: str, *, key: str) -> None:
+    """The same for a stored run."""
+
+    def pin(title: str, note: str, who: str) -> None:
+        from core.findings.pinning import pin_run
+
+        pin_run(resources.database(), run, note, annotator=who, title=title)
+
+    offer_pin(pin, key=key)

@@ -1,0 +1,182 @@
+"""Pinned results: their numbers are the run's, their command gives the same job, and nothing in them becomes markup."""
+
+import json
+import re
+import shlex
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from typer.testing import CliRunner
+
+import core.__main__
+from core.commands.jobs import _option
+from core.drawing.maps_page import Source, grid_of
+from core.errors import InputError, StoreError
+from core.findings import export, pinning
+from core.findings.figures import numbers_of, pictures_of
+from core.jobs.worker import find_study
+from core.store import findings, runs
+from core.store.database import Database
+from core.store.people import Person, RightsError
+from core.store.runs import Provenance
+from core.studies.contract import as_json, identity
+from pages.parts.frame import resources, shell
+from tests.drawing.made import random_maps, random_pane
+
+EVIL = "<img src=x onerror=window.owned=1></script>`${x}` {\\input|y}"
+ROWS = [
+    {"statistic": "entropy", "feature": None, "layer": layer, "head": head, "value": 0.1 * layer + 0.01 * head,
+     "low": 0.1 * layer, "high": 0.1 * layer + 0.05, "n": 12, "q": 0.02}
+    for layer in range(3) for head in range(4)
+]  # fmt: skip
+
+
+@pytest.fixture
+def db(tmp_path):
+    with Database(tmp_path / "atlas.duckdb") as opened:
+        yield opened
+
+
+def stored_run(db, **options):
+    study = find_study("statistics")
+    asked = study.read({"checkpoint": "atlas-encoder", "tasks": ["mrpc", "rte"], "limit": 7, "seed": 3} | options)
+    about = Provenance(
+        checkpoint="atlas-encoder", weights_hash="ab" * 32, task="mrpc", split="dev", row_ids=(1, 2, 3), seed=3
+    )
+    run = runs.record_run(db, "statistics", as_json(asked), about, title="Statistics of atlas-encoder")
+    runs.store_rows(db, run, ROWS)
+    return run, asked
+
+
+def test_a_pinned_run_has_its_numbers_with_intervals_its_hash_and_the_command_that_gives_it_again(db):
+    run, asked = stored_run(db)
+    name = pinning.pin_run(db, run, "what it shows", annotator="ada")
+    (one,) = findings.findings(db)
+    assert (one.finding, one.run, one.note, one.annotator, one.weights_hash) == (
+        name,
+        run,
+        "what it shows",
+        "ada",
+        "ab" * 32,
+    )
+    assert {number.name: (number.value, number.low, number.high, number.p, number.n) for number in one.numbers} == {
+        f"L{row['layer'] + 1}H{row['head'] + 1}": (row["value"], row["low"], row["high"], 0.02, 12) for row in ROWS
+    }
+    assert "3 rows" in one.about
+    words = shlex.split(one.command)
+    assert words[:6] == ["python", "-m", "core", "jobs", "start", "statistics"]
+    given = dict(_option(word.removeprefix("--set=")) for word in words[6:])
+    assert set(given) == {"tasks", "limit", "seed"}  # what is as usual is not typed
+    assert identity("statistics", find_study("statistics").read(given)) == identity("statistics", asked)
+
+
+def test_a_finding_stays_when_its_run_is_deleted_and_goes_when_it_is_unpinned(db):
+    run, _ = stored_run(db)
+    name = pinning.pin_run(db, run, "")
+    runs.delete_runs(db, [run])
+    assert len(findings.findings(db)[0].numbers) == 12
+    findings.unpin(db, name)
+    assert findings.findings(db) == []
+    with pytest.raises(StoreError, match="is gone"):
+        findings.unpin(db, name)
+
+
+def test_a_viewer_pins_nothing_and_nobody_takes_away_what_another_pinned(db):
+    run, _ = stored_run(db)
+    with pytest.raises(RightsError, match="must be annotator"):
+        pinning.pin_run(db.acting_as(Person("eve@x", "viewer")), run, "")
+    name = pinning.pin_run(db.acting_as(Person("ada@x", "annotator")), run, "", annotator="somebody else")
+    assert findings.findings(db)[0].annotator == "ada@x"
+    with pytest.raises(RightsError, match="must be admin"):
+        findings.unpin(db.acting_as(Person("bob@x", "annotator")), name)
+    with pytest.raises(InputError, match="may have at most"):
+        pinning.pin_run(db, run, "x" * 5001)
+
+
+def test_changes_of_a_sweep_are_numbers_too():
+    change = {"accuracy": 0.9, "accuracy_change": -0.02, "accuracy_low": -0.04, "accuracy_high": 0.0, "p": 0.3}
+    rows = [{"kind": "variant", "layer": 0, "head": 0, "n": 100} | change, {"kind": "baseline", "accuracy": 0.92}]
+    (number,) = numbers_of(rows)
+    assert (number.name, number.what, number.value, number.low, number.high, number.p) == (
+        "L1H1", "change of accuracy", -0.02, -0.04, 0.0, 0.3)  # fmt: skip
+    assert numbers_of([{"note": "no number"}]) == ()
+    assert pictures_of(()) == ()
+
+
+@pytest.fixture
+def pinned(db):
+    run, _ = stored_run(db)
+    pinning.pin_run(db, run, EVIL, annotator=EVIL[:40], title=EVIL)
+    source = Source("atlas-encoder", "a cat", weights_hash="cd" * 32).with_command()
+    grid = grid_of([random_pane(2, 3, 6)], source, head="L2H1")
+    pinning.pin_maps(db, grid, source, random_maps(2, 3, 6), "maps")
+    return findings.findings(db)
+
+
+def test_one_page_has_every_finding_and_no_text_becomes_markup(pinned):
+    page = export.html(pinned)
+    assert "<img src=x" not in page
+    assert page.count("class='maps'") == 1
+    assert page.count("class='chart wide'") == 2
+    for one in pinned:
+        assert one.weights_hash in page
+    assert "python -m core jobs start statistics" in page
+    assert "python -m core maps atlas-encoder" in page
+    assert "0.2 to 0.25" in page
+
+
+def test_markdown_and_bibtex_hold_the_same_and_escape_it(pinned):
+    text, cited = export.markdown(pinned, "pictures"), export.bibtex(pinned)
+    assert "<img src=x" not in text
+    assert "| L3H4 | entropy | 0.23 | 0.2 to 0.25 | 0.02 | 12 |" in text
+    links = re.findall(r"\]\(pictures/([^)]+)\)", text)
+    assert sorted(links) == sorted(export.svgs(pinned))
+    assert len(links) == 3
+    for one in pinned:
+        assert one.weights_hash in text
+        assert one.weights_hash in cited
+        assert f"@misc{{finding-{one.finding}," in cited
+    bare = re.sub(r"\\[{}]", "", cited)
+    assert bare.count("{") == bare.count("}")
+    assert "\\input" not in cited
+
+
+def test_the_terminal_writes_what_is_asked_for(pinned, db, tmp_path, monkeypatch):
+    path = db.path
+    db.close()
+    monkeypatch.setenv("ATLAS_DB", str(path))
+    names = ["findings", "export", "--html", "f.html", "--md", "f.md", "--bib", "f.bib", "--json"]
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(core.__main__.app, names)
+    assert done.exit_code == 0, done.output
+    assert [row["file"] for row in json.loads(done.stdout)["rows"]] == ["f.html", "f.md", "f.bib"]
+    assert len(list((tmp_path / "f-pictures").glob("*.svg"))) == 3
+    listed = CliRunner().invoke(core.__main__.app, ["findings", "list", "--json"])
+    assert len(json.loads(listed.stdout)["rows"]) == 2
+    nothing = CliRunner().invoke(core.__main__.app, ["findings", "export"])
+    assert isinstance(nothing.exception, InputError)
+    assert "give --html, --md or --bib" in str(nothing.exception)
+    none = CliRunner().invoke(core.__main__.app, ["findings", "export", "--md", "x.md", "--only", "unknown"])
+    assert "no findings" in str(none.exception)
+
+
+def test_a_stored_run_is_pinned_on_its_page_and_stands_among_the_findings(db, monkeypatch):
+    stored_run(db)
+    path = db.path
+    db.close()
+    monkeypatch.setenv("ATLAS_DB", str(path))
+    resources.database.clear()
+    app = AppTest.from_file(shell.__file__, default_timeout=120)
+    app.query_params["inputs"] = "task rows"
+    app.run()
+    app.switch_page("../../statistics.py").run()
+    app.text_area(key="pin_statistics_note").set_value("look *here*")
+    app.button(key="pin_statistics_pin").click().run()
+    assert not app.exception
+    assert "Pinned." in [one.value for one in app.success]
+    app.switch_page("../../findings.py").run()
+    assert "look *here*" in [one.value for one in app.text]
+    assert any("jobs start statistics" in one.value for one in app.code)
+    app.button[-1].click().run()
+    assert "Nothing is pinned yet" in app.info[0].value
+    resources.database.clear()
