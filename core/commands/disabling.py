@@ -66,9 +66,9 @@ def correlation(rows: list[Row], other: list[Row]) -> Row:
 def _short(row: Row) -> Row:
     metrics = [name for name in ("accuracy", "f1", "pearson") if name in row]
     found: Row = {"name": row["name"], **{name: row[name] for name in metrics}}
-    for name in (f"{metrics[0]}_{end}" for end in ("change", "low", "high")):
-        found[name] = row.get(name)
-    found |= {"flipped": row.get("flipped"), "mcnemar": row.get("mcnemar"), "p corrected": row.get("p")}
+    found |= {f"{metrics[0]}_change": row.get(f"{metrics[0]}_change"), "p corrected": row.get("p")}  # the claim
+    found |= {f"alone_{end}": row.get(f"{metrics[0]}_{end}") for end in ("low", "high")}  # no claim of one of many
+    found |= {"flipped": row.get("flipped"), "mcnemar": row.get("mcnemar")}
     if row["what"] == "duplicates":
         ends = ("apart", "control", "beyond_apart", "beyond_apart_low", "beyond_apart_high")
         found |= {"heads": row.get("heads"), "distance": row.get("distance")}
@@ -84,6 +84,11 @@ def said_of(rows: list[Row]) -> str:
         f"{len(kept)} of {len(variants)} change the outcome beyond luck (p < 0.05, corrected over all): "
         f"{', '.join(kept) or 'none'}."
     )
+    if rows and rows[0].get("effect_within") is not None:
+        sentence += (
+            f" {rows[0]['in_float32']} of {len(variants)}, every claim among them, are computed again in float32; the "
+            f"others' effects are within {100 * rows[0]['effect_within']:.2f} points of it."
+        )
     for row in rows:
         if row["kind"] == "split half":
             sentence += (

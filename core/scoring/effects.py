@@ -155,6 +155,7 @@ def max_t(
     *,
     seed: int = 0,
     permutations: int = PERMUTATIONS,
+    slack: float = 0.0,
 ) -> Float[np.ndarray, " head"]:
     """Family-wise p of every head by max-T permutation (Westfall & Young): signs of the rows' differences flip.
 
@@ -164,18 +165,27 @@ def max_t(
     Under the null a row's outcome is as good before as after, so the sign of each row's difference is a coin; one
     coin per row serves all heads, which keeps how they hang together. t_h = |sum d| / sqrt(sum d^2), the scale of the
     sign-flip null. p_h = (1 + #{max over heads of permuted t >= t_h}) / (1 + permutations); 1 for a head that changed
-    no outcome.
+    no outcome. slack: added to every t_h, for the smallest p that outcomes known to within so much could have.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
         raise InputError(f"A test over heads needs outcomes [head, row]; seen {difference.shape}.")
-    spread = np.sqrt((difference**2).sum(1))
-    scaled = np.divide(difference, spread[:, None], out=np.zeros_like(difference), where=spread[:, None] > 0)
-    observed = np.abs(scaled.sum(1))
+    scaled = _scaled(difference)
+    observed, changed = np.abs(scaled.sum(1)) + slack, (difference != 0).any(1)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(permutations, difference.shape[1]))
     largest = np.abs(signs @ scaled.T).max(1)
     reached = (largest[:, None] >= observed[None] - 1e-12).sum(0)
-    return np.where(spread > 0, (1 + reached) / (1 + permutations), 1.0)
+    return np.where(changed, (1 + reached) / (1 + permutations), 1.0)
+
+
+def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
+    """sum d / sqrt(sum d^2) of every head, on the scale of the sign-flip null; 0 where nothing changed."""
+    return _scaled(np.asarray(difference, dtype=float)).sum(1)
+
+
+def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "head row"]:
+    spread = np.sqrt((difference**2).sum(1))[:, None]
+    return np.divide(difference, spread, out=np.zeros_like(difference), where=spread > 0)
 
 
 @dataclass(frozen=True)

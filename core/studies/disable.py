@@ -15,7 +15,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from core.errors import InputError
-from core.measuring import disabling, duplicates, references
+from core.measuring import disabling, duplicates, precision, references
 from core.measuring.disabling import Variant
 from core.measuring.outcomes import finite, in_order, metrics_of, outcomes
 from core.measuring.provenance import provenance
@@ -23,7 +23,7 @@ from core.scoring import effects
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
-from core.tasks.glue import Task, task_of
+from core.tasks.glue import Task, TaskRow, task_of
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -56,6 +56,8 @@ class Swept:
 
     rows: their places in the task. layers, heads: of the checkpoint. gold, plain: [row], changed: [variant, row], in
     the task's labels or scores. grouped: the variants where the checkpoint's maps decide them, else empty.
+    Of a sweep in low precision also what float32 gives: exact_plain [row], exact [variant, row], NaN for variants that
+    it was not asked about. A piece of the second round has these alone, and no row of `changed`.
     """
 
     rows: np.ndarray
@@ -65,12 +67,22 @@ class Swept:
     plain: np.ndarray
     changed: np.ndarray
     grouped: tuple[Variant, ...]
+    exact_plain: np.ndarray | None = None
+    exact: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Some of the task's rows. again: the variants that are computed in float32 only; none: all, as the options say."""
+
+    rows: tuple[int, ...]
+    again: tuple[int, ...] = ()
 
 
 class Disable(Study[Options, Swept]):
     """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
 
-    name, options, partial, arguments = "disable", Options, Swept, disabling.Slice
+    name, options, partial, arguments = "disable", Options, Swept, Asked
 
     def read(self, given: Mapping[str, Any]) -> Options:
         """Typed heads are groups. Errors: InputError where something else is to be disabled with them."""
@@ -105,31 +117,48 @@ class Disable(Study[Options, Swept]):
             duplicates.check(options.within)
         else:
             disabling.variants_of(options.what, "", 1, 1)
-        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+        return _units(options, ())
+
+    def more(self, options: Options, partials: Sequence[Swept]) -> list[Unit]:
+        """In low precision: the variants that float32 might claim, computed again in it."""
+        merged = self.merge(options, partials)
+        if merged.exact is None or any(not len(one.changed) for one in partials):
+            return []
+        near = _Table(options, task_of(options.task), merged).near()
+        return _units(options, tuple(near)) if near else []
 
     def run(self, options: Options, unit: Unit) -> Done[Swept]:
         """Predictions of these rows, plain and under every variant."""
-        from core.capture.sweeping import sweep
 
         opened, every = disabling.opened(options), disabling.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
+        rows, again = [every[k] for k in unit.arguments.rows], unit.arguments.again
         grouped = _grouped(options, opened)
-        variants = grouped or _variants(options, checkpoint.layers, checkpoint.heads)
-        components = [variant.components for variant in variants]
-        encodings, changed = opened.encoded(rows), []
-        for source in references.sources(options.operator, opened, options):
-            swept = sweep(checkpoint, encodings, components, options.operator, source=source, dtype=options.dtype)
-            changed.append(swept.changed)
-        expected = references.expected(changed, is_score=opened.task.is_score)
+        variants = grouped or _variants(options, opened.checkpoint.layers, opened.checkpoint.heads)
+        sweeps = _Sweeps(options, opened, rows, variants)
+        if again:
+            plain, changed, dtype = sweeps.of(again, "float32")
+            exact, changed = _spread(changed, again, len(variants)), changed[:0]
+        else:
+            low = "float32" if options.what == "duplicates" else options.dtype
+            plain, changed, dtype = sweeps.of(range(len(variants)), low)
+            exact = None
+        exact_plain = plain if again else None
+        if not again and dtype in precision.LOW:
+            some = precision.sampled(len(variants))
+            exact_plain, found, _ = sweeps.of(some, "float32")
+            exact = _spread(found, some, len(variants))
         partial = Swept(
-            np.array(unit.arguments.rows), checkpoint.layers, checkpoint.heads, np.array([row.label for row in rows]),
-            opened.predicted(swept.plain), opened.predicted(expected), tuple(grouped),
+            np.array(unit.arguments.rows), opened.checkpoint.layers, opened.checkpoint.heads,
+            np.array([row.label for row in rows]), plain, changed, tuple(grouped), exact_plain, exact,
         )  # fmt: skip
-        return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=swept.dtype))
+        return Done(partial, provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype))
 
     def merge(self, options: Options, partials: Sequence[Swept]) -> Swept:
         """All rows, in the task's order."""
-        first, whole = partials[0], in_order(partials, ("rows", "gold", "plain", "changed"))
+        swept = [one for one in partials if len(one.changed)]
+        first, whole = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
+        if first.exact is not None:
+            whole |= _exact(partials, whole["rows"], len(whole["changed"]))
         return Swept(layers=first.layers, heads=first.heads, grouped=first.grouped, **whole)
 
     def rows(self, options: Options, merged: Swept) -> list[Row]:
@@ -138,6 +167,53 @@ class Disable(Study[Options, Swept]):
 
 
 STUDY = Disable()
+
+
+def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
+    name = "again" if again else "rows"
+    slices = disabling.slices(options)
+    return [Unit(f"{name}-{k}", Asked(one.rows, again), size) for k, (one, size) in enumerate(slices)]
+
+
+@dataclass(frozen=True)
+class _Sweeps:
+    """Predictions of a unit's rows, in whichever arithmetic is asked for."""
+
+    options: Options
+    opened: disabling.Opened
+    rows: Sequence[TaskRow]
+    variants: Sequence[Variant]
+
+    def of(self, some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str]:
+        """Plain [row], changed [some variant, row], and the arithmetic that the machine chose."""
+        from core.capture.sweeping import sweep
+
+        opened, options = self.opened, self.options
+        components = [self.variants[k].components for k in some]
+        encodings, changed = opened.encoded(self.rows), []
+        for source in references.sources(options.operator, opened, options):
+            swept = sweep(opened.checkpoint, encodings, components, options.operator, source=source, dtype=dtype)
+            changed.append(swept.changed)
+        expected = references.expected(changed, is_score=opened.task.is_score)
+        return opened.predicted(swept.plain), opened.predicted(expected), swept.dtype
+
+
+def _spread(found: np.ndarray, places: Sequence[int], variants: int) -> np.ndarray:
+    """Predictions of some variants among all of them, NaN elsewhere."""
+    every = np.full((variants, found.shape[1]), np.nan)
+    every[list(places)] = found
+    return every
+
+
+def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> dict[str, np.ndarray]:
+    """What float32 gives, of all rounds together, in the order of `rows`."""
+    places = {row: k for k, row in enumerate(rows.tolist())}
+    plain, every = np.full(len(rows), np.nan), np.full((variants, len(rows)), np.nan)
+    for one in partials:
+        at = [places[row] for row in one.rows.tolist()]
+        plain[at] = one.exact_plain
+        every[:, at] = np.where(np.isnan(one.exact), every[:, at], one.exact)
+    return {"exact_plain": plain, "exact": every}
 
 
 def _grouped(options: Options, opened: disabling.Opened) -> list[Variant]:
@@ -169,18 +245,40 @@ class _Table:
             self.variants, self.changed = duplicates.together(self.variants, self.changed)
         self.before = outcomes(task, swept.gold, swept.plain)
         self.after = outcomes(task, swept.gold, self.changed)
+        self.low = self.after - self.before
+        self.exact = np.full_like(self.low, np.nan)
+        if swept.exact is not None:
+            self._take_exact(swept.exact, swept.exact_plain)
+        self.differences = precision.mixed(self.low, self.exact)
+        self.again = precision.known(self.exact)
+
+    def _take_exact(self, exact: np.ndarray, plain: np.ndarray) -> None:
+        """What float32 says of the variants that it was asked about, and of the untouched model."""
+        known = precision.known(exact)
+        self.whole = {
+            name: effects.counted(name, self.swept.gold, plain[None], np.ones((1, len(plain))))[0, 0]
+            for name in self.names
+        }
+        self.exact[known] = outcomes(self.task, self.swept.gold, exact[known]) - outcomes(
+            self.task, self.swept.gold, plain
+        )
+
+    def near(self) -> list[int]:
+        """Variants that float32 might claim and was not asked about."""
+        return precision.near(self.low, self.exact, seed=self.options.seed)
 
     def rows(self) -> list[Row]:
         """The baseline, the variants, the split-half check."""
         whole = {name: finite(value) for name, value in self.whole.items()}
         baseline = {"kind": "baseline", "name": "untouched", **self.about, **whole}
+        if self.again.any():
+            seen = precision.deviation(self.low, self.exact)
+            baseline |= {"effect_within": seen.effect, "in_float32": int(self.again.sum())}
         return [baseline, *self._body(), *self._checked_on_the_other_half()]
 
     def _body(self) -> list[Row]:
-        gold, plain, changed, seed = self.swept.gold, self.swept.plain, self.changed, self.options.seed
-        measured = {name: effects.metric_intervals(name, gold, plain, changed, seed=seed) for name in self.names}
-        corrected = effects.max_t(self.before, self.after, seed=seed)
-        flipped = effects.flips(plain, changed) if not self.task.is_score else None
+        measured = {name: self._intervals(name) for name in self.names}
+        corrected = effects.max_t(np.zeros(self.differences.shape[1]), self.differences, seed=self.options.seed)
         body = []
         for k, variant in enumerate(self.variants):
             row = {"kind": "variant", **variant.facts(), **self.about, **self.beside[k]}
@@ -189,16 +287,36 @@ class _Table:
                 value = None if change.value is None else self.whole[name] + change.value
                 row |= {name: value, f"{name}_change": change.value}
                 row |= {f"{name}_low": change.low, f"{name}_high": change.high}
-            row["flipped"] = None if flipped is None else int(flipped[k])
-            row["mcnemar"] = self._mcnemar(k)
-            row["p"] = float(corrected[k])
+            row |= self._flipped(k) | {"p": float(corrected[k])}
+            if self.again.any():
+                row["float32"] = bool(self.again[k])
             body.append(row | self._score(measured[self.names[0]][k]))
         return body
 
-    def _mcnemar(self, k: int) -> float | None:
+    def _intervals(self, name: str) -> list[effects.Interval]:
+        """Each variant's change, by the arithmetic that its claim rests on."""
+        gold, seed = self.swept.gold, self.options.seed
+        found = effects.metric_intervals(name, gold, self.swept.plain, self.changed, seed=seed)
+        if self.swept.exact is None:
+            return found
+        some = np.flatnonzero(self.again)
+        exact = effects.metric_intervals(name, gold, self.swept.exact_plain, self.swept.exact[some], seed=seed)
+        for k, one in zip(some, exact, strict=True):
+            found[k] = one
+        return found
+
+    def _flipped(self, k: int) -> Row:
+        """How many predictions changed, and McNemar's p; neither of scores."""
         if self.task.is_score:
-            return None
-        return effects.mcnemar(self.before.astype(bool), self.after[k].astype(bool))
+            return {"flipped": None, "mcnemar": None}
+        gold = self.swept.gold
+        before, after = self.swept.plain, self.changed[k]
+        if self.swept.exact is not None and self.again[k]:
+            before, after = self.swept.exact_plain, self.swept.exact[k]
+        return {
+            "flipped": int(effects.flips(before, after[None])[0]),
+            "mcnemar": effects.mcnemar(before == gold, after == gold),
+        }
 
     def _score(self, change: effects.Interval) -> Row:
         """The fields that make a row of one head a head score in the store."""
@@ -216,7 +334,7 @@ class _Table:
     def _checked_on_the_other_half(self) -> list[Row]:
         if len(self.variants) < 2 or len(self.before) < 4:
             return []
-        half = effects.split_half(self.before, self.after, seed=self.options.seed)
+        half = effects.split_half(np.zeros(len(self.before)), self.differences, seed=self.options.seed)
         fields = {name: getattr(half, name) for name in ("chosen", "held_out", "low", "high", "same")}
         return [{"kind": "split half", "name": self.variants[half.head].name, **self.about, **fields}]
 

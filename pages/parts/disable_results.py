@@ -49,6 +49,11 @@ def show_results() -> None:
         f"operator {baseline['operator']} · {about['dtype']} · {about['created']:%d %B %Y}",
         f"intervals: paired bootstrap, 95%, one at a time; p: max-T over random signs of {flipped}, corrected over all",
     )
+    if pd.notna(baseline.get("effect_within")):
+        said_so += (
+            f"{int(baseline['in_float32'])} of {len(variants)}, every claim among them, computed again in float32; the "
+            f"others' effects are within {100 * baseline['effect_within']:.2f} points of it",
+        )
     st.caption(plain(" · ".join(said_so)))
     if baseline["what"] in ("heads", "all-but-one"):
         names = [str(Head(int(a), int(b))) for a, b in zip(variants["layer"], variants["head"], strict=True)]
@@ -64,11 +69,11 @@ def _headline(variants: pd.DataFrame, baseline: pd.Series, metric: str, first: s
         return
     best = variants.loc[variants[f"{metric}_change"].astype(float).idxmax()]
     left, middle, right = st.columns(3)
-    left.metric(f"{metric}, untouched", f"{100 * baseline[metric]:.1f}")
-    middle.metric(f"best: {best['name']}", f"{100 * best[metric]:.1f}", f"{100 * best[f'{metric}_change']:+.1f}")
-    right.metric(
+    left.metric(
         "change beyond luck", f"{len(kept)} of {len(variants)}", help=f"{first}, p < 0.05 after correction over all"
     )
+    middle.metric(f"{metric}, untouched", f"{100 * baseline[metric]:.1f}")
+    right.metric(f"best: {best['name']}", f"{100 * best[metric]:.1f}", f"{100 * best[f'{metric}_change']:+.1f}")
     if len(halves):
         half = halves.iloc[0]
         st.markdown(
@@ -111,7 +116,8 @@ def said(row: pd.Series, metric: str) -> str:
     """One variant in words."""
     ends = f"{100 * row[f'{metric}_low']:+.1f} to {100 * row[f'{metric}_high']:+.1f}"
     flips = f", {int(row['flipped'])} predictions change" if pd.notna(row["flipped"]) else ""
-    return f"{metric} {100 * row[f'{metric}_change']:+.1f} points (95%: {ends}){flips}, corrected p {row['p']:.3f}"
+    claim = f"corrected p {row['p']:.3f}{flips}"
+    return f"{metric} {100 * row[f'{metric}_change']:+.1f} points, {claim} (this one alone, 95%: {ends})"
 
 
 def _bars(variants: pd.DataFrame, baseline: pd.Series, metric: str) -> None:
