@@ -50,7 +50,7 @@ def table(found):
     units = found["done"].astype(str) + " of " + found["units"].astype(str)
     shown = found.assign(units=units, error=found["error"].fillna(""))
     chosen = st.dataframe(
-        shown[["title", "study", "state", "units", "failed", "created", "finished", "error"]],
+        shown[["title", "study", "state", "units", "failed", "workers", "retries", "created", "finished", "error"]],
         hide_index=True,
         on_select="rerun",
         selection_mode="single-row",

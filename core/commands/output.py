@@ -20,7 +20,7 @@ from core.config import settings
 from core.errors import InputError, JobError
 from core.jobs import api
 from core.jobs.executors import Place
-from core.store import exchange, runs
+from core.store import exchange, jobs, runs
 from core.store.database import Database
 from core.store.recovery import HeldError
 from core.store.rows import Row, plain
@@ -133,7 +133,10 @@ def ran(
     options = api.asked(options)
     db, holder = open_or_beside(study, options)
     try:
-        run = follow(db, _job(db, study, options, title, place(cluster, workers)))
+        where = place(cluster, workers)
+        run = follow(db, job := _job(db, study, options, title, where))
+        if where.cluster:
+            _say(_who_did_what(db, job))
         known, rows = runs.one_run(db, run), runs.run_rows(db, run)
         left = exchange.export_run(db, run, _file_of(run, study)) if holder else None
     finally:
@@ -143,6 +146,12 @@ def ran(
         remove(db.path)
         _say(f"{holder} The rows are in {left} too: import them on the Jobs page.")
     return known, rows
+
+
+def _who_did_what(db: Database, job: str) -> str:
+    rows = jobs.by_worker(db, job).itertuples()
+    said = [f"{row.worker} {row.units} units" + (f" ({row.retries} retries)" if row.retries else "") for row in rows]
+    return f"Units by worker: {', '.join(said)}; `jobs show {job}` lists each."
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:

@@ -93,14 +93,14 @@ class Flight:
             one, outcome = landed[0], self._outcome(landed[1])
             if outcome is not None:
                 self._summarising = self._summarising and one is not None
-                yield one, outcome
+                yield one, outcome | ({} if one is None else {"deaths": crashes.get(one["position"], 0)})
                 continue
             hit = [one, *(other for other, _ in self._flying.values())]
             self._renew()
             for unit in (unit for unit in hit if unit is not None):
                 crashes[unit["position"]] = crashes.get(unit["position"], 0) + 1
                 if crashes[unit["position"]] > CRASHES:
-                    yield unit, _died()
+                    yield unit, _died() | {"deaths": CRASHES}
                 else:
                     suspects.append(unit)
 

@@ -1,6 +1,7 @@
 """Where units run: processes of this machine, or a Dask cluster. Both are a `concurrent.futures.Executor`."""
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from core.errors import JobError
 from core.jobs import worker
 from core.jobs.remote import ByValue, perform_there
 
+LARGE, KEPT = 2**18, 8  # bytes of an argument that is sent by itself; how many such are remembered
 IDLE_SECONDS = 60  # a local worker without work ends after this and gives its memory back
 
 
@@ -39,11 +41,28 @@ class Pool:
         self.executor = _cluster(place.cluster) if place.cluster else _processes(place)
         self.in_flight = 10_000 if place.cluster else 2 * place.workers
         self._code = code_version() if place.cluster else None
+        self._scattered: deque[tuple[Any, Any]] = deque(maxlen=KEPT)
         self._perform = ByValue(perform_there) if place.cluster else worker.perform
 
     def submit(self, task: str, *arguments: Any) -> Future:
         """`worker.perform` of `task` somewhere else; the future's result is its outcome."""
+        if self.place.cluster:
+            arguments = tuple(map(self._sent, arguments))
         return self.executor.submit(self._perform, task, self._code, *arguments)
+
+    def _sent(self, argument: Any) -> Any:
+        """What many units share, or what is large, goes to the cluster once and by itself, not in every task."""
+        from dask.sizeof import sizeof
+
+        for known, future in self._scattered:
+            if known is argument:
+                return future
+        if sizeof(argument) < LARGE:
+            return argument
+        client = self.executor._client  # type: ignore[attr-defined]
+        future = client.scatter(argument, broadcast=True, hash=False)  # to all: one of them may die
+        self._scattered.append((argument, future))
+        return future
 
     def end(self) -> None:
         """End now: local units in the middle are killed; a cluster drops what waits and forgets what runs."""

@@ -233,6 +233,7 @@ class Runner:
                 seconds=outcome["seconds"],
                 worker=outcome["worker"],
                 provenance=provenance,
+                deaths=outcome.get("deaths", 0),
             )
             if time.monotonic() - live.summarised > SUMMARY_SECONDS:
                 live.summarised = time.monotonic()

@@ -25,7 +25,8 @@ _UNIT = pa.schema(
 )
 _ROW = pa.schema([("job", pa.string()), ("position", pa.int32()), ("place", pa.int32()), ("body", pa.string())])
 _NEWEST = """SELECT position, arg_max(state, ordinal) AS state, arg_max_null(error, ordinal) AS error,
-        arg_max_null(seconds, ordinal) AS seconds, count(*) FILTER (state != 'again') AS attempts
+        arg_max_null(seconds, ordinal) AS seconds, arg_max(worker, ordinal) AS worker,
+        count(*) FILTER (state != 'again' OR error IS NOT NULL) AS attempts
     FROM job_outcome WHERE job = $job GROUP BY position"""
 
 
@@ -122,14 +123,23 @@ def store_outcome(
     seconds: float = 0.0,
     worker: str = "",
     provenance: Row | None = None,
+    deaths: int = 0,
 ) -> None:
-    """A unit ended: its rows, or the error it failed with. A unit that is done already is left as it is."""
+    """A unit ended: its rows, or the error it failed with. A unit that is done already is left as it is.
+
+    deaths: how many workers died in it before; each is kept as an attempt.
+    """
     with db.write() as cursor:
         done = cursor.execute(
             "SELECT 1 FROM job_outcome WHERE job = ? AND position = ? AND state = 'done' LIMIT 1", [job, position]
         ).fetchall()
         if done:
             return
+        for _ in range(deaths):
+            cursor.execute(
+                "INSERT INTO job_outcome (job, position, state, error, finished) VALUES (?, ?, 'again', ?, ?)",
+                [job, position, "its worker died", _now()],
+            )
         cursor.execute(
             """INSERT INTO job_outcome (job, position, state, error, seconds, worker, provenance, finished)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -174,10 +184,26 @@ def count_active(db: Database) -> int:
 
 
 def unit_outcomes(db: Database, job: str) -> pd.DataFrame:
-    """What became of each unit: position key size state error seconds attempts; state None where none yet."""
+    """What became of each unit: position key size state error seconds worker attempts; state None where none yet.
+
+    worker: host and process of the last attempt.
+    """
     return db.read(
-        f"""SELECT position, key, size, state, error, seconds, coalesce(attempts, 0) AS attempts FROM job_unit
+        f"""SELECT position, key, size, state, error, seconds, worker, coalesce(attempts, 0) AS attempts FROM job_unit
             LEFT JOIN ({_NEWEST}) USING (position) WHERE job = $job ORDER BY position""",  # noqa: S608 - our own text
+        {"job": job},
+    )
+
+
+def by_worker(db: Database, job: str) -> pd.DataFrame:
+    """Who did what: worker (host and process), units it ended, failed ones among them, retries, and its seconds.
+
+    retries: attempts at its units before its own.
+    """
+    return db.read(
+        f"""SELECT worker, count(*) AS units, count(*) FILTER (state = 'failed') AS failed,
+                sum(attempts - 1)::BIGINT AS retries, sum(seconds) AS seconds
+            FROM ({_NEWEST}) WHERE state IN ('done', 'failed') GROUP BY worker ORDER BY units DESC, worker""",  # noqa: S608 - our own text
         {"job": job},
     )
 
@@ -197,17 +223,23 @@ def progress(db: Database, job: str) -> Row:
 
 
 def jobs(db: Database) -> pd.DataFrame:
-    """Which jobs there are, newest first: job study title state error run created started finished units done failed.
+    """Which jobs there are, newest first: job study title state error run created started finished units done failed
+    workers retries.
 
-    done and failed count units.
+    done and failed count units; workers those that ended some; retries: attempts at units beyond the first of each.
     """
     return db.read(
-        """WITH newest AS (SELECT job, position, arg_max(state, ordinal) AS state FROM job_outcome GROUP BY ALL),
+        """WITH newest AS (SELECT job, position, arg_max(state, ordinal) AS state, arg_max(worker, ordinal) AS worker,
+                   count(*) FILTER (state != 'again' OR error IS NOT NULL) AS attempts
+                   FROM job_outcome GROUP BY job, position),
                counted AS (SELECT job_unit.job, count(*) AS units, count(*) FILTER (newest.state = 'done') AS done,
-                   count(*) FILTER (newest.state = 'failed') AS failed
+                   count(*) FILTER (newest.state = 'failed') AS failed,
+                   count(DISTINCT newest.worker) FILTER (newest.worker != '') AS workers,
+                   sum(greatest(newest.attempts - 1, 0)) AS retries
                    FROM job_unit LEFT JOIN newest USING (job, position) GROUP BY job_unit.job)
            SELECT job, study, title, state, error, run, created, started, finished,
-                  coalesce(units, 0) AS units, coalesce(done, 0) AS done, coalesce(failed, 0) AS failed
+                  coalesce(units, 0) AS units, coalesce(done, 0) AS done, coalesce(failed, 0) AS failed,
+                  coalesce(workers, 0) AS workers, coalesce(retries, 0)::BIGINT AS retries
            FROM job LEFT JOIN counted USING (job) ORDER BY ordinal DESC"""
     )
 

@@ -10,7 +10,7 @@ import streamlit as st
 from core.errors import AtlasError
 from core.jobs import api
 from core.jobs.api import JobStatus
-from core.store.jobs import unit_outcomes
+from core.store.jobs import by_worker, unit_outcomes
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
@@ -75,6 +75,7 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
                 _failures(job)
             if rows and now.done:
                 _partial(job, now)
+                _workers(job)
 
 
 def _act(action: Callable, job: str) -> None:
@@ -94,6 +95,15 @@ def _failures(job: str) -> None:
     failed = unit_outcomes(resources.database(), job).query("state == 'failed'")
     with st.expander(f"{len(failed)} units failed"):
         st.dataframe(failed[["key", "error", "attempts"]], hide_index=True)
+
+
+def _workers(job: str) -> None:
+    """Who did what, and what was tried again."""
+    db = resources.database()
+    found = by_worker(db, job)
+    with st.expander(f"Who did what: {len(found)} workers, {int(found['retries'].sum())} retries"):
+        st.dataframe(found, hide_index=True, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
+        st.dataframe(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]], hide_index=True)
 
 
 def _partial(job: str, now: JobStatus) -> None:

@@ -78,6 +78,11 @@ def test_a_worker_that_dies_costs_nothing_but_time(db, folder):
     done = api.wait(db, job, 60)
     assert done.state == "done"
     assert numbers(db, job) == list(range(5))
+    assert store.unit_outcomes(db, job)["attempts"][1] > 1
+    who = store.by_worker(db, job)
+    assert who["units"].sum() == 5
+    assert who["retries"].sum() >= 1
+    assert who["worker"].str.fullmatch(r".+:\d+").all()
 
 
 def test_cancel_kills_a_running_unit_within_two_seconds_and_resume_finishes(db, folder):

@@ -49,6 +49,18 @@ def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed
     assert len({mark.name.rpartition("-")[2] for mark in folder.iterdir()}) >= 2
 
 
+def test_large_options_are_sent_once_and_give_the_local_rows(db, cluster, recwarn):
+    """12 MiB of options, which would go with every unit: dask warns of graphs beyond 10."""
+    options = {"count": 6, "padding": "x" * (12 << 20)}
+    api.runner(db, Place(cluster=cluster.scheduler_address))
+    done = api.wait(db, api.start(db, TINY, options), 120)
+    assert done.state == "done", done.error
+    assert not [one for one in recwarn if "large graph" in str(one.message)]
+    api.runner(db, Place(workers=1))
+    here = api.wait(db, api.start(db, TINY, {"count": 6}), 120)
+    assert store.job_rows(db, done.job) == store.job_rows(db, here.job)
+
+
 def test_errors_and_cancel_are_the_same_on_a_cluster(db, folder, cluster):
     api.runner(db, Place(cluster=cluster.scheduler_address))
     job = api.start(db, TINY, {"fail": [2], "folder": str(folder)})

@@ -27,6 +27,7 @@ class Options:
     folder: str = ""
     seed: Annotated[int, Flag("of nothing")] = 3
     task: str = "squares"
+    padding: str = ""
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,24 @@ def test_a_failed_unit_waits_until_it_is_asked_again(db, job):
     assert jobs.ask_again(db, job) == 0
 
 
+def test_who_did_what_is_told_with_what_was_tried_again(db, job):
+    jobs.store_outcome(db, job, 0, rows=[], seconds=2.0, worker="one:11")
+    jobs.store_outcome(db, job, 1, error="ValueError: x", seconds=1.0, worker="one:11")
+    jobs.ask_again(db, job)
+    jobs.store_outcome(db, job, 1, rows=[], seconds=1.5, worker="two:22")
+    jobs.store_outcome(db, job, 2, rows=[], seconds=1.0, worker="two:22", deaths=2)
+    found = jobs.by_worker(db, job)
+    assert found[["worker", "units", "failed", "retries", "seconds"]].values.tolist() == [
+        ["two:22", 2, 0, 3, 2.5],
+        ["one:11", 1, 0, 0, 2.0],
+    ]
+    units = jobs.unit_outcomes(db, job)
+    assert units["attempts"].tolist() == [1, 2, 3, 0]
+    assert units["worker"].tolist()[:3] == ["one:11", "two:22", "two:22"]
+    assert jobs.jobs(db)[["workers", "retries"]].values.tolist() == [[2, 3]]
+    assert [unit["position"] for unit in jobs.open_units(db, job)] == [3]
+
+
 def test_progress_counts_units_and_tokens(db, job):
     jobs.store_outcome(db, job, 1, rows=[], seconds=2.0)
     jobs.store_outcome(db, job, 3, error="x", seconds=1.0)
