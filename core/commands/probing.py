@@ -4,10 +4,11 @@ left when weights go."""
 from core.commands.declared import Ran, command
 from core.studies import probe as layered
 from core.studies import representation as alike
+from core.studies import subnetworks as parts
 from core.studies import syntax as parsing
 from core.studies import transfer as transferring
 
-QUIET = ("tree", "head", "survivor")  # kinds of rows that only --json and --csv print
+QUIET = ("tree", "head", "component")  # kinds of rows that only --json and --csv print
 
 
 def _show_short(ran: Ran) -> None:
@@ -22,4 +23,5 @@ syntax = command(parsing.STUDY, show=_show_short)
 probe = command(layered.STUDY)
 representation = command(alike.STUDY)
 transfer = command(transferring.STUDY)
-PROBING = (syntax, probe, representation, transfer)
+subnetworks = command(parts.STUDY, show=_show_short)
+PROBING = (syntax, probe, representation, transfer, subnetworks)

@@ -56,7 +56,7 @@ def test_a_classifier_on_every_layer_and_frozen_layers(options):
     assert [row["frozen"] for row in frozen] == [0, 1, 2, 3]
     assert frozen[0]["change"] == 0
     (baseline,) = [row for row in rows if row["kind"] == "baseline"]
-    assert baseline["value"] == 0.5
+    assert 0.4 < baseline["value"] < 0.6
     best = [row for row in rows if row["kind"] == "best layer"]
     assert all(row["n"] == 20 for row in best)
 

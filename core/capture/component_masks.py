@@ -1,0 +1,91 @@
+"""Heads and feed-forward blocks as parts of a model's weights, and how much each matters to the loss.
+
+A head is gone where the rows of its layer's output projection that read it are 0; a feed-forward block where its
+last matrix and bias are. So whoever masks weights can take away both. Importance is |d loss / d xi| with xi = 1 a
+gate on the head's output, or on what the block adds (Michel et al. 2019; Prasanna et al. 2020).
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from core.attention import Head
+from core.capture.blocks import writer
+from core.capture.components import Component, Part, every_part
+from core.capture.importance import check_labels, gradients, importance, loss_of
+from core.capture.pruning import output_projections
+from core.capture.running import batches, model_inputs, prepared
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+BATCH_TOKENS = 2048
+
+
+def every_component(checkpoint: Checkpoint) -> list[Component]:
+    """All heads, then all feed-forward blocks."""
+    heads = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    return [*heads, *every_part(checkpoint.layers, ["feedforward"])]
+
+
+def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Tensor]:
+    """Masks of parameters (True: stays) under which these components add nothing. Raises InterventionError."""
+    names = {id(module): name for name, module in checkpoint.model.named_modules()}
+    projections, masks = output_projections(checkpoint), {}
+    for one in gone:
+        if isinstance(one, Part):
+            module = writer(checkpoint, one)
+            for name, value in module.named_parameters(recurse=False):
+                masks[f"{names[id(module)]}.{name}"] = torch.zeros_like(value, dtype=torch.bool)
+            continue
+        module, name = projections[one.layer], f"{names[id(projections[one.layer])]}.weight"
+        mask = masks.setdefault(name, torch.ones_like(module.weight, dtype=torch.bool))  # type: ignore[arg-type]
+        rows = isinstance(module, Conv1D)  # its weight is [in, out]
+        width = mask.shape[0 if rows else 1] // checkpoint.heads
+        part = slice(one.head * width, (one.head + 1) * width)
+        mask[(part,) if rows else (slice(None), part)] = False
+    return masks
+
+
+def component_importance(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
+) -> dict[Component, float]:
+    """Importance of every head and feed-forward block; heads are divided by their layer's l2 norm (as Michel et al.),
+    blocks by that of all blocks."""
+    heads = importance(gradients(checkpoint, encodings, labels))
+    blocks = block_gradients(checkpoint, encodings, labels)
+    blocks = blocks / (blocks.norm() + 1e-20)
+    found: dict[Component, float] = {}
+    for one in every_component(checkpoint):
+        found[one] = float(blocks[one.layer]) if isinstance(one, Part) else float(heads[one.layer, one.head])
+    return found
+
+
+def block_gradients(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
+) -> Float[Tensor, " layer"]:
+    """Mean over inputs of |d loss / d xi| of every feed-forward block, float64."""
+    check_labels(checkpoint, encodings, labels)
+    total = torch.zeros(checkpoint.layers, dtype=torch.float64)
+    for chosen in batches(encodings, BATCH_TOKENS):
+        some = [encodings[k] for k in chosen]
+        gates = torch.ones(checkpoint.layers, len(some), device=checkpoint.device, requires_grad=True)
+        with torch.enable_grad(), prepared(checkpoint), ExitStack() as stack:
+            for part in every_part(checkpoint.layers, ["feedforward"]):
+                handle = writer(checkpoint, part).register_forward_hook(_gate(gates[part.layer]))
+                stack.callback(handle.remove)
+            logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
+            (moved,) = torch.autograd.grad(loss_of(logits, [labels[k] for k in chosen]), gates)
+        total += moved.double().abs().sum(1).cpu()
+    return total / max(1, len(encodings))
+
+
+def _gate(gates: Tensor) -> Any:
+    def hook(_: nn.Module, __: tuple[Any, ...], output: Tensor) -> Tensor:
+        return output * gates[:, None, None]
+
+    return hook

@@ -1,0 +1,119 @@
+"""Fine-tuning with parts of a model masked, before it or after, and the order in which heads and blocks may go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from core.attention import Head
+from core.capture.component_masks import component_importance, every_component, masks_without
+from core.capture.components import Component, Part, parse_components
+from core.measuring.classifying import classified
+from core.measuring.trials import Bench, predicted, trial
+from core.models.checkpoint import Checkpoint
+from core.tasks.metrics import metrics
+from core.tuning.masks import Scope, hold, magnitude_masks, zeroed
+from core.tuning.recipe import Recipe
+
+ORDER_ROWS, CLASS_ROWS = 300, 40
+
+
+@dataclass(frozen=True)
+class Full:
+    """The full model. names: of pattern classes; classes [input, layer, head]: numbers of them, of some dev rows."""
+
+    predicted: np.ndarray
+    names: tuple[str, ...]
+    classes: np.ndarray
+
+
+def before(on: Bench, recipe: Recipe, seed: int, key: str, share: float, scope: Scope) -> np.ndarray:
+    """Predictions after fine-tuning weights of which a share went first."""
+    return trial(on, recipe, seed, key, before=lambda model: hold(model, magnitude_masks(model, share, scope)))[1]
+
+
+def after(on: Bench, recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]) -> list[np.ndarray]:
+    """Predictions of one fine-tuned model without a share of its weights, at each (scope, share)."""
+    model, _ = trial(on, recipe, seed, key)
+    weights = {name: value.detach().clone() for name, value in model.named_parameters()}
+    found = []
+    for scope, share in points:
+        zeroed(model, magnitude_masks(model, share, scope))  # type: ignore[arg-type]
+        found.append(predicted(model, on))
+        with torch.no_grad():
+            for name, value in model.named_parameters():
+                value.copy_(weights[name])
+    return found
+
+
+def ordered(
+    on: Bench, recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
+) -> tuple[Full, tuple[str, ...], tuple[str, ...]]:
+    """The full model, its components as they go (least important first, weighed anew at every step), and those that are
+    left when the next step would cost more than 1 - kept_share of the score. classifier: of patterns, its file.
+    """
+    model, full = trial(on, recipe, seed, key)
+    tuned = Checkpoint(on.base.name, model, on.base.tokenizer, weights_hash=key)
+    weights = {name: value.detach().clone() for name, value in model.named_parameters()}
+    least = kept_share * _score(on, full)
+    rows = [(one.encoding, one.label) for one in on.train[:ORDER_ROWS]]
+    gone: list[Component] = []
+    kept: list[Component] | None = None
+    while len(gone) < len(every_component(tuned)):
+        step = _next(tuned, gone, rows)
+        gone += step
+        zeroed(model, masks_without(tuned, step))
+        if kept is None and _score(on, predicted(model, on)) < least:
+            back = set(gone[: -len(step)])
+            kept = [one for one in every_component(tuned) if one not in back]
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            value.copy_(weights[name])
+    names, classes = _classes(tuned, on, classifier)
+    stays = kept if kept is not None else _next_kept(gone)
+    return Full(full, names, classes), tuple(str(one) for one in gone), tuple(str(one) for one in stays)
+
+
+def _next_kept(gone: Sequence[Component]) -> list[Component]:
+    """Where the score never fell: the last step's components, so that there is something to compare."""
+    return list(gone[-2:])
+
+
+def _next(tuned: Checkpoint, gone: Sequence[Component], rows: Sequence[tuple[Any, Any]]) -> list[Component]:
+    """The least important tenth of the heads, and of the blocks, among those that are left."""
+    scores = component_importance(tuned, [encoding for encoding, _ in rows], [label for _, label in rows])
+    left = [one for one in every_component(tuned) if one not in set(gone)]
+    step: list[Component] = []
+    for kind, total in ((Head, tuned.layers * tuned.heads), (Part, tuned.layers)):
+        own = sorted((one for one in left if isinstance(one, kind)), key=lambda one: (scores[one], str(one)))
+        step += own[: max(1, round(total / 10))]
+    return step
+
+
+def _score(on: Bench, found: np.ndarray) -> float:
+    value = metrics(on.task, on.gold, found)[on.task.metric]
+    return -1.0 if value is None else float(value)
+
+
+def _classes(tuned: Checkpoint, on: Bench, weights: bytes | None) -> tuple[tuple[str, ...], np.ndarray]:
+    """Pattern classes of the full model's maps, by a pattern classifier."""
+    if weights is None:
+        return (), np.zeros((0, 0, 0), dtype=np.int16)
+    encodings = [one.encoding for one in on.dev[:CLASS_ROWS]]
+    found = classified(tuned, encodings, weights, dtype="float32")
+    return found.names, found.classes
+
+
+def retrained(on: Bench, recipe: Recipe, seed: int, key: str, kept: Sequence[str]) -> tuple[np.ndarray, float]:
+    """Predictions of a subnetwork fine-tuned from the pre-trained weights, and the share of components gone."""
+    stays = {one for name in kept for one in parse_components(name)}
+
+    def mask(model: Any) -> None:
+        fresh = Checkpoint(on.base.name, model, on.base.tokenizer)
+        gone = [one for one in every_component(fresh) if one not in stays]
+        hold(model, masks_without(fresh, gone))
+
+    every = len(every_component(on.base))
+    return trial(on, recipe, seed, key, before=mask)[1], 1 - len(stays) / every

@@ -1,0 +1,344 @@
+"""How much of a model a task needs: weights pruned by magnitude, and good, bad and random subnetworks retrained.
+
+Magnitude (Gordon et al. 2020): the weights nearest to 0 go, of all layers together ("global") or of each ("layer");
+"before": from the pre-trained weights, which are then fine-tuned with the gaps; "after": from the fine-tuned ones,
+which are measured as they are. Structured (Prasanna et al. 2020): heads and feed-forward blocks go together, least
+important first, a tenth of the heads and one block in ten at a time, as long as the score stays at 90 % of the full
+one; what survives is the *good* subnetwork. *Bad* ones have as many components, of those that went (topped up with
+the least important survivors where too few went), *random* ones as many at random. Each is retrained from the pre-
+trained weights with everything else masked. The order comes from train rows; how far pruning goes is judged on the
+dev rows, as in the paper.
+
+Rows: "baseline" (the constant predictor), "curve" (scope, moment and share), "subnetwork" (good, bad, random beside
+the full model), "difference" (good less bad, good less random, full less good), "component" (a head or block: in
+how many seeds it survived), "survivor class" (maps of surviving heads by pattern class). Means over seeds;
+intervals are over rows and seeds.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import config
+from core.errors import InputError
+from core.measuring.outcomes import metrics_of
+from core.scoring import runs
+from core.scoring.few_inputs import mean_interval
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
+from core.tasks.glue import task_of
+from core.tasks.metrics import majority
+from core.tuning.recipe import Recipe
+
+if TYPE_CHECKING:
+    from core.measuring.trials import Bench
+
+SCOPES, MOMENTS = ("global", "layer"), ("before", "after")
+FULL, GOOD, BAD, RANDOM = "full", "good", "bad", "random"
+KINDS = (GOOD, BAD, RANDOM)
+CURVE, AFTER, STRUCTURE = "curve", "after", "structure"
+ROWS = {"train_limit": 1000, "dev_limit": 500}
+KEPT_SHARE = 0.9  # of the full model's score
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Whose weights, on which task. shares: of the weights that go. settings: of the fine-tuning, train_limit and
+    dev_limit too."""
+
+    checkpoint: Checkpoint = config.ENCODER
+    task: TaskName = "sst2"
+    data: Data = None
+    seeds: Seeds = (0,)
+    preset: Preset = "small"
+    settings: Settings = field(default_factory=dict)
+    shares: Annotated[tuple[float, ...], Flag("of the weights that go, 0 to 1; give several", name="--share")] = (
+        0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
+    )  # fmt: skip
+    scopes: Annotated[tuple[str, ...], Flag("global, layer; give several", name="--scope")] = ("global",)
+    moments: Annotated[tuple[str, ...], Flag("before, after fine-tuning; give several", name="--moment")] = MOMENTS
+    structured: Annotated[bool, Flag("good, bad and random subnetworks too", name="--structured/--magnitude-only")] = (
+        True
+    )
+
+    @property
+    def recipe(self) -> Recipe:
+        """At most ROWS unless the settings say otherwise."""
+        return Recipe.of(self.preset, ROWS | self.settings)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of work. what: CURVE (one share, before fine-tuning), AFTER (all shares of one fine-tuned model),
+    STRUCTURE (full model, order, good subnetwork), or one of KINDS to retrain. kept: components that stay."""
+
+    what: str
+    seed: int
+    scope: str = ""
+    share: float = 0.0
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Predictions of the dev rows [row]. what: CURVE, FULL or one of KINDS; moment: BEFORE or AFTER fine-tuning;
+    share: of the weights (or components) that are gone."""
+
+    what: str
+    seed: int
+    scope: str
+    moment: str
+    share: float
+    predicted: np.ndarray
+    components: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Order:
+    """What structured pruning of one seed found. order: components as they went, the least important first; kept: the
+    good subnetwork. classes [input, layer, head]: of the full model's maps, as numbers of names; empty where no pattern
+    classifier knows them."""
+
+    seed: int
+    order: tuple[str, ...]
+    kept: tuple[str, ...]
+    names: tuple[str, ...]
+    classes: np.ndarray
+
+
+@dataclass(frozen=True)
+class Subnetworks:
+    """All that was measured. gold [row]; constant: the constant predictor's label and score."""
+
+    gold: np.ndarray
+    constant: str
+    baseline: float | None
+    train_rows: int
+    pruned: tuple[Pruned, ...]
+    orders: tuple[Order, ...] = ()
+
+
+class SubnetworksStudy(Study[Options, Subnetworks]):
+    """Prune weights by magnitude, before and after fine-tuning; retrain good, bad and random subnetworks."""
+
+    name, options, partial, arguments = "subnetworks", Options, Subnetworks, Piece
+
+    def title(self, options: Options) -> str:
+        """As the Jobs page lists it."""
+        return f"Subnetworks of {options.checkpoint}, {options.task}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """A unit a fine-tuning; options and rows that cannot be are refused here."""
+        from core.measuring.trials import task_rows
+
+        check(options)
+        train, dev = task_rows(task_of(options.task), options.recipe, options.data)
+        size = 3 * options.recipe.epochs * sum(len(row.text) + len(row.pair or "") for row in train) // 4 + len(dev)
+        every = []
+        for seed in dict.fromkeys(options.seeds):
+            for scope in dict.fromkeys(options.scopes) if "before" in options.moments else ():
+                every += [
+                    Unit(f"{CURVE}|{scope}|{share:g}|{seed}", Piece(CURVE, seed, scope, share), size)
+                    for share in dict.fromkeys(options.shares)
+                ]
+            if "after" in options.moments:
+                every.append(Unit(f"{AFTER}|{seed}", Piece(AFTER, seed), size))
+            if options.structured:
+                every.append(Unit(f"{STRUCTURE}|{seed}", Piece(STRUCTURE, seed), 2 * size))
+        return every
+
+    def more(self, options: Options, partials: Sequence[Subnetworks]) -> list[Unit]:
+        """Once a seed's order is known: its three subnetworks are retrained."""
+        size = 3 * options.recipe.epochs * partials[0].train_rows * 10
+        known = {(one.what, one.seed) for part in partials for one in part.pruned}
+        return [
+            Unit(f"{kind}|{order.seed}", Piece(kind, order.seed, kept=kept), size)
+            for order in (order for part in partials for order in part.orders)
+            for kind, kept in subnetworks(order).items()
+            if (kind, order.seed) not in known
+        ]
+
+    def run(self, options: Options, unit: Unit) -> Done[Subnetworks]:
+        """One fine-tuning and what is measured of it."""
+        from core.measuring import opened, pruned, trials
+        from core.measuring.provenance import provenance
+
+        of: Piece = unit.arguments
+        base = opened.checkpoint(options.checkpoint)
+        on = trials.bench(base, task_of(options.task), options.recipe, options.data)
+        key = _key(options, unit.key)
+        orders: tuple[Order, ...] = ()
+        if of.what == CURVE:
+            predicted = pruned.before(on, options.recipe, of.seed, key, of.share, of.scope)
+            found = [Pruned(CURVE, of.seed, of.scope, "before", of.share, predicted)]
+        elif of.what == AFTER:
+            points = [(scope, share) for scope in options.scopes for share in options.shares]
+            after = pruned.after(on, options.recipe, of.seed, key, points)
+            found = [Pruned(CURVE, of.seed, *point[:1], "after", point[1], row)
+                     for point, row in zip(points, after, strict=True)]  # fmt: skip
+        elif of.what == STRUCTURE:
+            full, order, kept = pruned.ordered(on, options.recipe, of.seed, key, KEPT_SHARE, _classifier(base.causal))
+            found = [Pruned(FULL, of.seed, "", "", 0.0, full.predicted)]
+            orders = (Order(of.seed, order, kept, full.names, full.classes),)
+        else:
+            predicted, share = pruned.retrained(on, options.recipe, of.seed, key, of.kept)
+            found = [Pruned(of.what, of.seed, "", "before", share, predicted, of.kept)]
+        return Done(_with_baseline(on, found, orders), provenance(base, [row.id for row in on.dev_rows], split="dev"))
+
+    def merge(self, options: Options, partials: Sequence[Subnetworks]) -> Subnetworks:
+        """All predictions and orders."""
+        first = partials[0]
+        found = tuple(one for part in partials for one in part.pruned)
+        orders = tuple(one for part in partials for one in part.orders)
+        return Subnetworks(first.gold, first.constant, first.baseline, first.train_rows, found, orders)
+
+    def rows(self, options: Options, merged: Subnetworks) -> list[Row]:
+        """The constant predictor, curves, subnetworks, differences, components, classes of survivors."""
+        metric = metrics_of(task_of(options.task))[0]
+        about: Row = {"metric": metric, "constant": merged.baseline}
+        n = len(merged.gold)
+        rows: list[Row] = [{"kind": "baseline", "name": f"always {merged.constant}", "value": merged.baseline, "n": n,
+                            "metric": metric}]  # fmt: skip
+        rows += [row | about for row in (*curve_rows(merged, metric), *subnetwork_rows(merged, metric))]
+        return [*rows, *component_rows(merged.orders), *class_rows(merged.orders)]
+
+
+STUDY = SubnetworksStudy()
+
+
+def check(options: Options) -> None:
+    """Raises InputError naming what cannot be."""
+    for name, given, known in (("scope", options.scopes, SCOPES), ("moment", options.moments, MOMENTS)):
+        if wrong := [one for one in given if one not in known]:
+            raise InputError(f"A {name} is one of {', '.join(known)}; {wrong[0][:40]!r} is none of them: choose one.")
+    if wrong_shares := [share for share in options.shares if not 0 <= share <= 1]:
+        raise InputError(f"Shares of weights lie between 0 and 1; {wrong_shares[0]:g} does not: correct it.")
+    if not (options.structured or (options.scopes and options.moments and options.shares)):
+        raise InputError("Nothing is left to prune: name a scope, a moment and a share, or ask for subnetworks.")
+
+
+def _key(options: Options, unit: str) -> str:
+    told = [options.checkpoint, options.task, options.data, options.recipe.as_options(), unit]
+    return f"subnetwork-{hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]}"
+
+
+def _classifier(causal: bool) -> bytes | None:
+    """The bundled pattern classifier of the family, or None where none is bundled."""
+    from core.labelling.kept import bundled_weights
+
+    try:
+        return bundled_weights("gpt2" if causal else "bert")
+    except InputError:
+        return None
+
+
+def _with_baseline(on: "Bench", found: Sequence[Pruned], orders: tuple[Order, ...]) -> Subnetworks:
+    name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
+    return Subnetworks(
+        on.gold, name, constant.get(metrics_of(on.task)[0]), len(on.train_rows), tuple(found), orders
+    )  # fmt: skip
+
+
+def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
+    """Components that stay: good, bad and random, with as many heads and as many blocks each.
+
+    Bad: those that went, the first to go first, topped up with the least important survivors where too few went.
+    """
+    kept: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    rng = np.random.default_rng([21, order.seed])
+    for is_block in (False, True):
+        ranked = [name for name in order.order if ("-" in name) == is_block]
+        survivors = [name for name in order.kept if ("-" in name) == is_block]
+        kept[GOOD] += survivors
+        kept[BAD] += ranked[: len(survivors)]
+        kept[RANDOM] += rng.choice(ranked, len(survivors), replace=False).tolist()
+    return {kind: tuple(sorted(some)) for kind, some in kept.items()}
+
+
+# ---------------------------------------------------------------- rows
+
+
+def curve_rows(merged: Subnetworks, metric: str) -> list[Row]:
+    """One a scope, moment and share; what it loses against nothing pruned, paired by row."""
+    points: dict[tuple[str, str, float], list[np.ndarray]] = {}
+    for one in merged.pruned:
+        if one.what == CURVE:
+            points.setdefault((one.scope, one.moment, one.share), []).append(one.predicted)
+    rows = []
+    for (scope, moment, share), predicted in sorted(points.items()):
+        row: Row = {"kind": "curve", "scope": scope, "moment": moment, "share": share,
+                    "name": f"{share:.0%} by magnitude, {scope}, {moment} fine-tuning"}  # fmt: skip
+        row |= runs.score(metric, merged.gold, np.stack(predicted)).fields()
+        whole = points.get((scope, moment, 0.0))
+        if whole is not None:
+            row |= runs.difference(metric, merged.gold, np.stack(predicted), np.stack(whole)).fields("change")
+        rows.append(row | {"n": len(merged.gold), "seeds": len(predicted)})
+    return rows
+
+
+def subnetwork_rows(merged: Subnetworks, metric: str) -> list[Row]:
+    """Full, good, bad and random, then what good has more."""
+    known: dict[str, list[Pruned]] = {}
+    for one in merged.pruned:
+        if one.what != CURVE:
+            known.setdefault(one.what, []).append(one)
+    predicted = {kind: np.stack([one.predicted for one in some]) for kind, some in known.items()}
+    rows: list[Row] = []
+    for kind in (kind for kind in (FULL, *KINDS) if kind in known):
+        share = float(np.mean([one.share for one in known[kind]]))
+        rows.append({"kind": "subnetwork", "name": kind, "share": share}
+                    | runs.score(metric, merged.gold, predicted[kind]).fields()
+                    | {"n": len(merged.gold), "seeds": len(known[kind])})  # fmt: skip
+    for one, other in ((GOOD, BAD), (GOOD, RANDOM), (FULL, GOOD)):
+        if one in known and other in known:
+            more = runs.difference(metric, merged.gold, predicted[one], predicted[other])
+            rows.append({"kind": "difference", "name": f"{one} less {other}"} | more.fields()
+                        | {"n": len(merged.gold), "seeds": min(len(known[one]), len(known[other]))})  # fmt: skip
+    return rows
+
+
+def component_rows(orders: Sequence[Order]) -> list[Row]:
+    """In how many seeds each head and block survived, and its mean place in the order (1: the first to go)."""
+    if not orders:
+        return []
+    rows = []
+    for name in sorted(orders[0].order):
+        places = [order.order.index(name) + 1 for order in orders]
+        kept = sum(name in order.kept for order in orders)
+        rows.append({"kind": "component", "name": name, "value": kept / len(orders), "n": len(orders),
+                     "place": float(np.mean(places)), "of": len(orders[0].order)})  # fmt: skip
+    return rows
+
+
+def class_rows(orders: Sequence[Order]) -> list[Row]:
+    """Shares of pattern classes among the maps of surviving heads less those of the heads that went, over inputs."""
+    from core.attention import Head
+
+    known = [order for order in orders if order.classes.size]
+    if not known:
+        return []
+    rows: list[Row] = []
+    for number, name in enumerate(known[0].names):
+        differences, survived = [], []
+        for order in known:
+            stays = np.zeros(order.classes.shape[1:], dtype=bool)
+            for one in (Head.parse(one) for one in order.kept if "-" not in one):
+                stays[one.layer, one.head] = True
+            mine = order.classes == number
+            if stays.any() and not stays.all():
+                differences.append(mine[:, stays].mean(1) - mine[:, ~stays].mean(1))
+                survived.append(mine[:, stays].mean())
+        if not differences:
+            continue
+        mean = np.mean(differences, 0)
+        low, high = (float(end[0]) for end in mean_interval(mean[:, None]))
+        rows.append({"kind": "survivor class", "name": name, "value": float(mean.mean()), "low": low, "high": high,
+                     "n": len(mean), "share": float(np.mean(survived)),
+                     "note": "share among surviving heads' maps less that among the others', over inputs"})  # fmt: skip
+    return rows
