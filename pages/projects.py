@@ -11,7 +11,7 @@ from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.label_tools import set_names
-from pages.parts.team import making
+from pages.parts.team import making, upkeep
 
 ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}
 
@@ -73,8 +73,15 @@ st.title("Projects")
 db = resources.database()
 by = making.admin_name()
 found = projects.projects(db)
-with st.popover("New project", icon=":material/add:", width="stretch"):
+tools = st.columns(4)
+with tools[0].popover("New project", icon=":material/add:", width="stretch"):
     making.new_project(db, set_names(db), by)
+with tools[1].popover("Maps from elsewhere", icon=":material/upload:", width="stretch"):
+    upkeep.maps_from_elsewhere(db)
+with tools[2].popover("Label Studio", icon=":material/swap_horiz:", width="stretch"):
+    upkeep.label_studio(db, set_names(db))
+with tools[3].popover("Erase a person", icon=":material/person_remove:", width="stretch"):
+    upkeep.erase_person(db, by)
 if not found:
     st.info(
         "There is no project yet. In a project each map is labelled by the same number of different people; make one "

@@ -50,6 +50,7 @@ class _Person:
     labelled: list[str] = field(default_factory=list)
     repeated: set[str] = field(default_factory=set)
     gold: list[tuple[str, str]] = field(default_factory=list)  # (map, given) since they were admitted
+    again: dict[str, str | None] = field(default_factory=dict)  # map -> class given when it came again
     training: dict[tuple[int, str], str | None] = field(default_factory=dict)  # (round, map) -> given
     round: int = 1
     handed: int = 0
@@ -160,6 +161,7 @@ class Board:
         person.special.setdefault(choice, 0.0)
         if choice.purpose == "repeat":
             person.repeated.add(choice.map_id)
+            person.again[choice.map_id] = answer.given
         if choice.purpose == "gold" and answer.given is not None:
             person.gold.append((choice.map_id, answer.given))
         elif choice.purpose == "training":
@@ -331,6 +333,20 @@ class Board:
     def labels_by_map(self) -> dict[str, dict[str, str]]:
         """Class by person of each map, of the labels that count."""
         return {name: slot.votes() for name, slot in self._slots.items()}
+
+    def histogram(self) -> tuple[int, ...]:
+        """How many maps have 0, 1, ... k labels that count."""
+        counts = [0] * (self.rules.k + 1)
+        for slot in self._slots.values():
+            counts[min(self.rules.k, len(slot.votes()))] += 1
+        return tuple(counts)
+
+    def repeats(self, person: str) -> tuple[int, int]:
+        """How many of the maps that came again this person gave the class they gave first, and how many came again."""
+        known = self._people.get(person) or _Person()
+        first = {name: self._slots[name].answers.get(person) for name in known.again}
+        judged = [(stack[-1][1], known.again[name]) for name, stack in first.items() if stack]
+        return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
         """Places that live claims hold."""

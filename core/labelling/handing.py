@@ -85,9 +85,9 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
             )
         board = _followed(db, cursor, project).board
         _store_demoted(cursor, project, board)
-        held = board.held(person, _seconds(moment))
-        new = board.choose(person, _seconds(moment), board.rules.ahead - len(held))
-        until = datetime.fromtimestamp(_seconds(moment) + board.rules.lapse, UTC).replace(tzinfo=None)
+        held = board.held(person, seconds(moment))
+        new = board.choose(person, seconds(moment), board.rules.ahead - len(held))
+        until = datetime.fromtimestamp(seconds(moment) + board.rules.lapse, UTC).replace(tzinfo=None)
         rows = [projects.ClaimRow(one.map_id, person, one.passing, one.purpose, moment, until) for one in new]
         projects.add_claims(cursor, project, rows)
         standing = board.standing(person)
@@ -124,7 +124,7 @@ def _answer(db: Database, cursor: Any, event_id: str, event: Mapping[str, Any], 
         board.apply(Undone(str(event["undoes"])))
     elif event["kind"] in ("label", "skip"):
         choice = _handed(cursor, board, project, event)
-        now = _seconds(event["stored"])
+        now = seconds(event["stored"])
         given = event.get("class") if event["kind"] == "label" else None
         counted = choice.purpose == "label" and given is not None and board.counts(person, choice.map_id, now)
         projects.add_answers(cursor, [projects.AnswerRow(event_id, project, choice.purpose, counted)])
@@ -228,6 +228,6 @@ def _follow(cursor: Any, project: str, kept: _Kept, *, anew: bool = False) -> No
         board.apply(Judged(person, admitted))
 
 
-def _seconds(moment: datetime) -> float:
+def seconds(moment: datetime) -> float:
     """Seconds since 1970 of a time in UTC as the store keeps it."""
     return moment.replace(tzinfo=UTC).timestamp()

@@ -36,6 +36,12 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False, seed: i
     return Alpha(float(_alphas(counts, np.ones((1, len(counts))))[0]), low, high, len(shared), shared.shape[1])
 
 
+def alpha_of_counts(counts: np.ndarray) -> float:
+    """Alpha of opinions counted [map, class]; maps with fewer than two count for nothing. NaN where it is undefined."""
+    shared = counts[counts.sum(axis=1) > 1]
+    return float(_alphas(shared, np.ones((1, len(shared))))[0]) if len(shared) else float("nan")
+
+
 def _alphas(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Alpha of each resample: 1 - (n - 1) * observed / expected pairs of unlike classes (Krippendorff 2011).
 

@@ -76,12 +76,17 @@ def export_labels(db: Database, file: Path, class_set: str | None = None, *, wei
     """
     ending, rows = _ending(file), list(exported(db, class_set, weights=weights))
     if ending == ".parquet":
-        texts = [row | {name: json.dumps(row[name]) for name in ("tokens", "separators")} for row in rows]
-        with replacing(file) as part:
-            pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), part)
+        write_rows(file, rows)
     else:
         write_lines(file, rows)
     return len(rows)
+
+
+def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Rows of `exported` as Parquet, whole or not at all."""
+    texts = [{**row, **{name: json.dumps(row[name]) for name in ("tokens", "separators")}} for row in rows]
+    with replacing(file) as part:
+        pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), part)
 
 
 def as_line(row: Mapping[str, Any]) -> str:
@@ -124,10 +129,28 @@ def import_labels(
     cannot be read at all, or is larger than LARGEST or MOST_ROWS.
     """
     db.person.must("admin", "import labels")
-    ending, data = _ending(file), _bytes(file)
-    batch = "file-" + hashlib.sha256(data).hexdigest()[:16]
+    ending, data = _ending(file), read_bytes(file)
+    found = _parquet_rows(data, file) if ending == ".parquet" else _lines(data)
+    return import_rows(db, found, batch_of(data), keep_rest=keep_rest, defaults=defaults)
+
+
+def batch_of(data: bytes) -> str:
+    """The batch of rows that name none: it tells a file by its contents."""
+    return "file-" + hashlib.sha256(data).hexdigest()[:16]
+
+
+def import_rows(
+    db: Database,
+    incoming: Iterable[bytes | Row | BaseException],
+    batch: str,
+    *,
+    keep_rest: bool = True,
+    defaults: Mapping[str, Any] | None = None,
+) -> Imported:
+    """Add rows of labels: JSON text, objects, or what went wrong where one could not be read."""
+    db.person.must("admin", "import labels")
     rows, refused, number = [], [], 0
-    for number, found in enumerate(_parquet_rows(data, file) if ending == ".parquet" else _lines(data), start=1):
+    for number, found in enumerate(incoming, start=1):
         try:
             rows.append(_usable(found, dict(defaults or {}), batch, number))
         except InputError as error:
@@ -143,7 +166,8 @@ def _short(error: BaseException) -> str:
     return " ".join(str(error).split())[:120]
 
 
-def _bytes(file: Path) -> bytes:
+def read_bytes(file: Path) -> bytes:
+    """A file's bytes. Errors: InputError for one that cannot be read or is larger than LARGEST."""
     try:
         with file.open("rb") as stream:
             data = stream.read(LARGEST + 1)

@@ -344,6 +344,18 @@ def project_labels(db: Database, project: str, *, purpose: str | None = "label")
     )
 
 
+def label_times(db: Database, project: str) -> pd.DataFrame:
+    """The labels of a project that nobody took back, oldest first: map_id, annotator, class, counted, stored."""
+    return db.read(
+        """SELECT map_id, annotator, class, counted, label_event.stored
+           FROM (SELECT event, arg_max(counted, ordinal) AS counted FROM project_label
+                 WHERE project = ? AND purpose = 'label' GROUP BY event) AS answer
+           JOIN label_event USING (event)
+           WHERE kind = 'label' AND event NOT IN (SELECT event FROM undone) ORDER BY label_event.ordinal""",
+        [project],
+    )
+
+
 def undoable(db: Database, project: str, annotator: str, *, most: int = 50) -> list[Row]:
     """The newest labels and skips of a person in a project that an undo would take back, oldest of them first."""
     found = db.cursor().execute(

@@ -124,3 +124,21 @@ def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
     page.run()
     assert "No map is in dispute" in text_of(page)
     assert handing.board_of(db, project).complete
+
+
+def test_the_dashboard_says_how_far_who_and_when(db, project):
+    page = opened("dashboard")
+    assert page.metric[0].value == "12 of 12"
+    assert page.metric[3].value == "complete"
+    people = page.dataframe[0].value
+    assert set(people["person"]) == {"ada", "bob", "cyd"}
+    assert set(people["labels"]) == {4}
+
+
+def test_the_dashboard_says_when_people_are_missing(db):
+    found = make_project(db, "p", "bert", Recipe(count=4), Rules(k=3))
+    hand = Hand(db, found, "ada")
+    hand.say(hand.holds()[0])
+    page = opened("dashboard")
+    assert "1 have come so far" in page.warning[0].value
+    assert page.metric[0].value == "1 of 12"

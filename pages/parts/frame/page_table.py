@@ -28,6 +28,7 @@ PAGES = (
     Page("Label", "truth", "Truth", ":material/balance:"),
     Page("Label", "adjudication", "Adjudication", ":material/gavel:"),
     Page("Label", "projects", "Projects", ":material/groups:"),
+    Page("Label", "dashboard", "Dashboard", ":material/monitoring:"),
     Page("Train", "finetune", "Fine-tune", ":material/school:"),
     Page("Train", "change", "Change", ":material/compare:"),
     Page("Test", "disable", "Disable heads", ":material/block:"),

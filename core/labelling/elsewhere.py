@@ -1,0 +1,90 @@
+"""Attention maps that were made elsewhere (a notebook, any model), brought in to be labelled like our own.
+
+An .npz holds the weights; a JSONL file beside it has a line of facts for each. A map's id is a hash of its facts and
+weights, so bringing a file in twice changes nothing.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.config import read_text
+from core.errors import InputError
+from core.patterns.labelled_files import Map, read_map_file
+from core.store import labels
+from core.store.database import Database
+from core.store.rows import Row
+
+NEEDED = ("key", "checkpoint", "layer", "head")
+FACTS = (*NEEDED, "task", "split", "row_id", "tokens", "separators", "causal", "weights_hash")
+ELSEWHERE = "elsewhere"  # the "task" of maps that say none
+MOST_BYTES = 200 * 2**20
+
+
+def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
+    """Store the maps of an .npz with their lines of facts; returns (maps in the file, new ones). All or none.
+
+    Errors: InputError naming the map whose facts are missing, come twice, or are not those of a map.
+    """
+    db.person.must("admin", "import maps")
+    weights, lines = read_map_file(maps), _lines(facts)
+    unknown, missing = sorted(set(lines) - set(weights)), sorted(set(weights) - set(lines))
+    if unknown or missing:
+        what = f"{unknown[0][:60]!r} has facts and no weights" if unknown else f"{missing[0][:60]!r} has no facts"
+        raise InputError(
+            f"Every map of {maps.name} has one line of facts in {facts.name} and every line a map; {what} "
+            f"({len(unknown) + len(missing)} such): pair the two files that belong together."
+        )
+    rows = [_row(key, weights[key], lines[key]) for key in weights]
+    return len(rows), labels.store_maps(db, rows)
+
+
+def _lines(file: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for number, line in enumerate(read_text(file, most=MOST_BYTES).split("\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"line {number} of {file.name}"
+        try:
+            facts = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"Each line of facts is a JSON object; {place} is none: mend it.") from error
+        if not isinstance(facts, dict) or any(facts.get(name) is None for name in NEEDED):
+            raise InputError(f"A line of facts has {', '.join(NEEDED)}; {place} lacks one of them: give it.")
+        if other := sorted(set(facts) - set(FACTS)):
+            raise InputError(
+                f"A line of facts has {', '.join(FACTS)} and nothing else; {place} has {other[0][:40]!r}: correct or "
+                "remove it."
+            )
+        key = str(facts["key"])
+        if key in found:
+            raise InputError(f"A map has one line of facts; {place} is the second for {key[:60]!r}: keep one.")
+        found[key] = facts
+    return found
+
+
+def _row(key: str, weights: Map, facts: dict[str, Any]) -> Row:
+    """A map as the store keeps it; `store_maps` checks the rest."""
+    kept = np.ascontiguousarray(weights, dtype="<f2")
+    length, causal = len(kept), facts.get("causal", False)
+    inner = kept[1:] if causal and length > 1 else kept  # query 0 of a causal map has one weight, which is 1
+    told = {name: facts[name] for name in FACTS if facts.get(name) is not None and name != "key"}
+    digest = hashlib.sha256(json.dumps([key, told], sort_keys=True, default=str).encode() + kept.tobytes())
+    return {
+        "map_id": f"x{digest.hexdigest()[:15]}",
+        "weights_hash": hashlib.sha256(str(facts["checkpoint"]).encode()).hexdigest()[:16],
+        "task": ELSEWHERE,
+        "split": None,
+        "row_id": key,
+        "tokens": [str(place) for place in range(length)],
+        "separators": [],
+        "seed": None,
+        **told,
+        "length": length,
+        "causal": causal,
+        "maximum": round(float(inner.max()), 4),
+        "weights": kept.tobytes(),
+    }

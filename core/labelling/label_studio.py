@@ -1,0 +1,241 @@
+"""Labels as Label Studio's JSON, out and in: one task a map, one annotation a label or skip.
+
+A task carries every event of its map under `data.atlas`, so what goes out comes back whole; annotations that were made
+or changed in Label Studio come back as new label events.
+"""
+
+import base64
+import html
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.errors import InputError
+from core.labelling.snapshot import known_class_set
+from core.patterns.classes import ClassSet
+from core.patterns.raster import from_float16
+from core.store.database import Database
+from core.store.label_files import MOST_ROWS, Imported, as_line, batch_of, exported, import_rows, read_bytes
+from core.store.rows import Row
+from core.writing import write_whole
+
+PIXELS = 256  # least side of a picture
+EVENT_KEYS = ("event", "batch", "sequence", "kind", "class_set", "map_id", "annotator", "pass", "class", "note",
+              "undoes", "supersedes", "seconds", "scale", "way", "queue_order", "suggestion", "probability",
+              "classifier", "happened", "stored")  # fmt: skip
+
+
+def export_studio(db: Database, file: Path, class_set: str) -> int:
+    """Write the labels of a class set as Label Studio's JSON, and its labelling config beside it (.xml); returns how
+    many tasks."""
+    classes = known_class_set(db, class_set)
+    tasks: dict[str, dict[str, Any]] = {}
+    for place, row in enumerate(exported(db, class_set)):
+        if row["map_id"] not in tasks:  # the first event of a map brings its weights
+            tasks[row["map_id"]] = _task(len(tasks) + 1, row)
+        task = tasks[row["map_id"]]
+        plain = json.loads(as_line(row))
+        task["data"]["atlas"]["events"].append({k: v for k, v in plain.items() if k in EVENT_KEYS} | {"place": place})
+        if "class_events" in plain:
+            task["data"]["atlas"]["class_events"] = plain["class_events"]
+    for task in tasks.values():
+        task["annotations"] = list(_annotations(task["data"]["atlas"]["events"], classes))
+    write_whole(file, json.dumps(list(tasks.values()), ensure_ascii=False, indent=1))
+    write_whole(file.with_suffix(".xml"), studio_config(classes))
+    return len(tasks)
+
+
+def _task(number: int, row: Row) -> dict[str, Any]:
+    plain = json.loads(as_line(row))
+    facts = {name: value for name, value in plain.items() if name not in EVENT_KEYS and name != "class_events"}
+    title = f"{row['checkpoint']} L{row['layer'] + 1}H{row['head'] + 1}, {row['task']}"
+    picture = "data:image/png;base64," + base64.b64encode(png(from_float16(row["weights"], row["length"]))).decode()
+    data = {"image": picture, "title": title, "map_id": row["map_id"], "class_set": row["class_set"]}
+    return {"id": number, "data": data | {"atlas": {"map": facts, "events": []}}}
+
+
+def _annotations(events: list[Row], classes: ClassSet) -> Iterator[dict[str, Any]]:
+    """Each person's newest label or skip of each pass, as Label Studio shows annotations."""
+    undone = {event["undoes"] for event in events if event["kind"] == "undo"}
+    standing: dict[tuple[str, int], Row] = {}
+    for event in events:
+        if event["kind"] in ("label", "skip") and event["event"] not in undone:
+            standing[event["annotator"], event["pass"]] = event
+    for number, event in enumerate(standing.values(), start=1):
+        chosen = [classes.named(event["class"]).title] if event["kind"] == "label" else []
+        yield {
+            "id": number,
+            "completed_by": {"email": event["annotator"]},
+            "was_cancelled": event["kind"] == "skip",
+            "created_at": event["happened"],
+            "lead_time": event.get("seconds"),
+            "result": [_choice(chosen)] if chosen else [],
+            "meta": {"atlas": event["event"]},
+        }
+
+
+def _choice(titles: list[str]) -> dict[str, Any]:
+    return {"from_name": "class", "to_name": "image", "type": "choices", "value": {"choices": titles}}
+
+
+def studio_config(classes: ClassSet) -> str:
+    """The labelling config that shows a task's picture and the classes as single choices."""
+    shown = [[html.escape(text or "") for text in (one.title, one.eye, one.key)] for one in classes.classes]
+    choices = "".join(f'    <Choice value="{title}" hint="{eye}" hotkey="{key}"/>\n' for title, eye, key in shown)
+    return (
+        '<View>\n  <Header value="$title"/>\n  <Image name="image" value="$image"/>\n'
+        f'  <Choices name="class" toName="image" choice="single">\n{choices}  </Choices>\n</View>\n'
+    )
+
+
+def png(weights: np.ndarray) -> bytes:
+    """A map [query, key] of weights 0 to 1 as a grey PNG, dark where weight is, enlarged without smoothing."""
+    side = max(1, -(-PIXELS // len(weights)))
+    grey = np.rint(255 * (1 - np.clip(weights, 0, 1))).astype(np.uint8).repeat(side, 0).repeat(side, 1)
+    lines = b"".join(b"\0" + row.tobytes() for row in grey)
+    parts = [
+        (b"IHDR", struct.pack(">2I5B", *grey.shape[::-1], 8, 0, 0, 0, 0)),
+        (b"IDAT", zlib.compress(lines)),
+        (b"IEND", b""),
+    ]
+    body = (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(body)
+
+
+# ---------------------------------------------------------------- in
+
+
+def import_studio(
+    db: Database, file: Path, class_set: str, *, people: Mapping[str, str] | None = None, keep_rest: bool = True
+) -> Imported:
+    """Read Label Studio's JSON; tasks of maps that are stored, or that our own export wrote.
+
+    people: names by Label Studio's ids of users, where annotations have no e-mail address. An annotation that cannot
+    be used (several choices, nobody known, no such class or map) is reported. Errors: InputError for another file.
+    """
+    db.person.must("admin", "import labels")
+    data = read_bytes(file)
+    try:
+        tasks = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"Label Studio's export is JSON; {file.name[:80]} is not: export it again as JSON.") from error
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise InputError(f"Label Studio's JSON is a list of tasks; {file.name[:80]} is none: export it again as JSON.")
+    own = sorted((row for task in tasks for row in _own_rows(task)), key=lambda row: row.pop("place", 0))
+    try:
+        with db.write():
+            found = import_rows(db, own, batch_of(data), keep_rest=keep_rest)  # brings the classes that the rest names
+            classes = known_class_set(db, class_set)
+            rows = list(_added_rows(tasks, classes, dict(people or {}), own, batch_of(data)))
+            if len(own) + len(rows) > MOST_ROWS:
+                raise InputError(f"A file of labels has at most {MOST_ROWS:,} rows; this one has more: split it.")
+            more = import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
+            refused = [*found.refused, *((len(own) + number, why) for number, why in more.refused)]
+            total = Imported(len(own) + len(rows), found.new + more.new, found.already + more.already,
+                             found.maps + more.maps, refused)  # fmt: skip
+            if refused and not keep_rest:
+                raise _RefusedError
+    except _RefusedError:
+        return Imported(total.rows, 0, 0, 0, total.refused)
+    return total
+
+
+class _RefusedError(Exception):
+    """Rolls the transaction back when nothing may be kept."""
+
+
+def _added_rows(
+    tasks: list[dict[str, Any]], classes: ClassSet, people: dict[str, str], own: list[Row], batch: str
+) -> Iterator[Row | BaseException]:
+    """What Label Studio added to our own events, with numbers of the file's batch."""
+    known = {row.get("event"): row for row in own}
+    number = 0
+    for place, task in enumerate(tasks, start=1):
+        found = task.get("annotations")
+        for annotation in found if isinstance(found, list) else []:
+            number += 1
+            try:
+                row = _added(task, annotation, classes, people, known)
+            except InputError as error:
+                yield InputError(f"Task {task.get('id', place)}: {error}")
+                continue
+            if row is not None:
+                yield row | {"batch": batch, "sequence": number, "way": "file"}
+
+
+def _own_rows(task: dict[str, Any]) -> list[Row]:
+    """The events that our export put into a task, the first with its map."""
+    data = task.get("data")
+    atlas = data.get("atlas") if isinstance(data, dict) else None
+    events = atlas.get("events") if isinstance(atlas, dict) else None
+    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events) or not events:
+        return []
+    facts = atlas.get("map") if isinstance(atlas.get("map"), dict) else {}
+    history = {"class_events": atlas["class_events"]} if "class_events" in atlas else {}
+    bare = {name: value for name, value in facts.items() if name not in ("weights", "map_stored")}
+    return [facts | history | events[0], *(bare | event for event in events[1:])]
+
+
+def _added(
+    task: dict[str, Any], annotation: Any, classes: ClassSet, people: dict[str, str], known: dict[Any, Row]
+) -> Row | None:
+    """A new event of an annotation, None for one that says what an event of ours said already."""
+    if not isinstance(annotation, dict):
+        raise InputError("An annotation is a JSON object; this one is not: export it again.")
+    data = task.get("data") if isinstance(task.get("data"), dict) else {}
+    map_id = data.get("map_id")  # type: ignore[union-attr]
+    if not isinstance(map_id, str):
+        raise InputError('A task names its map as "map_id" in its data; this one does not: add it.')
+    chosen = _chosen(annotation, classes)
+    meta = annotation.get("meta")
+    before = known.get(meta.get("atlas")) if isinstance(meta, dict) else None
+    if before is not None and (before.get("class") if before["kind"] == "label" else None) == chosen:
+        return None
+    who = _who(annotation.get("completed_by"), people)
+    about = {"map_id": map_id, "class_set": classes.name, "annotator": who, "happened": annotation.get("created_at")}
+    about |= {"seconds": annotation.get("lead_time"), "pass": before["pass"] if before else 1}
+    return about | ({"kind": "skip"} if chosen is None else {"kind": "label", "class": chosen})
+
+
+def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
+    """The class of an annotation, None for one that was cancelled. InputError for several, none, or another."""
+    if annotation.get("was_cancelled"):
+        return None
+    results = annotation.get("result")
+    titles: list[Any] = []
+    for result in results if isinstance(results, list) else []:
+        value = result.get("value") if isinstance(result, dict) else None
+        choices = value.get("choices") if isinstance(value, dict) else None
+        titles += choices if isinstance(choices, list) else []
+    if len(titles) != 1:
+        raise InputError(
+            f"A map has one class; this annotation has {len(titles)} choices"
+            f"{' (' + ', '.join(map(str, titles))[:80] + ')' if titles else ''}: use single choices."
+        )
+    names = {str(name).casefold(): one.name for one in classes.classes for name in (one.name, one.title)}
+    found = names.get(str(titles[0]).strip().casefold())
+    if found is None:
+        raise InputError(
+            f"A label is one of {', '.join(one.title for one in classes.classes)}; {str(titles[0])[:60]!r} is none: "
+            "correct it or add the class first."
+        )
+    return found
+
+
+def _who(completed_by: Any, people: dict[str, str]) -> str:
+    if isinstance(completed_by, dict):
+        completed_by = completed_by.get("email") or completed_by.get("id")
+    name = people.get(str(completed_by), completed_by if isinstance(completed_by, str) else None)
+    if not name:
+        raise InputError(
+            f"A label carries the name of who gave it; {str(completed_by)[:40]!r} is nobody known here: say who it is "
+            "(--person ID=NAME)."
+        )
+    return name

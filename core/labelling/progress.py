@@ -1,0 +1,106 @@
+"""How a project goes: what is done, by whom, how well they agree as it grows, and when it should end."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+import pandas as pd
+
+from core.labelling import handing
+from core.labelling.assignment import Board
+from core.patterns.alpha import alpha_of_counts
+from core.store import projects
+from core.store.database import Database
+
+POINTS = 12  # of the curve of agreement
+RECENT = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A project at a moment. counted of needed labels; by_labels: how many maps have 0, 1, ... k labels; waiting:
+    places that claims hold; surplus: labels kept and not counted; people: a row a person; curve: labels, alpha, time;
+    hourly: labels an hour at the recent pace, 0 where nobody works; end: when the rest would be done, or None."""
+
+    counted: int
+    needed: int
+    by_labels: tuple[int, ...]
+    waiting: int
+    surplus: int
+    people: pd.DataFrame
+    curve: pd.DataFrame
+    hourly: float
+    end: datetime | None
+
+
+def progress(db: Database, project: str, now: datetime) -> Progress:
+    """Everything the dashboard shows of a project. now: UTC, as the store keeps times."""
+    board = handing.board_of(db, project)
+    given = projects.label_times(db, project)
+    counted = given[given["counted"]]
+    hourly = pace(counted["stored"], now)
+    left = board.needed - board.counted
+    end = now + timedelta(hours=left / hourly) if hourly and left else None
+    return Progress(
+        board.counted,
+        board.needed,
+        board.histogram(),
+        board.waiting(handing.seconds(now)),
+        int((~given["counted"]).sum()),
+        _people(board, given, now),
+        agreement_curve(counted),
+        hourly,
+        end,
+    )
+
+
+def pace(stored: pd.Series, now: datetime) -> float:
+    """Labels an hour in the hour up to now; where that is empty, of the hours in which anybody labelled."""
+    if stored.empty:
+        return 0.0
+    recent = int((stored > now - RECENT).sum())
+    if recent:
+        return recent / min(1.0, max((now - stored[stored > now - RECENT].min()) / timedelta(hours=1), 1 / 60))
+    return len(stored) / stored.dt.floor("h").nunique()
+
+
+def agreement_curve(given: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
+    """Krippendorff's alpha of the first labels, up to all of them. given: map_id, class, stored, in order."""
+    if given.empty:
+        return pd.DataFrame(columns=["labels", "alpha", "time"])
+    maps, classes = (pd.factorize(given[name])[0] for name in ("map_id", "class"))
+    size = int(classes.max()) + 1
+    cells = maps.astype(np.int64) * size + classes
+    counts = np.zeros((int(maps.max()) + 1) * size)
+    rows, before = [], 0
+    for until in np.unique(np.linspace(0, len(given), points + 1).astype(int)[1:]):
+        counts += np.bincount(cells[before:until], minlength=len(counts))
+        before = int(until)
+        alpha = alpha_of_counts(counts.reshape(-1, size))
+        rows.append({"labels": before, "alpha": alpha, "time": given["stored"].iloc[before - 1]})
+    return pd.DataFrame(rows)
+
+
+def _people(board: Board, given: pd.DataFrame, now: datetime) -> pd.DataFrame:
+    """Who is where: everybody who was handed a map."""
+    groups = given.groupby("annotator")
+    labels, last = groups.size(), groups["stored"].max()
+    today = given[given["stored"] > now - timedelta(days=1)].groupby("annotator").size()
+    rows = []
+    for name in board.people:
+        standing = board.standing(name)
+        same, again = board.repeats(name)
+        rows.append(
+            {
+                "person": name,
+                "phase": standing.phase,
+                "labels": int(labels.get(name, 0)),
+                "in 24 hours": int(today.get(name, 0)),
+                "last label": last.get(name),
+                "holds": len(board.held(name, handing.seconds(now))),
+                "gold right": f"{standing.right} of {standing.golds}" if standing.golds else "",
+                "same again": f"{same} of {again}" if again else "",
+            }
+        )
+    columns = ["person", "phase", "labels", "in 24 hours", "last label", "holds", "gold right", "same again"]
+    return pd.DataFrame(rows, columns=columns).sort_values("labels", ascending=False)

@@ -1,0 +1,92 @@
+"""Dashboard: how far a project is, who is where, whether people agree more or less, and when it should end."""
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from core.labelling.progress import Progress, progress
+from core.store import projects
+from core.store.label_checks import now
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame.page_table import PAGES_FOLDER
+
+
+def figures(known: projects.Project, found: Progress) -> None:
+    """The numbers at the top."""
+    one, two, three, four = st.columns(4)
+    share = found.counted / found.needed
+    one.metric("Labels", f"{found.counted:,} of {found.needed:,}", f"{share:.1%}", delta_color="off", delta_arrow="off")
+    two.metric("Maps complete", f"{found.by_labels[-1]:,}", f"of {sum(found.by_labels):,}", delta_color="off",
+               delta_arrow="off")  # fmt: skip
+    three.metric("Labels an hour", f"{found.hourly:,.0f}", f"{found.waiting} places held", delta_color="off",
+                 delta_arrow="off")  # fmt: skip
+    ends = (
+        "complete" if found.counted >= found.needed else f"{found.end:%d %b %H:%M} UTC" if found.end else "nobody works"
+    )
+    four.metric("Expected end", ends, f"{found.surplus} surplus labels", delta_color="off", delta_arrow="off")
+    st.progress(min(1.0, share))
+    if 0 < len(found.people) < known.rules["k"]:
+        st.warning(
+            f"Each map is to be labelled by {known.rules['k']} different people, and {len(found.people)} have come so "
+            "far: the project cannot be completed by them alone.",
+            icon=":material/group_add:",
+        )
+
+
+def pictures(found: Progress) -> None:
+    """Maps by labels, and agreement as labels came."""
+    left, right = st.columns(2)
+    maps = pd.DataFrame({"labels": range(len(found.by_labels)), "maps": found.by_labels})
+    with left:
+        st.altair_chart(
+            alt.Chart(maps, title="Maps by labels")
+            .mark_bar()
+            .encode(x=alt.X("labels:O"), y="maps:Q", tooltip=["labels", "maps"])
+        )
+    with right:
+        known = found.curve.dropna()
+        if known.empty:
+            st.caption("Agreement is shown once maps have two labels.")
+            return
+        scale = alt.Scale(domain=[min(0.0, float(known["alpha"].min())), 1.0])
+        st.altair_chart(
+            alt.Chart(known, title="Krippendorff's alpha of the first labels")
+            .mark_line(point=True)
+            .encode(
+                x="labels:Q",
+                y=alt.Y("alpha:Q", scale=scale),
+                tooltip=["labels", alt.Tooltip("alpha", format=".3f"), "time"],
+            )
+        )
+
+
+@st.fragment(run_every=10.0)
+def show(db, known: projects.Project) -> None:
+    """Everything, anew every ten seconds."""
+    with clear_errors():
+        moment = now()
+        found = progress(db, known.project, moment)
+        figures(known, found)
+        pictures(found)
+        st.subheader("People")
+        st.dataframe(found.people, hide_index=True)
+        st.caption(
+            plain(
+                f"{known.title} · {known.state} · class set {known.class_set} · {moment:%d %B %Y %H:%M} UTC · the end "
+                "is reckoned by the pace of the last hour, or of the hours in which anybody labelled"
+            )
+        )
+
+
+st.title("Dashboard")
+db = resources.database()
+open_ = {one.project: one for one in projects.projects(db) if one.state != "archived"}
+if not open_:
+    st.info("There is no project yet: make one on the Projects page.", icon=":material/groups:")
+    st.page_link(PAGES_FOLDER / "projects.py", label="Projects", icon=":material/groups:")
+    st.stop()
+chosen = st.selectbox(
+    "Project", list(open_), format_func=lambda name: open_[name].title, key="project", bind="query-params"
+)
+show(db, open_[chosen])

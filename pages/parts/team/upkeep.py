@@ -1,0 +1,70 @@
+"""What an admin does around projects: maps from elsewhere in, labels out in other tools' forms, people out."""
+
+import tempfile
+from pathlib import Path
+
+import streamlit as st
+
+from core.labelling.elsewhere import import_maps
+from core.labelling.label_studio import export_studio, import_studio
+from core.store import erasure
+from core.store.database import Database
+from pages.parts.frame.messages import clear_errors, plain
+
+
+def maps_from_elsewhere(db: Database) -> None:
+    """Two files and a button."""
+    st.caption(
+        "An .npz with a float array [query, key] for each map, and a .jsonl with a line of facts for each: key, "
+        "checkpoint, layer and head (from 0), and if known task, row_id, tokens, separators, causal."
+    )
+    maps, facts = (st.file_uploader(label, type=[kind]) for label, kind in (("Maps", "npz"), ("Facts", "jsonl")))
+    if maps and facts and st.button("Bring them in"):
+        with clear_errors(), tempfile.TemporaryDirectory() as folder:
+            files = Path(folder) / "maps.npz", Path(folder) / "facts.jsonl"
+            for file, upload in zip(files, (maps, facts), strict=True):
+                file.write_bytes(upload.getvalue())
+            count, new = import_maps(db, *files)
+            st.success(f"{count} maps, {new} of them new; make a project of them, or label them on the Label page.")
+
+
+def label_studio(db: Database, class_sets: list[str]) -> None:
+    """Label Studio's JSON, out and in."""
+    class_set = st.selectbox("Class set", class_sets, key="studio_set")
+
+    def made() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            export_studio(db, Path(folder) / "labels.json", class_set)
+            return (Path(folder) / "labels.json").read_bytes()
+
+    st.download_button("Export", made, file_name=f"labels-{class_set}.json", on_click="ignore")
+    upload = st.file_uploader("Label Studio's JSON", type=["json"])
+    said = st.text_input("Who its users are", placeholder="3=ada, 4=bob", help="where they have no e-mail address")
+    people = dict(part.strip().split("=", 1) for part in said.split(",") if "=" in part)
+    if upload and st.button("Import", key="studio_import"):
+        with clear_errors(), tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "upload.json"
+            file.write_bytes(upload.getvalue())
+            report = import_studio(db, file, class_set, people=people)
+            st.success(f"{report.rows} rows: {report.new} new, {report.already} there already, {report.maps} new maps.")
+            if report.refused:
+                st.dataframe([{"row": number, "reason": why} for number, why in report.refused], hide_index=True)
+
+
+def erase_person(db: Database, by: str) -> None:
+    """A person's name or events out of the record, after a second look."""
+    name = st.selectbox("Person", erasure.known_people(db), index=None, key="erase_person")
+    kinds = {
+        "the name; labels stay, under a pseudonym": erasure.erase_name,
+        "the label events too": erasure.erase_events,
+    }
+    kind = st.radio("Erase", list(kinds))
+    sure = st.checkbox("This cannot be undone, and copies made before still have it.")
+    if st.button("Erase", disabled=not (name and sure)):
+        with clear_errors():
+            done = kinds[kind](db, name, annotator=by)
+            st.success(f"Done: {done.pseudonym} stands in the place of the name; {done.events} rows were touched.")
+    for one in erasure.erasures(db):
+        st.caption(
+            plain(f"{one.stored:%d %B %Y}: {one.kind} of {one.pseudonym}, {one.events} rows, by {one.annotator}")
+        )
