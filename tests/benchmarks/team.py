@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ from tests.pages.browsing import PATIENCE, PROJECT, answers, browsing, free_port
 PEOPLE, BROWSERS, SECONDS, RATE, K, KILLS = 20, 2, 300.0, 1.0, 3, 3
 CLASSES = ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous")
 TITLE = "Team"
+TYPE = """([root, pause]) => {
+  const press = () => new KeyboardEvent("keydown", { key: String(1 + Math.floor(5 * Math.random())), bubbles: true });
+  window.atlasTyping = setInterval(() => root.querySelector("canvas").dispatchEvent(press()), pause);
+}"""
 
 
 @dataclass
@@ -89,7 +94,7 @@ class Team:
         token = generate_xsrf_token_string()
         headers = {"origin": address, "x-xsrftoken": token, "cookie": f"_streamlit_xsrf={token}"}
         self.client = httpx.AsyncClient(base_url=address, headers=headers, timeout=30)
-        self.batch = random.randbytes(4).hex()
+        self.batch = os.urandom(4).hex()
 
     async def send(self, person: Annotator) -> bool:
         """One try to send the outbox; whether the server answered."""
@@ -189,11 +194,7 @@ def label_in(page: Any, address: str, name: str) -> Any:
     root = page.locator(".root[data-cursor]")
     root.wait_for(timeout=PATIENCE)
     settled(page)
-    page.evaluate(
-        """([root, pause]) => { window.atlasTyping = setInterval(() => root.querySelector("canvas").dispatchEvent(
-             new KeyboardEvent("keydown", { key: String(1 + Math.floor(5 * Math.random())), bubbles: true })), pause); }""",
-        [root.element_handle(), 1000 / RATE],
-    )
+    page.evaluate(TYPE, [root.element_handle(), 1000 / RATE])
     return root
 
 
@@ -225,7 +226,7 @@ def run(seconds: float, *, kills: int) -> dict[str, object]:
     """One project from its first label to its last, the first `seconds` of it at RATE with browsers beside."""
     everybody = PEOPLE + BROWSERS
     maps = round(everybody * RATE * seconds / K * 1.05)  # enough work for that time, and a little more
-    with tempfile.TemporaryDirectory() as name, browsing() as browser:
+    with tempfile.TemporaryDirectory() as name, browsing() as browser, ThreadPoolExecutor(1) as elsewhere:
         folder = Path(name)
         project, database = made(folder, maps)
         server = Server(folder)
@@ -233,11 +234,11 @@ def run(seconds: float, *, kills: int) -> dict[str, object]:
             pages = [browser.new_context().new_page() for _ in range(BROWSERS)]
             roots = [label_in(page, server.address, f"browser{k}") for k, page in enumerate(pages)]
             team = Team(server.address, project, database, PEOPLE)
-            waited = asyncio.run(_together(team, server, seconds, kills))
+            waited = elsewhere.submit(asyncio.run, _together(team, server, seconds, kills)).result()
             saved = [int(root.get_attribute("data-saved") or 0) for root in roots]
             for page in pages:
                 page.context.close()
-            asyncio.run(_finish(Team(server.address, project, database, everybody)))
+            elsewhere.submit(asyncio.run, _finish(Team(server.address, project, database, everybody))).result()
         finally:
             server.stop()
         found = judge(folder, project, team.people)
