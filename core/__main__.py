@@ -40,6 +40,7 @@ from core.commands.patterns import shares
 from core.commands.probing import PROBING
 from core.commands.racing import race
 from core.commands.reproduce import reproduce
+from core.commands.translation import translation
 from core.errors import AtlasError, InputError
 
 _OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EIO}
@@ -70,7 +71,7 @@ study.command("change")(change)
 for measured in (features, relations, statistics, effective, dependencies, roles, norms, redundancy):
     study.command(measured.__name__)(measured)
 study.command("index-frames")(index_frames)
-for judged in (disable, race, importance, prune, held, *CAUSAL, *PROBING):
+for judged in (disable, race, importance, prune, held, translation, *CAUSAL, *PROBING):
     study.command(judged.__name__)(judged)
 app.command("reproduce")(reproduce)
 

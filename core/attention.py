@@ -5,43 +5,92 @@ and in the store; only what a person reads ("L1 H2") counts from 1, like the pap
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from core.errors import InputError
 
 AXES = ("layer", "head", "query", "key")
 ROW_SUM_TOLERANCE = 1e-3  # float16 maps of 512 keys stay within it; dropout and padding do not
 
-_NAME = re.compile(r"^\s*L\s*(\d+)\s*[-. ]?\s*H\s*(\d+)\s*$", re.IGNORECASE)
+PARTS = {"encoder": "Enc", "decoder": "Dec", "cross": "Cross"}  # the sets of heads of an encoder-decoder
+SINK = "sink"  # the text of the key column that attention sinks take
+
+_NAME = re.compile(r"^\s*(?:(Enc|Dec|Cross)\s*)?L\s*(\d+)\s*[-. ]?\s*H\s*(\d+)\s*$", re.IGNORECASE)
 
 
-class Head(NamedTuple):
-    """One attention head, zero-based. `str(Head(6, 5))` is the papers' "L7H6"."""
+class Head(tuple[int, int]):
+    """One attention head, zero-based: (layer, head). `str(Head(6, 5))` is the papers' "L7H6".
 
-    layer: int
-    head: int
+    It indexes arrays [layer, head, ...]. part: of an encoder-decoder the set of heads it is in (PARTS; "Enc L1H2"),
+    empty where a model has one set; heads of two sets are not equal.
+    """
+
+    part: str
+
+    def __new__(cls, layer: int, head: int, part: str = "") -> "Head":
+        made = super().__new__(cls, (layer, head))
+        made.part = part
+        return made
+
+    @property
+    def layer(self) -> int:
+        """Of its set, from 0."""
+        return self[0]
+
+    @property
+    def head(self) -> int:
+        """Of its layer, from 0."""
+        return self[1]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == other if not isinstance(other, Head) else self._key == other._key
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Any) -> bool:
+        return tuple(self) < other if not isinstance(other, Head) else self._key < other._key
+
+    def __gt__(self, other: Any) -> bool:
+        return tuple(self) > other if not isinstance(other, Head) else self._key > other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key if self.part else tuple(self))
+
+    def __getnewargs__(self) -> tuple[int, int, str]:
+        return (*self, self.part)
+
+    def __repr__(self) -> str:
+        return f"Head(layer={self.layer}, head={self.head}{f', part={self.part!r}' if self.part else ''})"
+
+    @property
+    def _key(self) -> tuple[str, int, int]:
+        return (self.part, *self)
 
     def __str__(self) -> str:
-        return f"L{self.layer + 1}H{self.head + 1}"
+        name = f"L{self.layer + 1}H{self.head + 1}"
+        return f"{PARTS[self.part]} {name}" if self.part else name
 
     @classmethod
     def parse(cls, name: str) -> "Head":
-        """Read "L7H6" (one-based, any case, spaces allowed)."""
+        """Read "L7H6" or "Enc L7H6" (one-based, any case, spaces allowed)."""
         found = _NAME.match(name)
-        if not found or "0" in (found[1].lstrip("0") or "0", found[2].lstrip("0") or "0"):
+        if not found or "0" in (found[2].lstrip("0") or "0", found[3].lstrip("0") or "0"):
             raise InputError(f'A head is named like L7H6, counted from 1; "{name}" is not: give layer and head.')
-        return cls(int(found[1]) - 1, int(found[2]) - 1)
+        parts = {short.lower(): part for part, short in PARTS.items()}
+        return cls(int(found[2]) - 1, int(found[3]) - 1, parts[found[1].lower()] if found[1] else "")
 
     def within(self, layers: int, heads: int) -> "Head":
         """This head, or an InputError when a model of `layers` x `heads` has no such head."""
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
             raise InputError(
                 f"This checkpoint has {layers} layers of {heads} heads, so there is no {self}; "
-                f"choose between L1H1 and {Head(layers - 1, heads - 1)}."
+                f"choose between {Head(0, 0, self.part)} and {Head(layers - 1, heads - 1, self.part)}."
             )
         return self
 
@@ -55,31 +104,36 @@ def parse_heads(names: str) -> list[Head]:
 class AttentionMaps:
     """Attention maps of one input: weights [layer, head, query, key], float32, cropped to its real tokens.
 
-    tokens: one text a position, as the tokenizer spells it. segments: 0 or 1 a position. causal: whether
-    keys behind the query are invisible (then those weights are 0). Checked on construction; errors name the
-    layer, head and query where it failed.
+    tokens: one text a query, as the tokenizer spells it. segments: 0 or 1 a query. causal: whether keys behind the
+    query are invisible (then those weights are 0). key_tokens: one text a key where keys are not the queries' own
+    tokens (cross attention), or have a sink after them; None where they are. part: as of `Head`. windows: of each
+    layer the keys that a query sees at most, None for all; empty where all layers see all. Checked on construction;
+    errors name the layer, head and query where it failed.
     """
 
     weights: np.ndarray  # shape checked below, with a sentence for people
     tokens: tuple[str, ...]
     segments: tuple[int, ...]
     causal: bool = False
+    key_tokens: tuple[str, ...] | None = None
+    part: str = ""
+    windows: tuple[int | None, ...] = ()
 
     def __post_init__(self) -> None:
         shape = self.weights.shape
-        if len(shape) != 4 or shape[2] != shape[3]:
+        if len(shape) != 4 or (self.key_tokens is None and shape[2] != shape[3]):
             raise InputError(f"Attention maps have the axes {AXES} with as many queries as keys; seen {shape}.")
-        if not len(self.tokens) == len(self.segments) == shape[2]:
+        if not len(self.tokens) == len(self.segments) == shape[2] or len(self.keys) != shape[3]:
             raise InputError(
-                f"Maps of {shape[2]} positions need as many tokens and segments; seen "
-                f"{len(self.tokens)} and {len(self.segments)}."
+                f"Maps of {shape[2]} queries and {shape[3]} keys need as many tokens, segments and key tokens; seen "
+                f"{len(self.tokens)}, {len(self.segments)} and {len(self.keys)}."
             )
         sums = self.weights.sum(-1, dtype=np.float64)
         off = np.abs(sums - 1)
         if not off.max(initial=0) <= ROW_SUM_TOLERANCE:
             layer, head, query = np.unravel_index(np.nanargmax(np.where(np.isnan(off), np.inf, off)), off.shape)
             raise InputError(
-                f"Every row of an attention map sums to 1; {Head(int(layer), int(head))} query {query} "
+                f"Every row of an attention map sums to 1; {Head(int(layer), int(head), self.part)} query {query} "
                 f"sums to {sums[layer, head, query]:.3f} (dropout on, or padding not cropped?)."
             )
 
@@ -91,9 +145,50 @@ class AttentionMaps:
     def heads(self) -> int:
         return self.weights.shape[1]
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """One text a key column."""
+        return self.tokens if self.key_tokens is None else self.key_tokens
+
+    @property
+    def sink(self) -> bool:
+        """Whether the last key column is a sink, which is no token."""
+        return self.key_tokens is not None and self.key_tokens == (*self.tokens, SINK)
+
+    @property
+    def sees(self) -> str:
+        """What a query sees, for a caption."""
+        return said_of_sight(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
+
+    def visible(self, layer: int) -> Bool[np.ndarray, "query key"]:
+        """Which keys a query of this layer sees: itself and those before it where the maps are causal, those of its
+        window where the layer has one (an encoder's is half on each side), and a sink."""
+        queries, keys = self.weights.shape[2:]
+        away = np.arange(queries)[:, None] - np.arange(keys - self.sink)
+        seen = away >= 0 if self.causal else np.ones_like(away, dtype=bool)
+        window = self.windows[layer] if self.windows else None
+        if window is not None:
+            seen = seen & ((away < window) if self.causal else (np.abs(away) <= window // 2))
+        return np.pad(seen, ((0, 0), (0, int(self.sink))), constant_values=True)
+
     def __len__(self) -> int:
         return self.weights.shape[2]
 
-    def of(self, head: Head) -> Float[np.ndarray, "length length"]:
+    def of(self, head: Head) -> Float[np.ndarray, "query key"]:
         """The map of one head [query, key]."""
         return self.weights[head.within(self.layers, self.heads)]
+
+
+def said_of_sight(
+    part: str, keys: Sequence[str], windows: Sequence[int | None], *, causal: bool, sink: bool = False
+) -> str:
+    """What a query sees, in words: all, what came before, a window in some layers, a sink, another sentence."""
+    if part == "cross":
+        return f"cross attention, a query of the target sees all {len(keys)} tokens of the source"
+    said = "decoder, a query sees only keys up to itself" if causal else "encoder, a query sees every key"
+    local = [str(layer + 1) for layer, window in enumerate(windows) if window is not None]
+    if local:
+        widest = next(window for window in windows if window is not None)
+        which = "in all layers" if len(local) == len(windows) else f"in layers {', '.join(local)}"
+        said += f", {which} at most {widest}: there “uniform” is over those"
+    return said + (", and a sink takes a part of every row" if sink else "")

@@ -13,7 +13,7 @@ from pages.parts import pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
-from pages.parts.maps import inputs, maps_grid, panes
+from pages.parts.maps import inputs, long_view, maps_grid, panes
 from pages.parts.maps.inputs import Input
 from pages.parts.pin import offer_pin
 
@@ -26,6 +26,7 @@ def weights_file(shown: resources.Shown) -> bytes:
         weights=shown.maps.weights,
         tokens=np.array(shown.maps.tokens, dtype=np.str_),
         segments=np.array(shown.maps.segments),
+        **({} if shown.maps.key_tokens is None else {"key_tokens": np.array(shown.maps.key_tokens, dtype=np.str_)}),
     )
     return file.getvalue()
 
@@ -37,25 +38,27 @@ def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words:
             "Checkpoint to compare with", key="beside", none="no second checkpoint", bare=True
         )
         if other:
-            second = resources.shown(other, chosen.text, chosen.pair, words=words)
+            second = resources.shown(other, chosen.text, chosen.pair, words=words, part=shown.maps.part)
             return panes.beside(shown, second, (name, other))
     if kind == inputs.SENTENCE:
         other_input = inputs.pick_other()
         if other_input.text.strip():
-            second = resources.shown(name, other_input.text, other_input.pair, words=words)
+            second = resources.shown(name, other_input.text, other_input.pair, words=words, part=shown.maps.part)
             return panes.beside(shown, second, panes.titles_of(chosen, other_input))
     if kind == inputs.EFFECTIVE:
-        if words:
-            return panes.Compared(
-                [maps_grid.pane_of(shown, name)], "Effective attention is between pieces: choose them."
-            )
+        why = "is between pieces: choose them" if words else "is of one sentence's own tokens, without a sink"
+        if words or shown.maps.key_tokens or shown.maps.part == "decoder":
+            return panes.Compared([maps_grid.pane_of(shown, name)], f"Effective attention {why}.")
         return panes.with_effective(name, shown)
     return panes.Compared([maps_grid.pane_of(shown, name)])
 
 
-def show_maps(name: str, chosen: Input, kind: str, words: bool) -> None:
+def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> None:
     """The workbench, and under it what was shown, links to other pages, and the weights as a file."""
-    shown = resources.shown(name, chosen.text, chosen.pair, words=words)
+    shown = resources.shown(name, chosen.text, chosen.pair, words=words, part=part)
+    if shown.encoding.cut and kind == inputs.ALONE and not words and long_view.reaches(name, part):
+        long_view.show_long(name, chosen)
+        return
     result = compared(name, chosen, shown, kind, words)
     if shown.encoding.cut:
         st.warning(
@@ -69,7 +72,7 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool) -> None:
             "little of this text.",
             icon=":material/help:",
         )
-    telling, opened = telling_head(shown.scores), maps_grid.opened_view()
+    telling, opened = telling_head(shown.scores, shown.maps.part), maps_grid.opened_view()
     view = maps_grid.show_grid(
         result.panes, caption=str(chosen)[:200], opened=opened, head=telling, key="grid", note=result.note
     )
@@ -77,13 +80,12 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool) -> None:
         maps_grid.keep_view(view, telling)
     head = (view or opened).get("head", telling)
     caption, page_file, file = st.columns([4, 1, 1], vertical_alignment="center")
-    sees = "decoder, a query sees only keys up to itself" if shown.maps.causal else "encoder, a query sees every key"
     caption.caption(
         f"{plain(name)} · {shown.maps.layers} layers of {shown.maps.heads} heads · {len(shown.maps)} "
-        f"{'words' if words else 'pieces'} · {sees} · n = 1 input · {date.today():%d %B %Y} · "
+        f"{'words' if words else 'pieces'} · {shown.maps.sees} · n = 1 input · {date.today():%d %B %Y} · "
         "L1H1 is the first head of the first layer"
     )
-    source = Source(name, chosen.text, chosen.pair, words=words).with_command()
+    source = Source(name, chosen.text, chosen.pair, words=words, part=part).with_command()
     page_file.download_button(
         "Page (HTML)", lambda: maps_page(result.panes, source, head=telling, opened=view or opened, note=result.note),
         file_name="maps.html", mime="text/html", on_click="ignore", icon=":material/download:", key="html",
@@ -118,6 +120,7 @@ with st.container(horizontal=True, vertical_alignment="center", key="bar"):
     unit = st.segmented_control("Tokens", ["pieces", "words"], default="pieces", required=True, key="unit",
                                 bind="query-params", label_visibility="collapsed",
                                 help="Pieces are the parts of words that the model reads")  # fmt: skip
+    part = inputs.pick_part(checkpoint)
     inputs.pick_row()
 if not chosen.text.strip():
     inputs.offer_examples()
@@ -125,4 +128,4 @@ elif checkpoint is None:
     st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
 else:
     with clear_errors():
-        show_maps(checkpoint, chosen, beside, unit == "words")
+        show_maps(checkpoint, chosen, beside, unit == "words", part)

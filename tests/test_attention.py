@@ -55,3 +55,27 @@ def test_shapes_and_tokens_must_agree():
         maps(np.ones((1, 1, 2, 3), dtype=np.float32) / 3)
     with pytest.raises(InputError, match="as many tokens"):
         AttentionMaps(np.ones((1, 1, 1, 1), dtype=np.float32), ("a", "b"), (0, 0))
+
+
+def test_a_head_is_a_pair_that_indexes_and_heads_of_two_sets_differ():
+    import copy
+    import pickle
+
+    scores = np.arange(6).reshape(2, 3)
+    cross = Head(1, 2, "cross")
+    assert scores[cross] == scores[Head(1, 2)] == 5
+    assert tuple(cross) == (1, 2) == Head(1, 2)
+    assert cross != Head(1, 2)
+    assert len({cross, Head(1, 2), Head(1, 2, "encoder"), Head(1, 2, "cross")}) == 3
+    assert sorted([cross, Head(0, 5, "encoder"), Head(0, 1)])[0] == Head(0, 1)
+    assert max(Head(0, 5), Head(1, 0)) == Head(1, 0)
+    assert pickle.loads(pickle.dumps(cross)) == copy.deepcopy(cross) == cross  # noqa: S301 - our own
+
+
+def test_what_a_query_sees_is_its_window_and_a_sink():
+    weights = np.zeros((2, 1, 4, 5), dtype=np.float32)
+    weights[..., -1] = 1
+    maps = AttentionMaps(weights, tuple("abcd"), (0,) * 4, True, (*"abcd", "sink"), windows=(2, None))
+    assert maps.visible(0).astype(int).tolist() == [[1, 0, 0, 0, 1], [1, 1, 0, 0, 1], [0, 1, 1, 0, 1], [0, 0, 1, 1, 1]]
+    assert maps.visible(1)[:, :4].astype(int).tolist() == np.tril(np.ones((4, 4), int)).tolist()
+    assert "in layers 1 at most 2: there “uniform” is over those, and a sink" in maps.sees

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
@@ -34,18 +34,21 @@ class Run:
     layers: layers of the model, so that calls of the next forward start at 0 again. watcher: called with each
     layer and its weights after softmax (and after interventions), before dropout. touches: interventions per
     layer. gates: xi per head [layer, head], or per input and query [layer, batch, head, query], multiplied into each
-    head's output (Michel et al.); it may require grad. cuts: edges that are knocked out, per layer. watched: the layers
-    that the watcher wants. reporter: called with each layer's heads' outputs [batch, query, head, dim]. mixer: called
-    with each layer, its heads' outputs, the values [batch, head, key, dim] and the mask; what it returns goes on.
-    nudged: add a zero to every layer's weights and keep it in nudges, so that gradients of weights can be had.
+    head's output (Michel et al.), or a list of one [batch, head, query] a call; they may require grad. cuts: edges that
+    are knocked out, per layer. watched: the layers that the watcher wants. reporter: called with each layer's heads'
+    outputs [batch, query, head, dim]. mixer: called with each layer, its heads' outputs, the values [batch, head, key,
+    dim] and the mask; what it returns goes on. nudged: add a zero to every layer's weights and keep it in nudges, so
+    that gradients of weights can be had. rows: queries at a time: the watcher is called with each layer's next queries
+    [batch, head, some, key] until it saw all, so that no map is ever whole; nothing may be changed then.
     """
 
     layers: int
+    rows: int | None = None
     watcher: Watcher | None = None
     watched: frozenset[int] = frozenset()
     touches: dict[int, list[Touch]] = field(default_factory=dict)
     cuts: dict[int, list[Cut]] = field(default_factory=dict)
-    gates: Float[Tensor, "layer head"] | Float[Tensor, "layer batch head query"] | None = None
+    gates: Float[Tensor, "layer head"] | Float[Tensor, "layer batch head query"] | Sequence[Tensor] | None = None
     reporter: Callable[[Tensor], None] | None = None
     mixer: Callable[[int, Tensor, Tensor, Tensor | None], Tensor] | None = None
     nudged: bool = False
@@ -90,15 +93,11 @@ def attention(
     touches, cuts = run.touches.get(layer, []), run.cuts.get(layer, [])
     on_weights = [touch for touch in touches if touch.operator != "zero" and touch.given is None]
     by_hand = any(options.get(name) is not None for name in BEYOND_SDPA)
-    if layer in run.watched or on_weights or cuts or by_hand:
+    if run.rows is not None and (layer in run.watched or by_hand):
+        weights, output = None, _by_rows(run, layer, (query, key, value), attention_mask, scaling, options)
+    elif layer in run.watched or on_weights or cuts or by_hand:
         weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options, cuts=cuts)
-        for touch in on_weights:
-            weights = _touched(weights, touch, attention_mask, key.shape[2])
-        if run.nudged:
-            run.nudges.append(torch.zeros_like(weights, requires_grad=True))
-            weights = weights + run.nudges[-1]
-        if run.watcher is not None and layer in run.watched:
-            run.watcher(layer, weights)
+        weights = changed_weights(weights, run, layer, visible_keys(attention_mask, weights[..., : key.shape[2]]))
         kept = nn.functional.dropout(weights[..., : key.shape[2]], p=dropout, training=module.training)
         output = torch.matmul(kept.to(value.dtype), _per_query_head(query, value)).transpose(1, 2)
     else:
@@ -136,7 +135,7 @@ def attention_weights(
     for cut in cuts:
         if cut.renormalised:
             scores = scores.masked_fill((cut.edges & cut.heads).to(scores.device), float("-inf"))
-            _seen_keys_are_left(scores)
+            refuse_empty_rows(scores)
     if (sinks := options.get("s_aux")) is not None:  # one learnt score a head, at every query
         column = sinks.to(scores.dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
         scores = torch.cat([scores, column], -1)
@@ -149,17 +148,60 @@ def attention_weights(
     return weights
 
 
-def _touched(
-    weights: Float[Tensor, "batch head query column"], touch: Touch, attention_mask: Tensor | None, length: int
+def changed_weights(
+    weights: Float[Tensor, "batch head query column"], run: Run, layer: int, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query column"]:
-    """The weights after an operator, which leaves a sink nothing. length: keys; a sink's column comes after them."""
+    """The weights after what a run asks of them, shown to its watcher."""
+    for touch in run.touches.get(layer, []):
+        if touch.operator != "zero" and touch.given is None:
+            weights = _touched(weights, touch, visible)
+    if run.nudged:
+        run.nudges.append(torch.zeros_like(weights, requires_grad=True))
+        weights = weights + run.nudges[-1]
+    if run.watcher is not None and layer in run.watched:
+        run.watcher(layer, weights)
+    return weights
+
+
+def _by_rows(
+    run: Run,
+    layer: int,
+    states: tuple[Tensor, Tensor, Tensor],
+    attention_mask: Tensor | None,
+    scaling: float | None,
+    options: dict[str, Any],
+) -> Float[Tensor, "batch query head dim"]:
+    """The heads' outputs, some queries at a time, each shown to the watcher. Raises InterventionError for changes."""
+    query, key, value = states
+    if run.touches or run.cuts or run.gates is not None:
+        raise InterventionError(
+            "Maps that are too long to be whole can be looked at, not changed: shorten the input to change heads."
+        )
+    outputs, length = [], query.shape[2]
+    for start in range(0, length, run.rows or length):
+        some = slice(start, start + (run.rows or length))
+        sees = attention_mask if attention_mask is None else attention_mask[:, :, some]
+        bias = options.get("position_bias")
+        about = options | {"position_bias": None if bias is None else bias[:, :, some]}
+        weights = attention_weights(query[:, :, some], key, sees, scaling=scaling, options=about)
+        if run.watcher is not None and layer in run.watched:
+            run.watcher(layer, weights)
+        outputs.append(torch.matmul(weights[..., : key.shape[2]].to(value.dtype), _per_query_head(query, value)))
+    return torch.cat(outputs, 2).transpose(1, 2)
+
+
+def _touched(
+    weights: Float[Tensor, "batch head query column"], touch: Touch, visible: Bool[Tensor, "rows 1 query key"]
+) -> Float[Tensor, "batch head query column"]:
+    """The weights after an operator, which leaves a sink nothing: its column comes after the visible ones."""
+    length = visible.shape[-1]
     keys, sinks = weights[..., :length], weights[..., length:]
-    keys = changed(keys, touch, visible_keys(attention_mask, keys))
+    keys = changed(keys, touch, visible)
     sinks = sinks.masked_fill(touch.heads.to(weights.device)[:, :, None, None], 0.0)
     return torch.cat([keys, sinks], -1) if sinks.shape[-1] else keys
 
 
-def _seen_keys_are_left(scores: Float[Tensor, "batch head query key"]) -> None:
+def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
     """Raises InterventionError where a query keeps only keys that its layer's window hides from it anyway."""
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(

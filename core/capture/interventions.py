@@ -213,6 +213,24 @@ def operator_of(name: str, *, causal: bool, source: Source | None = None) -> Ope
     return cast(Operator, name)
 
 
+def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
+    """Raises InterventionError for operators that a part of an encoder-decoder has no place for: positions of the own
+    sentence in cross attention, and outputs from a source."""
+    for one in changes:
+        if isinstance(one, Knockout) or not part:
+            continue
+        if part == "cross" and one.operator in _OFFSETS:
+            raise InterventionError(
+                f"Cross attention looks at another sentence, where there is no {one.operator} token of its own: choose "
+                "disable, zero or first."
+            )
+        if one.source is not None:
+            raise InterventionError(
+                f'The operator "{one.operator}" takes outputs of inputs of one sentence; an encoder-decoder has two: '
+                "choose disable or zero."
+            )
+
+
 def visible_keys(
     mask: Tensor | None, weights: Float[Tensor, "batch head query key"]
 ) -> Bool[Tensor, "rows 1 query key"]:
@@ -241,11 +259,11 @@ def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 
 def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
     """All weight on the previous, current, next or first token; on the token itself where that is not visible."""
     length = visible.shape[-1]
-    own = torch.arange(length, device=visible.device)
+    own = torch.arange(visible.shape[-2], device=visible.device)  # cross attention has other keys, and only "first"
     target = torch.zeros_like(own) if operator == "first" else own + _OFFSETS[operator]
     missing = (target < 0) | (target >= length)
     target = torch.where(missing, own, target)
     pointed = torch.nn.functional.one_hot(target, length).bool().expand(visible.shape)
     seen = (pointed & visible).any(-1, keepdim=True)
-    itself = torch.eye(length, dtype=torch.bool, device=visible.device)
+    itself = torch.eye(len(own), length, dtype=torch.bool, device=visible.device)
     return torch.where(seen, pointed, itself).float()

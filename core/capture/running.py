@@ -6,6 +6,7 @@ needs a mask, and results do not depend on the batch. Memory holds one layer's m
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,13 +14,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.attention import AttentionMaps
+from core.attention import SINK, AttentionMaps
 from core.capture.blocks import PartChange, parts_changed
 from core.capture.function import NAME, Run, running
-from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, touches_of
+from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, refuse_across, touches_of
+from core.capture.softmax import before_softmax
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
+from core.models.head_sets import HeadSet
 
 BATCH_TOKENS = 4096
 Change = Intervention | Knockout | PartChange
@@ -27,21 +30,24 @@ Change = Intervention | Knockout | PartChange
 
 @runtime_checkable
 class Observer(Protocol):
-    """Reduces maps as they come. `inputs`: which encodings the rows of the batch are."""
+    """Reduces maps as they come. `inputs`: which encodings the rows of the batch are.
+
+    One with an attribute `takes_sinks` that is True also takes maps whose last key column is a sink.
+    """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Take one layer's maps of one batch; they must not be kept or written to."""
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Indices of inputs of equal length, longest first, at most `batch_tokens` pieces together."""
-    order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
+    """Indices of inputs of equal lengths, longest first, at most `batch_tokens` pieces together."""
+    order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
-        length = len(encodings[order[start]])
-        most = max(1, batch_tokens // max(1, length))
+        lengths = encodings[order[start]].lengths
+        most = max(1, batch_tokens // max(1, *lengths))
         stop = start
-        while stop < len(order) and stop - start < most and len(encodings[order[stop]]) == length:
+        while stop < len(order) and stop - start < most and encodings[order[stop]].lengths == lengths:
             stop += 1
         yield order[start:stop]
         start = stop
@@ -53,6 +59,9 @@ def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[
     tensors["attention_mask"] = torch.ones_like(tensors["input_ids"])
     if "token_type_ids" in checkpoint.tokenizer.model_input_names and _takes_segments(checkpoint):
         tensors["token_type_ids"] = torch.tensor([one.segments for one in encodings], device=checkpoint.device)
+    targets = [one.target.ids for one in encodings if one.target is not None]
+    if targets and checkpoint.labels is None:  # a classifier gives its decoder the input itself
+        tensors["decoder_input_ids"] = torch.tensor(targets, device=checkpoint.device)
     return tensors
 
 
@@ -67,7 +76,7 @@ def prepared(
     *,
     watcher: Any = None,
     layers: Iterable[int] | None = None,
-    gates: Tensor | None = None,
+    gates: Tensor | Sequence[Tensor] | None = None,
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[Run]:
@@ -77,32 +86,41 @@ def prepared(
     model is as it was. Raises InterventionError where the family cannot be intervened on.
     """
     touched = list(interventions)
-    if not checkpoint.family.interceptable:
-        if touched or gates is not None:
-            raise InterventionError(
-                f"Heads can be changed only where attention goes through transformers' interface; "
-                f"{checkpoint.family.model_type} does not: its maps can be looked at, not changed."
-            )
-        yield Run(layers=checkpoint.layers)
-        return
-    if checkpoint.family.sinks and watcher:
-        raise InterventionError(
-            f"Maps show how a row's weight is shared among tokens; {checkpoint.family.model_type} gives a part of "
-            "every row to a sink, which is none: its heads can be changed, not looked at."
-        )
-    if checkpoint.model.config._attn_implementation != NAME:  # once; without a run it is plain SDPA
-        checkpoint.model.set_attn_implementation(NAME)
-    watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()
+    if checkpoint.family.interceptable and checkpoint.model.config._attn_implementation != NAME:
+        checkpoint.model.set_attn_implementation(NAME)  # once; without a run it is plain SDPA
     on_heads = [one for one in touched if not isinstance(one, PartChange)]
-    deep, heads, causal = checkpoint.layers, checkpoint.heads, checkpoint.causal
     for one in on_heads:
         check_source(getattr(one, "source", None), checkpoint.weights_hash)
-    touches = touches_of(on_heads, layers=deep, heads=heads, causal=causal, some=some, inputs=inputs)
-    cuts = cuts_of(on_heads, layers=deep, heads=heads, causal=causal, some=some)
-    wanted = Run(checkpoint.layers, watcher=watcher, watched=watched, touches=touches, cuts=cuts, gates=gates)
+    watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()
+    wanted = Run(checkpoint.calls, watcher=watcher, watched=watched, gates=gates)
+    for heads in checkpoint.sets:
+        _ask(wanted, heads, on_heads, sets=len(checkpoint.sets), some=some, inputs=inputs)
     on_parts = [one for one in touched if isinstance(one, PartChange)]
-    with parts_changed(checkpoint, on_parts, inputs), running(wanted) as run:
+    reached = (
+        running(wanted) if checkpoint.family.interceptable else before_softmax(wanted, checkpoint.family.model_type)
+    )
+    with parts_changed(checkpoint, on_parts, inputs), reached as run:
         yield run
+
+
+def _ask(
+    wanted: Run, own: HeadSet, changes: Sequence[Intervention | Knockout], *, sets: int, **batch: Sequence[Any]
+) -> None:
+    """Put what is asked of one set of heads where its layers are called; heads without a part are the first set's."""
+    mine: list[Intervention | Knockout] = []
+    for one in changes:
+        if isinstance(one, Knockout):
+            mine += [one] if own.first == 0 else []
+            continue
+        heads = frozenset(head for head in one.heads if head.part == own.part or (not head.part and own.first == 0))
+        if heads or (sets == 1 and one.heads):
+            mine.append(replace(one, heads=heads if sets > 1 else one.heads))
+    refuse_across(mine, own.part)
+    shape = {"layers": own.layers, "heads": own.heads, "causal": own.causal}
+    for layer, touches in touches_of(mine, **shape, some=batch["some"], inputs=batch["inputs"]).items():
+        wanted.touches[own.call(layer)] = touches
+    for layer, cuts in cuts_of(mine, **shape, some=batch["some"]).items():
+        wanted.cuts[own.call(layer)] = cuts
 
 
 def run(
@@ -140,34 +158,71 @@ def _forward(
         for observer in observers:
             observer.update(layer, weights, inputs)
 
-    tensors = model_inputs(checkpoint, some)
+    if checkpoint.family.sinks and not all(getattr(observer, "takes_sinks", False) for observer in observers):
+        refuse_sinks(checkpoint)
     watcher = watch if observers else None
     with prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs):
-        if checkpoint.family.interceptable or not observers:
-            return checkpoint.model(**tensors)
-        output = checkpoint.model(**tensors, output_attentions=True)
-    for layer, weights in enumerate(output.attentions):
-        watch(layer, weights)
-    return output
+        return checkpoint.model(**model_inputs(checkpoint, some))
 
 
-def capture(checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Change] = ()) -> AttentionMaps:
-    """All maps of one input, as float32 numpy [layer, head, query, key].
+def refuse_sinks(checkpoint: Checkpoint) -> None:
+    """Errors: InterventionError where rows give a part to a sink, for statistics of weights among tokens."""
+    if checkpoint.family.sinks:
+        raise InterventionError(
+            f"This statistic is of rows that are shared among tokens; {checkpoint.family.model_type} gives a part "
+            "of every row to a sink, which is none: look at its maps, or change its heads."
+        )
 
-    Raises CheckpointError or InputError (from AttentionMaps) when rows do not sum to 1.
+
+def capture(
+    checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Change] = (), *, part: str = ""
+) -> AttentionMaps:
+    """All maps of one input, as float32 numpy [layer, head, query, key]; a sink is the last key.
+
+    part: which set of heads of an encoder-decoder; "" is the first. Raises CheckpointError or InputError (from
+    AttentionMaps) when rows do not sum to 1.
     """
-    kept: list[np.ndarray] = []
+    return captured_parts(checkpoint, encoding, interventions, parts=[checkpoint.head_set(part).part])[0]
 
-    class Keep:
-        def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-            kept.append(weights[0].float().cpu().numpy())
 
-    run(checkpoint, [encoding], [Keep()], interventions=interventions)
-    if not kept:
+def captured_parts(
+    checkpoint: Checkpoint,
+    encoding: Encoding,
+    interventions: Iterable[Change] = (),
+    *,
+    parts: Sequence[str] | None = None,
+) -> list[AttentionMaps]:
+    """The maps of these sets of heads (None: of all) on one input, from one pass. Raises as `capture` does."""
+    sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
+    kept: dict[int, np.ndarray] = {}
+
+    def keep(call: int, weights: Tensor) -> None:
+        kept[call] = weights[0].float().cpu().numpy()
+
+    calls = [call for one in sets for call in one.calls]
+    with torch.no_grad(), prepared(
+        checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0]
+    ):  # fmt: skip
+        checkpoint.model(**model_inputs(checkpoint, [encoding]))
+    if not all(any(call in kept for call in one.calls) for one in sets):
         raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")
-    sentences = tuple(one if one is not None else 0 for one in encoding.sentence)
-    segments = encoding.segments if any(encoding.segments) else sentences
-    return AttentionMaps(np.stack(kept), encoding.tokens, segments, causal=checkpoint.causal)
+    return [_maps(checkpoint, encoding, one, _stacked(kept, one)) for one in sets]
+
+
+def _stacked(kept: dict[int, np.ndarray], own: HeadSet) -> np.ndarray:
+    """The layers that were seen, in order; a layer that somebody replaced may not be among them."""
+    return np.stack([kept[call] for call in own.calls if call in kept])
+
+
+def _maps(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, weights: np.ndarray) -> AttentionMaps:
+    queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
+    sentences = tuple(one if one is not None else 0 for one in queries.sentence)
+    segments = queries.segments if any(queries.segments) else sentences
+    keys = encoding.tokens if own.part == "cross" else None
+    if checkpoint.family.sinks:
+        keys = (*queries.tokens, SINK)
+    windows = checkpoint.windows if own.part == "" else ()
+    return AttentionMaps(weights, queries.tokens, segments, own.causal, keys, own.part, windows)
 
 
 def predict(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from core.attention import Head
+from core.attention import PARTS, AttentionMaps, Head
 from core.capture.interventions import Touch
-from core.capture.running import capture, model_inputs, prepared, run
+from core.capture.running import captured_parts, model_inputs, prepared, run
 from core.errors import AtlasError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -43,7 +43,7 @@ def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
         ("shape", lambda: _shape(checkpoint, maps())),
         ("rows sum to 1", lambda: _rows(maps())),
         ("equal to eager", lambda: _eager(checkpoint, encoding, maps())),
-        ("causality", lambda: _causality(checkpoint, maps())),
+        ("causality", lambda: _causality(maps())),
         ("batch equals single", lambda: _batched(checkpoint, encoding)),
         ("disabling a head changes the output", lambda: _disabling(checkpoint)),
     )
@@ -56,31 +56,38 @@ def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 class _Maps:
-    """Maps [layer, head, query, key] of one input, captured when a check first asks; each check sees the error."""
+    """Maps of every set of heads on one input, captured when a check first asks; each check sees the error."""
 
     def __init__(self, checkpoint: Checkpoint, encoding: Encoding):
-        self._capture = partial(capture, checkpoint, encoding)
-        self._kept: np.ndarray | None = None
+        self._capture = partial(captured_parts, checkpoint, encoding)
+        self._kept: list[AttentionMaps] | None = None
 
-    def __call__(self) -> np.ndarray:
+    def __call__(self) -> list[AttentionMaps]:
         if self._kept is None:
-            self._kept = self._capture().weights
+            self._kept = self._capture()
         return self._kept
 
 
-def _shape(checkpoint: Checkpoint, maps: np.ndarray) -> tuple[bool, str]:
-    pieces = len(checkpoint.encode(SENTENCE, SECOND))
-    wanted = (checkpoint.layers, checkpoint.heads, pieces, pieces)
-    return maps.shape == wanted, " x ".join(map(str, maps.shape))
+def _shape(checkpoint: Checkpoint, every: list[AttentionMaps]) -> tuple[bool, str]:
+    passed, seen = True, []
+    for own, maps in zip(checkpoint.sets, every, strict=True):
+        passed &= maps.weights.shape == (own.layers, own.heads, len(maps), len(maps.keys))
+        seen.append(f"{PARTS.get(own.part, '')} {' x '.join(map(str, maps.weights.shape))}".strip())
+    return passed, ", ".join(seen)
 
 
-def _rows(maps: np.ndarray) -> tuple[bool, str]:
-    off = np.abs(maps.sum(-1) - 1).max()
+def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
+    off = max(np.abs(maps.weights.sum(-1) - 1).max() for maps in every)
     return bool(off < 1e-3), f"largest deviation {off:.1e}"
 
 
-def eager_weights(checkpoint: Checkpoint, encoding: Encoding) -> np.ndarray:
+def eager_weights(checkpoint: Checkpoint, encoding: Encoding, part: str = "") -> np.ndarray:
     """Maps [layer, head, query, key] as transformers' own eager attention returns them."""
+    return eager_parts(checkpoint, encoding)[[one.part for one in checkpoint.sets].index(part) if part else 0]
+
+
+def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[np.ndarray]:
+    """The same of every set of heads, from one pass."""
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:
@@ -88,18 +95,27 @@ def eager_weights(checkpoint: Checkpoint, encoding: Encoding) -> np.ndarray:
             output = model(**model_inputs(checkpoint, [encoding]), output_attentions=True)
     finally:
         model.set_attn_implementation(before)
-    return torch.stack([weights[0].float().cpu() for weights in output.attentions]).numpy()
+    names = [f"{one.part}_attentions" if one.part else "attentions" for one in checkpoint.sets]
+    every = [[weights[0].float().cpu() for weights in output[name]] for name in names]
+    return [torch.stack(layers).numpy() for layers in every]
 
 
-def _eager(checkpoint: Checkpoint, encoding: Encoding, maps: np.ndarray) -> tuple[bool, str]:
-    off = np.abs(maps - eager_weights(checkpoint, encoding)).max()
+def _eager(checkpoint: Checkpoint, encoding: Encoding, every: list[AttentionMaps]) -> tuple[bool, str]:
+    pairs = zip(every, eager_parts(checkpoint, encoding), strict=True)
+    off = max(np.abs(maps.weights[..., : eager.shape[-1]] - eager).max() for maps, eager in pairs)  # without a sink
     return bool(off <= EAGER_TOLERANCE.get(checkpoint.dtype, 1e-5)), f"largest difference {off:.1e}"
 
 
-def _causality(checkpoint: Checkpoint, maps: np.ndarray) -> tuple[bool, str]:
-    above = float(np.triu(maps, 1).sum(-1).max())
-    kind = "causal" if checkpoint.causal else "bidirectional"
-    return (above < 1e-6) == checkpoint.causal, f"declared {kind}; most weight on later tokens {above:.2g}"
+def _causality(every: list[AttentionMaps]) -> tuple[bool, str]:
+    passed, seen = True, []
+    for maps in every:
+        own = maps.weights[..., : len(maps)] if maps.sink else maps.weights
+        above = float(np.triu(own, 1).sum(-1).max())
+        passed &= (above < 1e-6) == maps.causal
+        kind = "causal" if maps.causal else "bidirectional"
+        name = f"{PARTS[maps.part]} " if maps.part else ""
+        seen.append(f"{name}declared {kind}; most weight on later tokens {above:.2g}")
+    return passed, ", ".join(seen)
 
 
 def _batched(checkpoint: Checkpoint, encoding: Encoding) -> tuple[bool, str]:
@@ -109,31 +125,37 @@ def _batched(checkpoint: Checkpoint, encoding: Encoding) -> tuple[bool, str]:
 
 
 def _disabling(checkpoint: Checkpoint) -> tuple[bool, str]:
-    """The first head of each layer disabled on a short input; each must change what the model gives out."""
-    if not checkpoint.family.interceptable:
-        return True, f"not available for {checkpoint.family.model_type}: maps can be looked at, not changed"
-    encoding = checkpoint.encode(SHORT)
+    """The first head of each layer of each set disabled on a short input; each must change what the model gives out."""
+    heads = _first_heads(checkpoint)
+    encoding = checkpoint.encode(SHORT, SHORT if checkpoint.family.translates else None)
     states = _each_disabled(checkpoint, encoding)
     plain, changed, again = states[0], states[1:-1], states[-1]
     noise = max(ROUNDING * float(plain.abs().max()), 10 * float((again - plain).abs().max()))
     moved = [float((one - plain).abs().max()) for one in changed]
-    still = [str(Head(layer, 0)) for layer, change in enumerate(moved) if change <= noise]
+    still = [str(head) for head, change in zip(heads, moved, strict=True) if change <= noise]
     if still:
         return False, f"disabling {still[0]} changed nothing"
-    return True, f"smallest change {min(moved):.1e} over {checkpoint.layers} layers, rounding {noise:.1e}"
+    return True, f"smallest change {min(moved):.1e} over {len(heads)} layers, rounding {noise:.1e}"
+
+
+def _first_heads(checkpoint: Checkpoint) -> list[Head]:
+    return [Head(layer, 0, own.part) for own in checkpoint.sets for layer in range(own.layers)]
 
 
 def _each_disabled(checkpoint: Checkpoint, encoding: Encoding) -> torch.Tensor:
-    """What the model gives out with the first head of layer k - 1 disabled (row k), and untouched (first and last row).
+    """What the model gives out with the first head of layer k - 1 disabled (row k; of an encoder-decoder set after
+    set), and untouched (first and last row).
 
     One batch, in which every row goes the same way: a pass without any change would differ by rounding.
     """
-    rows = [encoding] * (checkpoint.layers + 2)
-    first = torch.zeros(checkpoint.layers, len(rows), checkpoint.heads, dtype=torch.bool)
-    for layer in range(checkpoint.layers):
-        first[layer, layer + 1, 0] = True
+    heads = _first_heads(checkpoint)
+    rows = [encoding] * (len(heads) + 2)
     with torch.no_grad(), prepared(checkpoint, some=rows) as run:
-        run.touches = {layer: [Touch("disable", heads)] for layer, heads in enumerate(first)}
+        for place, head in enumerate(heads, 1):
+            own = checkpoint.head_set(head.part)
+            chosen = torch.zeros(len(rows), own.heads, dtype=torch.bool)
+            chosen[place, head.head] = True
+            run.touches[own.call(head.layer)] = [Touch("disable", chosen)]
         return checkpoint.model(**model_inputs(checkpoint, rows))[0].float().cpu()
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from core.attention import AttentionMaps
+from core.attention import SINK, AttentionMaps
 from core.models.encoding import Encoding, Span
 
 
@@ -82,14 +82,26 @@ def spaced_words(text: str) -> list[Span]:
 
 
 def word_weights(
-    weights: Float[np.ndarray, "*heads length length"], words: Sequence[Word]
-) -> Float[np.ndarray, "*heads word word"]:
-    """Sum over each word's key pieces, mean over its query pieces; rows still sum to 1."""
-    membership = np.zeros((weights.shape[-1], len(words)), dtype=weights.dtype)
+    weights: Float[np.ndarray, "*heads query key"], words: Sequence[Word], keys: Sequence[Word] | None = None
+) -> Float[np.ndarray, "*heads word key_word"]:
+    """Sum over each word's key pieces, mean over its query pieces; rows still sum to 1.
+
+    keys: words of the keys where they are another text's; a key after the last piece (a sink) stays as it is.
+    """
+    own = _membership(words, weights.shape[-2], weights.dtype)
+    other = own if keys is None else _membership(keys, weights.shape[-1], weights.dtype)
+    beyond = weights.shape[-1] - len(other)
+    if beyond > 0:
+        other = np.block([[other, np.zeros((len(other), beyond))], [np.zeros((beyond, len(other.T))), np.eye(beyond)]])
+    return np.einsum("...qk,qw,kv->...wv", weights, own / own.sum(0, keepdims=True), other, optimize=True)
+
+
+def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np.ndarray, "piece word"]:
+    """1 where a piece is of a word."""
+    found = np.zeros((length, len(words)), dtype=dtype)
     for number, word in enumerate(words):
-        membership[list(word.positions), number] = 1
-    queries = membership / membership.sum(0, keepdims=True)
-    return np.einsum("...qk,qw,kv->...wv", weights, queries, membership, optimize=True)
+        found[list(word.positions), number] = 1
+    return found
 
 
 def places_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
@@ -101,12 +113,18 @@ def places_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, t
 
 
 def word_maps(maps: AttentionMaps, encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> AttentionMaps:
-    """The maps between words instead of pieces."""
-    words = words_of(encoding, spans)
+    """The maps between words instead of pieces; of an encoder-decoder the decoder's words are those of its target."""
+    target = encoding.target if maps.part in ("decoder", "cross") else None
+    words = words_of(encoding, spans) if target is None else words_of(target)
+    keys = words_of(encoding, spans) if maps.part == "cross" else None
+    tokens = tuple(word.text for word in words)
+    if maps.sink:
+        key_tokens: tuple[str, ...] | None = (*tokens, SINK)
+    else:
+        key_tokens = None if keys is None else tuple(word.text for word in keys)
+    weights = word_weights(maps.weights, words, keys).astype(np.float32)
     segments = tuple(maps.segments[word.positions[0]] for word in words)
-    return AttentionMaps(
-        word_weights(maps.weights, words).astype(np.float32), tuple(word.text for word in words), segments, maps.causal
-    )
+    return AttentionMaps(weights, tokens, segments, maps.causal, key_tokens, maps.part)
 
 
 def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piece word"]:

@@ -70,12 +70,14 @@ def _calls(checkpoint: Checkpoint) -> Iterator[list[_Call]]:
 
 def _layers(checkpoint: Checkpoint) -> list[nn.Module]:
     try:
-        return layers_of(checkpoint)
-    except InterventionError as error:
-        raise InputError(
-            "Value zeroing runs single layers again, which the family "
-            f"{checkpoint.family.model_type} does not allow: choose a BERT- or GPT-2-like checkpoint."
-        ) from error
+        if checkpoint.family.interceptable:
+            return layers_of(checkpoint)
+    except InterventionError:
+        pass  # the sentence below says it for value zeroing
+    raise InputError(
+        "Value zeroing runs single layers again, which the family "
+        f"{checkpoint.family.model_type} does not allow: choose a BERT- or GPT-2-like checkpoint."
+    )
 
 
 def _states(output: Any) -> Tensor:

@@ -12,6 +12,7 @@ from core.errors import CheckpointError
 def check(
     checkpoint: Checkpoint,
     revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
+    dtype: Annotated[str, typer.Option(help="float32, bf16, fp16, int8, or stored: as the file has it")] = "float32",
     as_json: Json = False,
     csv: Csv = False,
     latex: Latex = False,
@@ -19,11 +20,15 @@ def check(
     """Open a checkpoint and check shapes, rows, equality with eager, causality and that disabling bites."""
     from core.capture.selfcheck import Finding, findings
     from core.models.opening import open_checkpoint
+    from core.studies.options import DTYPES
 
     form = form_of(as_json, csv, latex)
-    if sys.stderr.isatty():
+    shown = sys.stderr.isatty()
+    if shown:
         typer.echo(f"Opening {checkpoint} and hashing its weights ...", err=True)
-    opened = open_checkpoint(checkpoint, revision=revision)
+    opened = open_checkpoint(
+        checkpoint, revision=revision, dtype=DTYPES.get(dtype, dtype), on_progress=_tell if shown else None
+    )
     seen: list[Finding] = []
     for one in findings(opened):
         seen.append(one)
@@ -39,3 +44,7 @@ def check(
             f"Every check must pass before numbers from {checkpoint} mean anything; failed: "
             f"{', '.join(failed)}: choose another checkpoint or report its family."
         )
+
+
+def _tell(_: float, doing: str) -> None:
+    typer.echo(doing, err=True)

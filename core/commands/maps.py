@@ -28,16 +28,22 @@ def maps(
     task: Annotated[str | None, typer.Option(help="instead of --text a dev row of this task, or of a CSV file")] = None,
     row: Annotated[int, typer.Option(min=1, help="which row of --task, from 1")] = 1,
     revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
+    dtype: Annotated[str, typer.Option(help="float32, bf16, fp16, int8, or stored: as the file has it")] = "float32",
+    part: Annotated[str, typer.Option(help="of an encoder-decoder: encoder, decoder or cross")] = "",
     words: Annotated[bool, typer.Option("--words", help="between words instead of pieces")] = False,
     megabytes: Annotated[float, typer.Option(min=0.1, max=500, help="most of an .html; what is left out is said")] = 2,
     as_json: Json = False,
     csv: Csv = False,
     latex: Latex = False,
 ) -> None:
-    """Capture the attention maps of a sentence or pair and write them as NPZ, or as a page to explore."""
+    """Capture the attention maps of a sentence or pair and write them as NPZ, or as a page to explore.
+
+    Of an encoder-decoder --pair is what its decoder reads; without one, its own translation."""
+    from core.capture.generating import translated
     from core.capture.running import capture
     from core.capture.words import word_maps
-    from core.models.opening import open_checkpoint
+    from core.models.opening import HeadKind, open_checkpoint
+    from core.studies.options import DTYPES
 
     form = form_of(as_json, csv, latex)
     if not out.parent.is_dir() or out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK):
@@ -45,16 +51,19 @@ def maps(
             f"--out names a file that can be written in a folder that exists; {out} is none: name another."
         )
     first, second = _input(text, pair, task, row)
-    opened = open_checkpoint(checkpoint, revision=revision)
+    head: HeadKind = "language" if part else "none"
+    opened = open_checkpoint(checkpoint, revision=revision, head=head, dtype=DTYPES.get(dtype, dtype))
+    if part and opened.head_set(part).part and second is None:
+        second = translated(opened, first)  # what its decoder reads
     encoding = opened.encode(first, second)
     if encoding.unknown > 0.5:
         typer.echo(
             f"{encoding.unknown:.0%} of the pieces are unknown to this tokenizer: its maps say little here.", err=True
         )
-    found = capture(opened, encoding)
+    found = capture(opened, encoding, part=part)
     found = word_maps(found, encoding) if words else found
     if out.suffix.lower() in (".html", ".htm"):
-        source = Source(checkpoint, first, second, opened.weights_hash, words, revision).with_command(out.name)
+        source = Source(checkpoint, first, second, opened.weights_hash, words, part, revision).with_command(out.name)
         _write_page(out, found, encoding, source, int(megabytes * 1e6))
     else:
         _write_weights(out, found, opened.weights_hash)
@@ -69,7 +78,8 @@ def maps(
     if form != "table":
         show_rows("maps", provenance, [{"file": str(out), "layers": found.layers, "heads": found.heads}], form)
     else:
-        typer.echo(f"{found.layers} layers x {found.heads} heads x {len(found)} x {len(found)} tokens in {out}{cut}")
+        tokens = f"{len(found)} x {len(found.keys)} tokens"
+        typer.echo(f"{found.layers} layers x {found.heads} heads x {tokens} in {out}{cut}")
 
 
 def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
@@ -81,6 +91,7 @@ def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
             weights=maps.weights,
             tokens=np.array(maps.tokens, dtype=np.str_),
             segments=np.array(maps.segments),
+            key_tokens=np.array(maps.keys, dtype=np.str_),
             weights_hash=np.array(weights_hash),
         )
 
@@ -88,9 +99,10 @@ def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
 def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: Source, most: int) -> None:
     from core.capture.words import places_of
 
-    first, separators = places_of(encoding, words=source.words)
+    own = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
+    first, separators = places_of(own, words=source.words)
     pane = scored_pane(source.checkpoint, maps, first=first, separators=separators)
-    write_whole(out, maps_page([pane], source, head=telling_head(pane.scores or {}), most=most))
+    write_whole(out, maps_page([pane], source, head=telling_head(pane.scores or {}, maps.part), most=most))
 
 
 def _input(text: str | None, pair: str | None, task: str | None, row: int) -> tuple[str, str | None]:

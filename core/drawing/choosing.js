@@ -31,8 +31,12 @@ function listenColumn(workbench, column) {
   parts.all.onmousemove = (event) => nameTile(workbench, column, event);
   parts.over.onmousemove = (event) => { if (!workbench.pinned) point(workbench, cellAt(column, event.offsetX, event.offsetY)); };
   parts.over.onmouseleave = () => { if (!workbench.pinned) point(workbench, null); };
-  parts.over.onclick = (event) => { workbench.pinned = !workbench.pinned; point(workbench, cellAt(column, event.offsetX, event.offsetY)); };
-  parts.oneMap.onmousemove = (event) => pointWord(workbench, column.lines && wordAt(column.lines, event.offsetX, event.offsetY, column.pane.length));
+  parts.over.onclick = (event) => {
+    workbench.pinned = !workbench.pinned;
+    point(workbench, cellAt(column, event.offsetX, event.offsetY));
+    if (column.pane.block > 1) tellSoon(workbench); // the host shows what a block is the greatest of
+  };
+  parts.oneMap.onmousemove = (event) => pointWord(workbench, column.lines && wordAt(column.lines, event.offsetX, event.offsetY, sides(column.pane)));
   parts.oneMap.onmouseleave = () => pointWord(workbench, null);
   for (const tab of parts.tabs) tab.onclick = () => { workbench.view.look = tab.value; changed(workbench); };
   parts.line.oninput = () => { workbench.view.line = Number(parts.line.value); changed(workbench); };
@@ -50,7 +54,8 @@ function tellSoon(workbench) {
   clearTimeout(workbench.timer);
   workbench.timer = setTimeout(() => {
     const { view, header } = workbench, name = (index) => (index === null ? "none" : nameOf(header.panes[0], index));
-    workbench.host.tell({ ...view, head: name(view.head), also: view.also.map(name).join(",") });
+    const { cell, pinned } = workbench, at = pinned && cell ? `${cell.q ?? 0},${cell.k ?? 0}` : "";
+    workbench.host.tell({ ...view, head: name(view.head), also: view.also.map(name).join(","), ...(at && { at }) });
   }, 250);
 }
 
@@ -93,7 +98,7 @@ function add(workbench, index) {
 function jump(workbench) {
   const { jump: box } = workbench.parts, [pane] = workbench.header.panes, index = indexOf(pane, box.value);
   if (index === null) {
-    box.setCustomValidity(`Heads run from L1H1 to L${pane.layers}H${pane.heads}.`);
+    box.setCustomValidity(`Heads run from ${nameOf(pane, 0)} to ${nameOf(pane, pane.layers * pane.heads - 1)}.`);
     box.reportValidity();
     return;
   }
@@ -128,10 +133,11 @@ function walkAdding(workbench) {
 }
 
 function moveCell(workbench, key) {
-  const last = workbench.header.panes[0].length - 1, { cell } = workbench, within = (place) => Math.max(0, Math.min(last, place));
+  const [queries, keys] = sides(workbench.header.panes[0]), { cell } = workbench;
+  const within = (place, count) => Math.max(0, Math.min(count - 1, place));
   const down = { ArrowUp: -1, ArrowDown: 1 }[key] || 0, across = { ArrowLeft: -1, ArrowRight: 1 }[key] || 0;
   workbench.pinned = true;
-  point(workbench, cell ? { q: within((cell.q ?? 0) + down), k: within((cell.k ?? 0) + across) } : { q: 0, k: 0 });
+  point(workbench, cell ? { q: within((cell.q ?? 0) + down, queries), k: within((cell.k ?? 0) + across, keys) } : { q: 0, k: 0 });
 }
 
 // ------------------------------------------------------------ files

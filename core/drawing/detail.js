@@ -4,26 +4,27 @@
 const LABEL = { margin: 92, letters: 14, least: 8 }; // tokens beside the enlarged map
 
 function frameOf(pane, width, height = Infinity) {
-  const longest = Math.max(...pane.tokens.map((token) => shortened(token, LABEL.letters).length));
+  const longest = Math.max(...[...pane.tokens, ...pane.keyTokens].map((token) => shortened(token, LABEL.letters).length));
   const sided = (margin) => Math.max(90, Math.min(width - margin - 8, height - margin - 6, 900));
   const wanted = Math.max(50, Math.min(LABEL.margin, 14 + longest * 6.4));
-  const labelled = sided(wanted) / pane.length >= LABEL.least, margin = labelled ? wanted : 50; // numbers need little room
-  const side = sided(margin), cell = side / pane.length;
-  return { margin, side, cell, labelled, width: margin + side + 8, height: margin + side + 4 };
+  const most = Math.max(...sides(pane)), labelled = sided(wanted) / most >= LABEL.least, margin = labelled ? wanted : 50; // numbers need little room
+  const side = sided(margin), cell = side / pane.length, across = side / pane.keys; // a cell's height and width
+  return { margin, side, cell, across, labelled, width: margin + side + 8, height: margin + side + 4 };
 }
 
 function drawMatrix(pen, workbench, pane, frame) {
-  const { theme, view } = workbench, { margin, side, cell } = frame;
-  pen.tile(margin, margin, side, side, workbench.weights, offsetOf(pane, view.head), pane.length, rampFor(workbench, pane),
+  const { theme, view } = workbench, { margin, side, cell, across } = frame;
+  pen.tile(margin, margin, side, side, workbench.weights, offsetOf(pane, view.head), sides(pane), rampFor(workbench, pane),
     fullOf(workbench, pane, view.head), 1, pane.signed);
   pen.rect(margin, margin, side, side, { stroke: theme.border });
-  const size = frame.labelled ? Math.min(12, Math.max(8, cell * 0.85)) : 10, every = frame.labelled ? 1 : Math.ceil(24 / cell);
-  pane.tokens.forEach((token, k) => {
-    if (k % every) return;
-    const words = frame.labelled ? shortened(token, LABEL.letters) : String(k * (pane.block || 1) + 1), middle = margin + (k + 0.5) * cell;
-    pen.text(words, margin - 6, middle, { size, align: "right" });
-    pen.text(words, middle, margin - 6, { size, turn: -90 });
-  });
+  const label = (tokens, wide, write) => {
+    const size = frame.labelled ? Math.min(12, Math.max(8, wide * 0.85)) : 10, every = frame.labelled ? 1 : Math.ceil(24 / wide);
+    tokens.forEach((token, k) => {
+      if (k % every === 0) write(frame.labelled ? shortened(token, LABEL.letters) : String(k * (pane.block || 1) + 1), margin + (k + 0.5) * wide, size);
+    });
+  };
+  label(pane.tokens, cell, (words, middle, size) => pen.text(words, margin - 6, middle, { size, align: "right" }));
+  label(pane.keyTokens, across, (words, middle, size) => pen.text(words, middle, margin - 6, { size, turn: -90 }));
   pen.text("key →", margin - 8, margin - 22, { size: 9, align: "right" });
   pen.text("query ↓", margin - 8, margin - 9, { size: 9, align: "right" });
 }
@@ -33,7 +34,7 @@ function drawCell(workbench, column) {
   const { theme, cell, scale } = workbench, { parts, frame, pane } = column;
   if (!frame) return;
   parts.over.width = frame.width * scale; parts.over.height = frame.height * scale;
-  const pointed = cell && (cell.q ?? 0) < pane.length && (cell.k ?? 0) < pane.length;
+  const pointed = cell && (cell.q ?? 0) < pane.length && (cell.k ?? 0) < pane.keys;
   if (!pointed) {
     parts.reading.textContent = column.first ? "Point at the map to read a weight, at a token to see its row or column." : "";
     parts.row.replaceChildren();
@@ -44,7 +45,7 @@ function drawCell(workbench, column) {
   ink.strokeStyle = theme.accent; ink.lineWidth = 1.5;
   const { margin, side } = frame;
   const outline = (k, across) => across
-    ? ink.strokeRect(margin, margin + k * frame.cell, side, frame.cell) : ink.strokeRect(margin + k * frame.cell, margin, frame.cell, side);
+    ? ink.strokeRect(margin, margin + k * frame.cell, side, frame.cell) : ink.strokeRect(margin + k * frame.across, margin, frame.across, side);
   if (cell.q !== null) { outline(cell.q, true); flag(ink, theme, column, cell.q, true); }
   if (cell.k !== null) { outline(cell.k, false); flag(ink, theme, column, cell.k, false); }
   describe(workbench, column, cell);
@@ -52,10 +53,10 @@ function drawCell(workbench, column) {
 
 // The full token beside the outlined row or column, on its own ground so that it is readable at 128 tokens.
 function flag(ink, theme, { frame, pane }, position, across) {
-  const words = shortened(pane.tokens[position], 28);
+  const words = shortened((across ? pane.tokens : pane.keyTokens)[position], 28), wideness = across ? frame.cell : frame.across;
   ink.save();
   ink.font = `600 12px ${theme.font}`;
-  const wide = ink.measureText(words).width + 8, middle = frame.margin + (position + 0.5) * frame.cell;
+  const wide = ink.measureText(words).width + 8, middle = frame.margin + (position + 0.5) * wideness;
   const x = across ? Math.max(0, frame.margin - 4 - wide) : Math.min(Math.max(0, middle - wide / 2), frame.width - wide);
   const y = across ? Math.min(Math.max(9, middle), frame.height - 9) : frame.margin - 12;
   ink.fillStyle = theme.second; ink.fillRect(x, y - 9, wide, 18);
@@ -71,23 +72,24 @@ function placeOf(pane, position) {
 }
 
 function weightAt(workbench, pane, q, k, index = workbench.view.head) {
-  const number = workbench.weights[offsetOf(pane, index) + q * pane.length + k];
+  const number = workbench.weights[offsetOf(pane, index) + q * pane.keys + k];
   return pane.signed ? signedOf(number) : number / 65535;
 }
 
 function describe(workbench, { parts, pane }, { q, k }) {
-  const named = (position) => `“${pane.tokens[position]}” (${placeOf(pane, position)})`;
+  const named = (position, tokens = pane.tokens) => `“${tokens[position]}” (${placeOf(pane, position)})`;
   const { reading } = parts;
   if (q !== null && k !== null) {
     const weight = weightAt(workbench, pane, q, k), sign = pane.signed && weight > 0 ? "+" : "";
     const what = pane.block > 1 ? "greatest weight " : "";
-    reading.textContent = `${nameOf(pane, workbench.view.head)}: from ${named(q)} to ${named(k)}: ${what}${sign}${weight.toFixed(4)}`;
+    reading.textContent = `${nameOf(pane, workbench.view.head)}: from ${named(q)} to ${named(k, pane.keyTokens)}: ${what}${sign}${weight.toFixed(4)}`;
     reading.dataset.weight = weight.toFixed(6);
   } else {
-    reading.textContent = q !== null ? `What ${named(q)} attends to (its row)` : `Who attends to ${named(k)} (its column)`;
+    reading.textContent = q !== null ? `What ${named(q)} attends to (its row)` : `Who attends to ${named(k, pane.keyTokens)} (its column)`;
   }
-  const weights = pane.tokens.map((_, position) => (q !== null ? weightAt(workbench, pane, q, position) : weightAt(workbench, pane, position, k)));
-  showRow(workbench, parts.row, pane, weights, q !== null ? q : k);
+  const tokens = q !== null ? pane.keyTokens : pane.tokens;
+  const weights = tokens.map((_, position) => (q !== null ? weightAt(workbench, pane, q, position) : weightAt(workbench, pane, position, k)));
+  showRow(workbench, parts.row, { ...pane, tokens }, weights, pane.part === "Cross" ? -1 : q !== null ? q : k);
 }
 
 // The sentence with every token tinted by a weight of its own.
@@ -106,10 +108,10 @@ function showRow({ theme, view, weights: numbers }, row, pane, weights, self) {
 }
 
 function cellAt({ frame, pane }, x, y) {
-  const k = Math.floor((x - frame.margin) / frame.cell), q = Math.floor((y - frame.margin) / frame.cell);
-  const inside = (place) => place >= 0 && place < pane.length;
-  if (inside(k) && inside(q)) return { q, k };
-  if (k < 0 && inside(q)) return { q, k: null };
-  if (q < 0 && inside(k)) return { q: null, k };
+  const k = Math.floor((x - frame.margin) / frame.across), q = Math.floor((y - frame.margin) / frame.cell);
+  const isQuery = q >= 0 && q < pane.length, isKey = k >= 0 && k < pane.keys;
+  if (isKey && isQuery) return { q, k };
+  if (k < 0 && isQuery) return { q, k: null };
+  if (q < 0 && isKey) return { q: null, k };
   return null;
 }

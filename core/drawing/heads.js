@@ -4,12 +4,14 @@
 
 const GAP = 3, LARGEST_TILE = 150, SAVED_SCALE = 2;
 
-const nameOf = (pane, index) => `L${Math.floor(index / pane.heads) + 1}H${(index % pane.heads) + 1}`;
+// "L1H2", or of an encoder-decoder "Enc L1H2".
+const nameOf = (pane, index) => pane.named || `${pane.part ? pane.part + " " : ""}L${Math.floor(index / pane.heads) + 1}H${(index % pane.heads) + 1}`;
 
 function indexOf(pane, name) {
-  const parts = /^\s*l\s*(\d+)\s*[-. ]?\s*h\s*(\d+)\s*$/i.exec(name || "");
-  if (!parts) return null;
-  const [layer, head] = [parts[1] - 1, parts[2] - 1];
+  if (pane.named) return name === pane.named ? 0 : null;
+  const parts = /^\s*(enc|dec|cross)?\s*l\s*(\d+)\s*[-. ]?\s*h\s*(\d+)\s*$/i.exec(name || "");
+  if (!parts || (parts[1] && parts[1].toLowerCase() !== (pane.part || "").toLowerCase())) return null;
+  const [layer, head] = [parts[2] - 1, parts[3] - 1];
   return layer >= 0 && head >= 0 && layer < pane.layers && head < pane.heads ? layer * pane.heads + head : null;
 }
 
@@ -22,7 +24,8 @@ function ordered(pane, view) {
   return all.filter(kept).sort((a, b) => values[b] - values[a] || a - b).map((index) => ({ index, faint: false }));
 }
 
-const areaOf = (pane) => pane.length ** 2;
+const sides = (pane) => [pane.length, pane.keys];
+const areaOf = (pane) => pane.length * pane.keys;
 const offsetOf = (pane, index) => pane.offset + index * areaOf(pane);
 
 // The number that is drawn with the strongest colour. Differences are small beside 1: their scale is the greatest of all.
@@ -61,7 +64,7 @@ function drawHeads(pen, workbench, pane, layout) {
     for (let l = 0; l < pane.layers; l++) pen.text(`L${l + 1}`, layout.left - 5, layout.top + l * step + layout.tile / 2, { align: "right", size });
   }
   for (const { index, faint, x, y } of layout.heads) {
-    pen.tile(x, y, layout.tile, layout.tile, weights, offsetOf(pane, index), pane.length, rampFor(workbench, pane),
+    pen.tile(x, y, layout.tile, layout.tile, weights, offsetOf(pane, index), sides(pane), rampFor(workbench, pane),
       fullOf(workbench, pane, index), faint ? 0.18 : 1, pane.signed);
     pen.rect(x, y, layout.tile, layout.tile, { stroke: theme.border });
     if (!layout.byLayer) {
@@ -130,32 +133,34 @@ function make(tag, properties = {}, ...children) {
 function seen(workbench, pane, index) {
   const name = nameOf(pane, index);
   if (pane.signed) return differenceSeen(workbench, pane, index, name);
+  const layer = Math.floor(index / pane.heads), window = pane.windows[layer];
+  const over = window ? ` over the ${window} tokens that its layer sees` : "";
   let best = null;
   for (const score of Object.values(pane.scores)) {
-    const value = score.values[index], above = value - score.even;
-    if (score.seen && value !== null && (!best || above > best.above)) best = { score, value, above };
+    const value = score.values[index], even = score.even[layer % score.even.length], above = value - even;
+    if (score.seen && value !== null && (!best || above > best.above)) best = { score, value, above, even };
   }
   if (best && best.above > 0.25) {
     const rank = best.score.values.filter((value) => value !== null && value > best.value).length + 1;
-    return `${name} ${best.score.seen}: ${best.value.toFixed(2)} of its weight on average, where even attention gives ${best.score.even.toFixed(2)}; `
+    return `${name} ${best.score.seen}: ${best.value.toFixed(2)} of its weight on average, where even attention${over} gives ${best.even.toFixed(2)}; `
       + `number ${rank} of ${pane.layers * pane.heads} heads.`;
   }
   const spread = pane.scores["normalised entropy"]?.values[index];
-  if (spread > 0.9) return `${name} spreads its weight almost evenly over all it sees: entropy ${spread.toFixed(2)} of 1.`;
+  if (spread > 0.9) return `${name} spreads its weight almost evenly over ${window ? `the ${window} tokens that its layer sees` : "all it sees"}: entropy ${spread.toFixed(2)} of 1.`;
   const { q, k, value } = strongest(workbench, pane, index);
-  return `${name} has no single target here; its greatest weight is from “${pane.tokens[q]}” to “${pane.tokens[k]}”: ${(value / 65535).toFixed(2)}.`;
+  return `${name} has no single target here; its greatest weight is from “${pane.tokens[q]}” to “${pane.keyTokens[k]}”: ${(value / 65535).toFixed(2)}${over && `; it is shared${over}`}.`;
 }
 
 function differenceSeen(workbench, pane, index, name) {
   const { q, k, value } = strongest(workbench, pane, index);
   if (!value) return `${name} does not differ at all (${pane.title}).`;
   const amount = `${value < 0 ? "−" : "+"}${Math.abs(value / MIDDLE).toFixed(2)}`;
-  return `${name} differs most from “${pane.tokens[q]}” to “${pane.tokens[k]}”: ${amount} (${pane.title}).`;
+  return `${name} differs most from “${pane.tokens[q]}” to “${pane.keyTokens[k]}”: ${amount} (${pane.title}).`;
 }
 
 function strongest({ weights }, pane, index) {
   const start = offsetOf(pane, index), middle = pane.signed ? MIDDLE : 0;
   let place = 0;
   for (let k = 1; k < areaOf(pane); k++) if (Math.abs(weights[start + k] - middle) > Math.abs(weights[start + place] - middle)) place = k;
-  return { q: Math.floor(place / pane.length), k: place % pane.length, value: weights[start + place] - middle };
+  return { q: Math.floor(place / pane.keys), k: place % pane.keys, value: weights[start + place] - middle };
 }

@@ -5,9 +5,9 @@
 const LINE_ROW = { most: 24, least: 12 }, WORDS_WIDE = 110, THICKEST = 4;
 
 function linesFrame(pane, width, height) {
-  const row = Math.max(LINE_ROW.least, Math.min(LINE_ROW.most, Math.floor((height - 26) / pane.length)));
+  const row = Math.max(LINE_ROW.least, Math.min(LINE_ROW.most, Math.floor((height - 26) / Math.max(...sides(pane)))));
   const wide = Math.min(width, 520), words = Math.min(WORDS_WIDE, wide * 0.3);
-  return { row, words, width: wide, height: 22 + row * pane.length + 4, top: 22 };
+  return { row, words, width: wide, height: 22 + row * Math.max(...sides(pane)) + 4, top: 22 };
 }
 
 const middleOf = (frame, position) => frame.top + (position + 0.5) * frame.row;
@@ -24,11 +24,10 @@ function drawLines(pen, workbench, pane, frame, pointed = null) {
     }
   });
   const size = Math.min(13, Math.max(9, frame.row - 3)), bold = (side, position) => pointed?.side === side && pointed.position === position;
-  pane.tokens.forEach((token, position) => {
-    const words = shortened(token, LABEL.letters);
-    pen.text(words, left - 6, middleOf(frame, position), { size, align: "right", bold: bold("from", position) });
-    pen.text(words, right + 6, middleOf(frame, position), { size, bold: bold("to", position) });
-  });
+  const write = (tokens, side, x, align) => tokens.forEach((token, position) =>
+    pen.text(shortened(token, LABEL.letters), x, middleOf(frame, position), { size, align, bold: bold(side, position) }));
+  write(pane.tokens, "from", left - 6, "right");
+  write(pane.keyTokens, "to", right + 6, "left");
 }
 
 // The weights of a head that are drawn, as {q, k, weight}.
@@ -36,30 +35,30 @@ function linesOf(workbench, pane, index, pointed) {
   const { view, weights } = workbench, start = offsetOf(pane, index), least = view.line * 65535, drawn = [];
   for (let q = 0; q < pane.length; q++) {
     if (pointed?.side === "from" && pointed.position !== q) continue;
-    for (let k = 0; k < pane.length; k++) {
+    for (let k = 0; k < pane.keys; k++) {
       if (pointed?.side === "to" && pointed.position !== k) continue;
-      const number = weights[start + q * pane.length + k];
+      const number = weights[start + q * pane.keys + k];
       if (number >= least && number > 0) drawn.push({ q, k, weight: number / 65535 });
     }
   }
   return drawn;
 }
 
-// Mean over queries and over the chosen heads of the weight on each token; even attention gives 1 / length.
+// Mean over queries and over the chosen heads of the weight on each token; even attention gives 1 / keys.
 function received({ view, weights }, pane) {
-  const heads = chosenHeads(view), sums = new Float64Array(pane.length);
+  const heads = chosenHeads(view), sums = new Float64Array(pane.keys);
   for (const index of heads) {
     const start = offsetOf(pane, index);
-    for (let k = 0; k < areaOf(pane); k++) sums[k % pane.length] += weights[start + k];
+    for (let k = 0; k < areaOf(pane); k++) sums[k % pane.keys] += weights[start + k];
   }
   return [...sums].map((sum) => sum / 65535 / pane.length / Math.max(1, heads.length));
 }
 
-function wordAt(frame, x, y, length) {
+function wordAt(frame, x, y, [queries, keys]) {
   const position = Math.floor((y - frame.top) / frame.row);
-  if (position < 0 || position >= length) return null;
-  if (x < frame.words) return { side: "from", position };
-  return x > frame.width - frame.words ? { side: "to", position } : null;
+  if (position < 0) return null;
+  if (x < frame.words) return position < queries ? { side: "from", position } : null;
+  return x > frame.width - frame.words && position < keys ? { side: "to", position } : null;
 }
 
 function showReceived(workbench, { parts, pane }) {
@@ -70,6 +69,6 @@ function showReceived(workbench, { parts, pane }) {
   const heads = chosenHeads(workbench.view), weights = received(workbench, pane);
   const most = weights.indexOf(Math.max(...weights));
   parts.reading.textContent = `What each token receives, mean of ${heads.length === 1 ? "1 head" : `${heads.length} heads`}: `
-    + `most “${pane.tokens[most]}” ${weights[most].toFixed(2)}; even attention gives ${(1 / pane.length).toFixed(2)}`;
-  return showRow({ ...workbench, view: { ...workbench.view, scale: "own" } }, parts.row, pane, weights, -1);
+    + `most “${pane.keyTokens[most]}” ${weights[most].toFixed(2)}; even attention gives ${(1 / pane.keys).toFixed(2)}`;
+  return showRow({ ...workbench, view: { ...workbench.view, scale: "own" } }, parts.row, { ...pane, tokens: pane.keyTokens }, weights, -1);
 }

@@ -90,24 +90,27 @@ function greatestDifference(numbers, offset, count) {
   return most;
 }
 
+// The rows and columns of a map: a number where it is square, else [queries, keys].
+const sidesOf = (length) => (typeof length === "number" ? [length, length] : length);
+
 // One map as an ImageData of width x height pixels. Where a pixel covers several weights it shows the greatest,
 // so that a one-token line stays visible at any size; where a weight covers several pixels its edges are sharp.
 // signed: the numbers are differences, and full is the greatest of them in either direction.
 function tileOf(weights, offset, length, width, height, ramp, full, signed = false) {
-  const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+  const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer), [rows, columns] = sidesOf(length);
   const middle = signed ? MIDDLE : 0, start = signed ? 127.5 : 0, factor = full > 0 ? (255 - start) / full : 0;
   const from = new Uint16Array(width), to = new Uint16Array(width);
   for (let x = 0; x < width; x++) {
-    from[x] = Math.floor((x * length) / width);
-    to[x] = Math.max(from[x] + 1, Math.floor(((x + 1) * length) / width));
+    from[x] = Math.floor((x * columns) / width);
+    to[x] = Math.max(from[x] + 1, Math.floor(((x + 1) * columns) / width));
   }
   for (let y = 0; y < height; y++) {
-    const top = Math.floor((y * length) / height);
-    const bottom = Math.max(top + 1, Math.floor(((y + 1) * length) / height));
+    const top = Math.floor((y * rows) / height);
+    const bottom = Math.max(top + 1, Math.floor(((y + 1) * rows) / height));
     for (let x = 0; x < width; x++) {
       let most = 0, shown = 0;
       for (let q = top; q < bottom; q++) {
-        const row = offset + q * length;
+        const row = offset + q * columns;
         for (let k = from[x]; k < to[x]; k++) {
           const value = weights[row + k] - middle, size = value < 0 ? -value : value;
           if (size > most) { most = size; shown = value; }
@@ -197,7 +200,7 @@ function svgPen(width, height, theme) {
     line: (x, y, toX, toY, { colour, width = 1, alpha = 1 }) =>
       add("line", { x1: x, y1: y, x2: toX, y2: toY, stroke: colour, "stroke-width": width, "stroke-opacity": alpha.toFixed(3) }),
     tile: (x, y, w, h, weights, offset, length, ramp, full, alpha = 1, signed = false) =>
-      picture(x, y, w, h, tileOf(weights, offset, length, length, length, ramp, full, signed), alpha),
+      picture(x, y, w, h, tileOf(weights, offset, length, sidesOf(length)[1], sidesOf(length)[0], ramp, full, signed), alpha),
     gradient(x, y, w, h, ramp) {
       const image = new ImageData(256, 1);
       new Uint32Array(image.data.buffer).set(ramp);

@@ -15,7 +15,8 @@ from core.drawing.panes import Pane
 class Source:
     """What maps are of. weights_hash: of the checkpoint, "" where it is not known. words: between words, not pieces.
 
-    command: what gives them again; "" where no command does, as for a model that only a program holds.
+    part: the set of heads of an encoder-decoder, "" of others. command: what gives them again; "" where no command
+    does, as for a model that only a program holds.
     """
 
     checkpoint: str
@@ -23,6 +24,7 @@ class Source:
     pair: str | None = None
     weights_hash: str = ""
     words: bool = False
+    part: str = ""
     revision: str | None = None
     command: str = ""
 
@@ -36,6 +38,7 @@ class Source:
         words = ["python", "-m", "core", "maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []
+        words += ["--part", self.part] if self.part else []
         words += ["--words"] if self.words else []
         return Source(**{**self.__dict__, "command": shlex.join([*words, "--out", out])})
 
@@ -55,7 +58,7 @@ def grid_of(
 def described(panes: Sequence[Pane], source: Source) -> Words:
     """Where the maps come from, in words."""
     first, unit = panes[0], "words" if source.words else "pieces"
-    sees = "decoder, a query sees only keys up to itself" if first.causal else "encoder, a query sees every key"
+    sees = first.sees
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""
     text = (
         f"{source.checkpoint} · {first.layers} layers of {first.heads} heads · {len(first.tokens)} {unit} · {sees} · "

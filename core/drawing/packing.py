@@ -104,8 +104,7 @@ def _compressed(grid: Grid, bits: int, block: int, left_out: str) -> str:
 
 
 def _numbers(pane: Pane) -> UInt16[np.ndarray, "head query key"]:
-    length = len(pane.tokens)
-    return np.frombuffer(pane.weights, "<u2").reshape(-1, length, length)
+    return np.frombuffer(pane.weights, "<u2").reshape(-1, len(pane.tokens), len(pane.keys))
 
 
 def _eight(numbers: UInt16[np.ndarray, " number"], signed: bool) -> bytes:
@@ -120,18 +119,24 @@ def _in_blocks(pane: Pane, block: int) -> Pane:
     if block == 1:
         return pane
     kept = _greatest(_numbers(pane), block, pane.signed)
-    tokens = [pane.tokens[k : k + block] for k in range(0, len(pane.tokens), block)]
-    names = tuple(part[0] if len(part) == 1 else f"{part[0]} … {part[-1]}" for part in tokens)
-    return replace(pane, tokens=names, weights=kept.astype("<u2").tobytes(), block=block)
+    keys = None if pane.key_tokens is None else _names(pane.key_tokens, block)
+    return replace(
+        pane, tokens=_names(pane.tokens, block), key_tokens=keys, weights=kept.astype("<u2").tobytes(), block=block
+    )
+
+
+def _names(tokens: tuple[str, ...], block: int) -> tuple[str, ...]:
+    parts = [tokens[k : k + block] for k in range(0, len(tokens), block)]
+    return tuple(part[0] if len(part) == 1 else f"{part[0]} … {part[-1]}" for part in parts)
 
 
 def _greatest(
     numbers: UInt16[np.ndarray, "head query key"], block: int, signed: bool
 ) -> UInt16[np.ndarray, "head queries keys"]:
-    over = -numbers.shape[-1] % block
-    whole = np.pad(numbers, ((0, 0), (0, over), (0, over)), constant_values=MIDDLE if signed else 0)
-    count = whole.shape[-1] // block
-    tiles = whole.reshape(len(whole), count, block, count, block)
+    over = [(0, -size % block) for size in numbers.shape[1:]]
+    whole = np.pad(numbers, ((0, 0), *over), constant_values=MIDDLE if signed else 0)
+    rows, columns = (size // block for size in whole.shape[1:])
+    tiles = whole.reshape(len(whole), rows, block, columns, block)
     kept = tiles.max((2, 4))
     if not signed:
         return kept

@@ -5,15 +5,14 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from core.attention import AttentionMaps
+from core.attention import PARTS, SINK, AttentionMaps, Head, said_of_sight
 from core.drawing.payload import as_bytes, difference_as_bytes
-from core.scoring.registry import HEAD_SCORES, head_scores
+from core.scoring.registry import HEAD_SCORES, even_scores, map_scores
 
 SEEN = {  # a score as the verb of a sentence, where it says what a head looks at
     "previous": "looks at the token before",
@@ -27,8 +26,9 @@ SEEN = {  # a score as the verb of a sentence, where it says what a head looks a
 class Pane:
     """One stack of maps. title: over it. weights: packed [layer, head, query, key]; signed: differences.
 
-    scores: a number a head, by name. even: the same numbers if every query looked evenly at all it sees. block: how
-    many tokens one row and one column stand for; each weight is then the greatest among them.
+    scores: a number a head, by name. even: the same numbers if every query looked evenly at all it sees, one for all
+    layers or one a layer. block: how many tokens one row and one column stand for; each weight is then the greatest
+    among them. key_tokens, part, windows: as of AttentionMaps. named: the head's name where the pane is a part of one.
     """
 
     title: str
@@ -39,8 +39,22 @@ class Pane:
     causal: bool = False
     signed: bool = False
     scores: Mapping[str, np.ndarray] | None = None
-    even: Mapping[str, float] | None = None
+    even: Mapping[str, np.ndarray] | None = None
     block: int = 1
+    key_tokens: tuple[str, ...] | None = None
+    part: str = ""
+    windows: tuple[int | None, ...] = ()
+    named: str = ""
+
+    @property
+    def sees(self) -> str:
+        """What a query sees, for a caption."""
+        return said_of_sight(self.part, self.keys, self.windows, causal=self.causal, sink=self.keys[-1:] == (SINK,))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """One text a key column."""
+        return self.tokens if self.key_tokens is None else self.key_tokens
 
     def header(self, offset: int) -> dict[str, Any]:
         """What the browser reads of it. offset: where its weights begin, in numbers."""
@@ -53,26 +67,24 @@ class Pane:
             "causal": self.causal,
             "signed": self.signed,
             "block": self.block,
+            "keyTokens": None if self.key_tokens is None else list(self.key_tokens),
+            "named": self.named,
+            "part": PARTS.get(self.part, ""),
+            "windows": list(self.windows),
             "offset": offset,
             "scores": {name: self._score(name, values) for name, values in (self.scores or {}).items()
                        if not math.isnan(float(values.ravel()[0]))},
         }  # fmt: skip
 
     def _score(self, name: str, values: np.ndarray) -> dict[str, Any]:
-        even = (self.even or {}).get(name, 0.0)
+        even = (self.even or {}).get(name, np.zeros(1))
         return {
             "label": HEAD_SCORES[name].label,
             "meaning": HEAD_SCORES[name].formula,
             "seen": SEEN.get(name, ""),
-            "even": 0.0 if math.isnan(even) else round(even, 5),
+            "even": [round(float(value), 5) for value in np.nan_to_num(even)],
             "values": [None if math.isnan(value) else round(float(value), 5) for value in values.ravel()],
         }
-
-
-def even_weights(length: int, *, causal: bool) -> Float[np.ndarray, "query key"]:
-    """The map of a head that looks evenly at all it sees; rows sum to 1."""
-    visible = np.tril(np.ones((length, length))) if causal else np.ones((length, length))
-    return (visible / visible.sum(-1, keepdims=True)).astype(np.float32)
 
 
 def scored_pane(
@@ -88,10 +100,7 @@ def scored_pane(
 
     weights, scores: of these maps, where they are computed already.
     """
-    places: dict[str, Any] = {"first": first, "separators": separators, "causal": maps.causal}
-    scores = scores or head_scores(maps.weights, **places)
-    evenly = even_weights(len(maps), causal=maps.causal)[None, None]
-    even = {name: float(values.ravel()[0]) for name, values in head_scores(evenly, **places).items()}
+    scores = scores or map_scores(maps, first=first, separators=separators)
     return Pane(
         title,
         maps.layers,
@@ -100,7 +109,10 @@ def scored_pane(
         as_bytes(maps.weights) if weights is None else weights,
         maps.causal,
         scores=scores,
-        even=even,
+        even=even_scores(maps, first=first, separators=separators),
+        key_tokens=maps.key_tokens,
+        part=maps.part,
+        windows=maps.windows,
     )
 
 
@@ -111,25 +123,24 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
             f"No difference: {first.title} has {first.layers} layers of {first.heads} heads, {second.title} "
             f"{second.layers} of {second.heads}."
         )
-    if len(first.tokens) != len(second.tokens):
+    if len(first.tokens) != len(second.tokens) or len(first.key_tokens or ()) != len(second.key_tokens or ()):
         return (
             f"No difference: maps of equal length can be subtracted; {first.title} has {len(first.tokens)} tokens, "
             f"{second.title} {len(second.tokens)}."
         )
     tokens = tuple(a if a == b else f"{a} / {b}" for a, b in zip(first.tokens, second.tokens, strict=True))
-    return Pane(
-        f"{first.title} − {second.title}", first.layers, first.heads, tokens, difference_as_bytes(*weights), signed=True
-    )
+    title = f"{first.title} − {second.title}"
+    return replace(first, title=title, tokens=tokens, weights=difference_as_bytes(*weights), signed=True, scores=None)
 
 
-def telling_head(scores: Mapping[str, np.ndarray]) -> str:
+def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
     """The head whose mean weight on one kind of place is greatest, to open with: "L1H6"."""
     known = {name: values for name, values in scores.items() if name in SEEN and not np.isnan(values).all()}
     if not known:
-        return "L1H1"
+        return str(Head(0, 0, part))
     best = max(known, key=lambda name: np.nan_to_num(known[name]).max())
     layer, head = np.unravel_index(int(np.nanargmax(known[best])), known[best].shape)
-    return f"L{layer + 1}H{head + 1}"
+    return str(Head(int(layer), int(head), part))
 
 
 def header_of(

@@ -24,12 +24,21 @@ function openMaps(workbench, { header, weights }, theme) {
   if (header.id === workbench.header?.id && look === workbench.look) return;
   const fresh = !workbench.header;
   Object.assign(workbench, { header, weights, theme, look, cell: null, pinned: false, pointed: null });
+  header.panes.forEach(fillPane);
   header.panes.forEach((pane) => { if (pane.signed) pane.full = greatestDifference(weights, pane.offset, pane.layers * pane.heads * areaOf(pane)); });
   if (fresh) Object.assign(workbench.view, viewOf(header.usual, header.panes[0]), viewOf(header.opened, header.panes[0]));
   fitView(workbench);
   makeColumns(workbench);
   fillControls(workbench);
   draw(workbench);
+}
+
+// What square maps of one sentence, whose layers see all of it, leave out of their header.
+function fillPane(pane) {
+  pane.keyTokens = pane.keyTokens || pane.tokens;
+  pane.keys = pane.keyTokens.length;
+  pane.windows = pane.windows || [];
+  for (const score of Object.values(pane.scores)) score.even = [score.even].flat();
 }
 
 // A view as a link has it ({head: "L1H6", also: "L2H1,L3H4", ...}) as the workbench has it.

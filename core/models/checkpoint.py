@@ -1,7 +1,7 @@
 """An opened checkpoint: the model, its tokenizer, and the few facts every experiment asks for."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import nn
 from core.errors import CheckpointError, InputError
 from core.models.encoding import Encoding, Span
 from core.models.family import Family, family_of
+from core.models.head_sets import HeadSet, Windows, head_sets, set_named, windows_of
 
 LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees it
 
@@ -32,13 +33,34 @@ class Checkpoint:
     def family(self) -> Family:
         return family_of(self.model.config.model_type)
 
+    @cached_property
+    def sets(self) -> tuple[HeadSet, ...]:
+        """Its sets of heads: one, or of an encoder-decoder three."""
+        return head_sets(self.model.config, self.family)
+
+    def head_set(self, part: str = "") -> HeadSet:
+        """The set of a part; "" is the first. Raises CheckpointError where there is none."""
+        return set_named(self.sets, part)
+
+    @cached_property
+    def windows(self) -> Windows:
+        """Of each layer the keys that a query sees at most (None: all); () where all layers see all."""
+        return windows_of(self.model.config)
+
     @property
     def layers(self) -> int:
-        return int(self.model.config.num_hidden_layers)
+        """Of the first set of heads; an encoder-decoder's encoder."""
+        return self.sets[0].layers
 
     @property
     def heads(self) -> int:
-        return int(self.model.config.num_attention_heads)
+        """Heads a layer, of the first set."""
+        return self.sets[0].heads
+
+    @property
+    def calls(self) -> int:
+        """Calls of attention in a forward."""
+        return sum(one.layers for one in self.sets)
 
     @property
     def causal(self) -> bool:
@@ -47,6 +69,11 @@ class Checkpoint:
     @property
     def dtype(self) -> str:
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
+
+    @property
+    def size(self) -> int:
+        """Bytes of its weights in memory."""
+        return sum(one.numel() * one.element_size() for one in self.model.parameters())
 
     @property
     def device(self) -> torch.device:
@@ -71,8 +98,9 @@ class Checkpoint:
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
         """Split a sentence or pair into pieces, with [CLS]/[SEP], or BOS and an end-of-text between sentences.
 
-        Longer inputs lose pieces at the end of the longer sentence; `Encoding.cut` counts them. Raises
-        InputError on an empty text, one of more than LONGEST_TEXT characters, or no room for any piece.
+        Of an encoder-decoder the second text is what the decoder reads (`Encoding.target`). Longer inputs lose pieces
+        at the end of the longer sentence; `Encoding.cut` counts them. Raises InputError on an empty text, one of more
+        than LONGEST_TEXT characters, or no room for any piece.
         """
         for name, value in (("sentence", text), ("second sentence", pair)):
             if value is not None and not value.strip():
@@ -83,13 +111,30 @@ class Checkpoint:
                     "shorten it or split it into rows."
                 )
         limit = min(max_length or self.max_length, self.max_length)
-        encoding = _encode(self.tokenizer, text, pair, limit, adds_start=self.causal)
+        if self.family.translates:
+            encoding = replace(_encode(self.tokenizer, text, None, limit, adds_start=False), target=self.target(pair))
+        else:
+            encoding = _encode(self.tokenizer, text, pair, limit, adds_start=self.causal)
         if not encoding.ordinary:
             raise InputError(
                 "The tokenizer of this checkpoint finds no piece in the text (only invisible "
                 "characters?): type a text with letters."
             )
         return encoding
+
+    def target(self, text: str | None) -> Encoding:
+        """What the decoder of an encoder-decoder reads: its start token, then the text's pieces without an end.
+
+        Raises CheckpointError where the config names no start token.
+        """
+        config = self.model.config
+        start = getattr(config, "decoder_start_token_id", None)
+        if start is None:
+            raise CheckpointError(
+                f"An encoder-decoder must say which token its decoder starts with; config.json of {self.name} has no "
+                "decoder_start_token_id: add it (T5 has 0, BART 2)."
+            )
+        return started(self.tokenizer, text or "", int(start), self.max_length)
 
 
 def hash_of_parameters(model: nn.Module) -> str:
@@ -102,6 +147,25 @@ def hash_of_parameters(model: nn.Module) -> str:
 
 
 # ---------------------------------------------------------------- pieces
+
+
+def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:
+    """A start token and the pieces of a text, which may be empty, with no other special token."""
+    part = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    room = max(limit - 1, 0)
+    own = part["input_ids"][:room]
+    return Encoding(
+        text=text,
+        pair=None,
+        ids=(start, *own),
+        segments=(0,) * (1 + len(own)),
+        offsets=(None, *(visible_span(span, text) for span in part["offset_mapping"][:room])),
+        tokens=tuple(spelled(tokenizer, [start, *own])),
+        sentence=(None, *(0 for _ in own)),
+        first=0,
+        separators=(),
+        cut=len(part["input_ids"]) - len(own),
+    )
 
 
 def _encode(tokenizer: Any, text: str, pair: str | None, limit: int, *, adds_start: bool) -> Encoding:
@@ -134,7 +198,7 @@ def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> E
         pair=pair,
         ids=tuple(ids),
         segments=tuple(found.get("token_type_ids", [0] * len(ids))),
-        tokens=tuple(_spelled(tokenizer, ids)),
+        tokens=tuple(spelled(tokenizer, ids)),
         sentence=tuple(sequence),
         first=first,
         separators=separators,
@@ -165,7 +229,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
         if number:
             ids, offsets, sentence = [*ids, between], [*offsets, None], [*sentence, None]
         ids += part["input_ids"][:room]
-        offsets += [_visible(span, (text, pair)[number]) for span in part["offset_mapping"][:room]]
+        offsets += [visible_span(span, (text, pair)[number]) for span in part["offset_mapping"][:room]]
         sentence += [number] * room
     separators = () if len(parts) == 1 else (1 + kept[0],)
     return Encoding(
@@ -174,7 +238,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
         ids=tuple(ids),
         segments=(0,) * len(ids),
         offsets=tuple(offsets),
-        tokens=tuple(_spelled(tokenizer, ids)),
+        tokens=tuple(spelled(tokenizer, ids)),
         sentence=tuple(sentence),
         first=0,
         separators=separators,
@@ -182,7 +246,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
     )
 
 
-def _visible(span: tuple[int, int], text: str | None) -> tuple[int, int]:
+def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
     """A byte-level piece may own the space before its word; its characters are those of the word."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
@@ -199,7 +263,7 @@ def _longest_first(lengths: list[int], room: int) -> list[int]:
     return kept
 
 
-def _spelled(tokenizer: Any, ids: list[int]) -> list[str]:
+def spelled(tokenizer: Any, ids: list[int]) -> list[str]:
     """Pieces as people read them: byte-level spellings decoded, the leading-space mark kept as a thin `·`."""
     pieces = tokenizer.convert_ids_to_tokens(ids)
     if not any("Ġ" in piece or "Ċ" in piece for piece in pieces) and not _is_byte_level(tokenizer):

@@ -163,7 +163,8 @@ def _built(config: Any, native: bool, outputs: int, separator: int | None) -> nn
 
     from core.models.family import family_of
 
-    how = "sdpa" if family_of(config.model_type).interceptable else "eager"
+    # None: SDPA where transformers has it for the family (Gemma 2's soft cap and gpt-oss' sinks have not), else eager
+    how = None if family_of(config.model_type).interceptable else "eager"
     if native:
         return AutoModelForSequenceClassification.from_config(config, attn_implementation=how, dtype=torch.float32)
     base = AutoModel.from_config(config, attn_implementation=how, dtype=torch.float32)

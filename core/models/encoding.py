@@ -17,7 +17,8 @@ class Encoding:
     ids: vocabulary numbers. segments: token types fed to the model (all 0 where it has none). tokens: the
     pieces' texts. offsets: characters [start, end) in the sentence the piece belongs to, None for special
     tokens. sentence: 0, 1, or None for special tokens. first: position of [CLS] / BOS, or None. separators:
-    positions of [SEP], or of the end-of-text token between sentences. cut: pieces dropped to fit the length.
+    positions of [SEP], or of the end-of-text token between sentences. cut: pieces dropped to fit the length. target:
+    what an encoder-decoder's decoder reads beside it, from its start token on.
     """
 
     text: str
@@ -30,6 +31,12 @@ class Encoding:
     first: int | None
     separators: tuple[int, ...]
     cut: int = 0
+    target: "Encoding | None" = None
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Positions, and those of the target: inputs that are equal in both may share a batch."""
+        return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -11,10 +11,11 @@ class Family:
     """Facts about a `model_type` of transformers.
 
     causal: a query sees only keys up to itself. interceptable: its attention goes through transformers'
-    AttentionInterface, so single layers can be observed and changed; otherwise capture falls back to eager
-    `output_attentions` and interventions are refused. positions: config fields that bound the input length.
-    position_offset: positions that the embedding table keeps for itself. sinks: a learnt score of each head takes
-    a part of every row, which belongs to no token: heads can be changed, but maps have no place for it.
+    AttentionInterface, so single layers can be observed and changed, and heads' outputs read; otherwise weights are
+    observed and changed where the softmax makes them (core.capture.softmax), and outputs are out of reach. positions:
+    config fields that bound the input length. position_offset: positions that the embedding table keeps for itself.
+    sinks: a learnt score of each head takes a part of every row, which belongs to no token: a last key column.
+    translates: an encoder-decoder, with three sets of heads (core.models.head_sets).
     """
 
     model_type: str
@@ -23,6 +24,7 @@ class Family:
     positions: tuple[str, ...] = ("max_position_embeddings", "n_positions")
     position_offset: int = 0
     sinks: bool = False
+    translates: bool = False
 
 
 _RECORDS = (
@@ -54,6 +56,11 @@ _RECORDS = (
     Family("phi3", causal=True),
     Family("olmo2", causal=True),
     Family("gpt_oss", causal=True, sinks=True),
+    Family("bart", causal=False, translates=True),
+    Family("mbart", causal=False, translates=True),
+    Family("marian", causal=False, translates=True),
+    Family("t5", causal=False, translates=True),  # Flan-T5 too
+    Family("mt5", causal=False, translates=True),
 )
 FAMILIES = {record.model_type: record for record in _RECORDS}
 
@@ -64,5 +71,8 @@ def family_of(model_type: str) -> Family:
         return FAMILIES[model_type]
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES as TRANSLATING
 
-    return Family(model_type, causal=model_type in CAUSAL and model_type not in MASKED)
+    translates = model_type in TRANSLATING
+    causal = model_type in CAUSAL and model_type not in MASKED and not translates
+    return Family(model_type, causal=causal, translates=translates)

@@ -12,4 +12,5 @@ def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
     classes = " ".join(found.get("architectures") or [])
     if "SequenceClassification" in classes or POOLING_KEY in found:
         return "classifier"
-    return "language" if any(mark in classes for mark in ("MaskedLM", "CausalLM", "LMHead", "PreTraining")) else "none"
+    marks = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGeneration", "MarianMT")
+    return "language" if any(mark in classes for mark in marks) else "none"

@@ -13,8 +13,10 @@ from core import config
 from core.errors import CheckpointError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import HEAD_FILE, with_head
+from core.models.eight_bits import in_eight_bits
 from core.models.family import family_of
-from core.models.refusals import refuse_held
+from core.models.memory import refuse_too_large, stored_weights
+from core.models.refusals import refuse_held, refuse_windows
 from core.models.weights import (
     hash_of_files,
     marks_of,
@@ -50,22 +52,31 @@ def open_checkpoint(
     """Open a checkpoint in eval mode.
 
     name: bundled name, folder, or hub id. head: "none" for the bare Transformer, "classifier" for a fine-tuned
-    sequence classifier, "language" for masked- or next-token prediction. dtype: float32, bfloat16 or float16.
-    Raises CheckpointError, in one sentence, for names that lead nowhere, pickled weights, damaged files, a
-    missing head, or a hub that cannot be reached.
+    sequence classifier, "language" for masked- or next-token prediction, or translation. dtype: float32, bfloat16,
+    float16, "int8" (weights of linear layers, by torchao), "stored" as the file has it, or "auto": float32, and as
+    stored from memory.LARGE parameters on. on_progress hears what it will take before it is read. Raises
+    CheckpointError, in one sentence, for names that lead nowhere, pickled weights, damaged files, a missing head, what
+    does not fit into memory, or a hub that cannot be reached.
     """
-    if dtype not in _DTYPES:
-        raise CheckpointError(f"A checkpoint opens as {', '.join(_DTYPES)}; {dtype!r} was asked for.")
+    if dtype not in (*_DTYPES, "int8", "stored", "auto"):
+        raise CheckpointError(f"A checkpoint opens as {', '.join(_DTYPES)}, int8 or stored; {dtype!r} was asked for.")
+    eight, dtype = dtype == "int8", "float32" if dtype == "int8" else dtype
     folder = locate(name, revision=revision, on_progress=on_progress)
     refuse_half_a_checkpoint(folder, name)
     weights = tuple(weight_files(folder, name, HEAD_FILE))
     before = marks_of(weights)
     refuse_held(folder, name)
+    stored, where = stored_weights(weights), choose_device(device)
+    dtype = stored.opened_as(dtype)
+    taken = refuse_too_large(name, stored, dtype, where)
+    if on_progress is not None:
+        on_progress(0.0, taken)
     model, tokenizer = _load(folder, name, head, _DTYPES[dtype])
     refuse_other_vocabulary(model, tokenizer, name)
     if marks_of(weights) != before:
         raise CheckpointError(f"The weights of {name} were changed while they were opened; open it again.")
-    model = model.to(choose_device(device)).eval().requires_grad_(requires_grad=False)
+    model = in_eight_bits(model, name) if eight else model
+    model = model.to(where).eval().requires_grad_(requires_grad=False)
     return Checkpoint(
         name=name,
         model=model,
@@ -73,6 +84,15 @@ def open_checkpoint(
         revision=revision,
         weights_hash=hash_of_files(weights, before),
     )
+
+
+def weights_taken(name: str, dtype: str = "auto") -> int:
+    """Bytes that the weights of a local checkpoint will take; 0 where nothing can be read, which opening it says."""
+    try:
+        stored = stored_weights(weight_files(local(name), name, HEAD_FILE))
+    except (OSError, ValueError, RuntimeError, CheckpointError):
+        return 0
+    return stored.bytes_as(stored.opened_as(dtype))
 
 
 def choose_device(device: str) -> str:
@@ -95,12 +115,17 @@ def choose_device(device: str) -> str:
 # ---------------------------------------------------------------- finding the folder
 
 
-def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
-    """The local folder of a checkpoint; a hub id is downloaded first."""
+def local(name: str) -> Path:
+    """Where a checkpoint's folder is if it is here: bundled, of a package, or a folder; never downloads."""
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
-    if name in bundled_names():
-        return config.BUNDLED_MODELS / name
+    return config.BUNDLED_MODELS / name if name in bundled_names() else Path(name).expanduser()
+
+
+def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
+    """The local folder of a checkpoint; a hub id is downloaded first."""
+    if name in config.packaged_checkpoints() or name in bundled_names():
+        return local(name)
     try:
         folder = Path(name).expanduser()
         readable = config.within(folder)
@@ -150,6 +175,7 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
     head = "none" if beside else head
     try:
         found = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        refuse_windows(found, name)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model, report = _auto_class(head, found.model_type).from_pretrained(
             folder,
@@ -162,6 +188,8 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
             attn_implementation=None if family_of(found.model_type).interceptable else "eager",
         )
         model = with_head(folder, model, tokenizer) if beside else model
+    except CheckpointError:
+        raise
     except SafetensorError as error:
         raise CheckpointError(
             f"The weights of {name} cannot be read ({error}); the file is damaged or was cut "
@@ -213,9 +241,11 @@ def _auto_class(head: HeadKind, model_type: str) -> Any:
 
     if head == "classifier":
         return transformers.AutoModelForSequenceClassification
+    family = family_of(model_type)
+    if head == "language" and family.translates:
+        return transformers.AutoModelForSeq2SeqLM
     if head == "language":
-        causal = family_of(model_type).causal
-        return transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
+        return transformers.AutoModelForCausalLM if family.causal else transformers.AutoModelForMaskedLM
     return transformers.AutoModel
 
 

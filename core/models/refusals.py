@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from core.errors import CheckpointError
+from core.models.head_sets import windows_of
 
 TRAINING = "training.json"
 
@@ -20,4 +22,15 @@ def refuse_held(folder: Path, name: str) -> None:
             f"A checkpoint must be the model that was measured; {name} was trained with heads held at fixed patterns "
             f"({patterns}), which its weights do not hold, so maps and scores would be another model's: open the free "
             "one trained beside it."
+        )
+
+
+def refuse_windows(config: Any, name: str) -> None:
+    """Errors: CheckpointError for a layer whose window is longer than the positions that the model has."""
+    window = max((wide for wide in windows_of(config) if wide is not None), default=0)
+    positions = getattr(config, "max_position_embeddings", None)
+    if isinstance(positions, int) and 0 < positions < window:
+        raise CheckpointError(
+            f"A layer's window is within the model's positions; config.json of {name} promises {window} tokens of "
+            f"{positions}: set sliding_window to null where every layer sees all, or correct it."
         )

@@ -1,18 +1,16 @@
 """Numbers of heads as pandas frames: of a loaded model on your own texts, and all that is known of a checkpoint."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from core.attention import Head
-from core.drawing.panes import even_weights
+from core.attention import AttentionMaps, Head
 from core.errors import InputError
-from core.models.encoding import Encoding
 from core.notebook.loaded import checkpoint_of, encode, maps_of
 from core.scoring.intervals import Means
-from core.scoring.registry import HEAD_SCORES, head_scores
+from core.scoring.registry import HEAD_SCORES, even_scores, map_scores
 
 Text = str | tuple[str, str]
 
@@ -35,9 +33,9 @@ def heads(model: Any, tokenizer: Any = None, texts: Text | Sequence[Text] = ()) 
     for number, (text, pair) in enumerate(rows):
         encoding = encode(checkpoint, text, pair)
         maps = maps_of(checkpoint, encoding)
-        even = np.broadcast_to(even_weights(len(maps), causal=checkpoint.causal), maps.weights.shape)
-        for kept, weights in ((means, maps.weights), (evenly, even)):
-            _take(kept, _scores(weights, encoding, causal=checkpoint.causal), number)
+        places = {"first": encoding.first, "separators": encoding.separators}
+        for kept, scores in ((means, map_scores(maps, **places)), (evenly, even_scores(maps, **places))):
+            _take(kept, _stacked(scores, maps), number)
     return _frame(means, evenly, names)
 
 
@@ -52,10 +50,11 @@ def _rows(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
     return rows  # type: ignore[return-value]
 
 
-def _scores(weights: np.ndarray, encoding: Encoding, *, causal: bool) -> np.ndarray:
-    """Every score of one input, [layer, head, score]."""
-    scores = head_scores(weights, first=encoding.first, separators=encoding.separators, causal=causal)
-    return np.stack([np.asarray(scores[name], np.float64) for name in HEAD_SCORES], -1)
+def _stacked(scores: Mapping[str, np.ndarray], maps: AttentionMaps) -> np.ndarray:
+    """Every score of one input, [layer, head, score]; one number a layer, or one for all, is that of each head."""
+    every = [np.asarray(scores[name], np.float64) for name in HEAD_SCORES]
+    shape = (maps.layers, maps.heads)
+    return np.stack([np.broadcast_to(one if one.ndim == 2 else one[:, None], shape) for one in every], -1)
 
 
 def _take(means: Means, values: np.ndarray, number: int) -> None:

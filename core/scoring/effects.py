@@ -113,6 +113,17 @@ def metric_intervals(
     return contrast_intervals(name, gold, before, after, contrasts, seed=seed, resamples=resamples, level=level)
 
 
+def mean_intervals(
+    before: Outcomes, after: HeadOutcomes, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
+) -> list[Interval]:
+    """Paired bootstrap over rows of mean(after) - mean(before), one interval a head; same draws for all heads."""
+    difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
+    rows = difference.shape[1]
+    drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=resamples)
+    draws = drawn @ difference.T / rows
+    return [_interval(float(one.mean()), draws[:, k], level) for k, one in enumerate(difference)]
+
+
 def contrast_intervals(
     name: str,
     gold: Outcomes,

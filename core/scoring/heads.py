@@ -91,8 +91,17 @@ def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 
 
-def normalised_mean(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Mean over queries of entropies over ln of the number of keys seen, without rows that see one key."""
+def normalised_mean(
+    rows: Float[Any, "*heads query"], *, causal: bool, seen: Float[np.ndarray, "*layers query"] | None = None
+) -> Float[Any, "*heads"]:
+    """Mean over queries of entropies over ln of the number of keys seen, without rows that see one key.
+
+    seen: that number, where it is not that of a whole sentence; its axes are broadcast against those of rows (numpy).
+    """
+    if seen is not None:
+        several = np.broadcast_to(seen > 1, rows.shape)
+        spread = np.where(several, rows / np.log(np.maximum(seen, 2)), 0.0).sum(-1)
+        return np.divide(spread, several.sum(-1), out=np.full(spread.shape, np.nan), where=several.any(-1))
     length = rows.shape[-1]
     start = 1 if causal else 0
     if length < 2:

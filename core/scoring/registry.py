@@ -6,12 +6,14 @@ then measures it, and the atlas, the head's page and its gallery show it. Nothin
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+import numpy as np
 from jaxtyping import Float
 
+from core.attention import AttentionMaps
 from core.scoring import heads
 from core.scoring.heads import MapBatch, Places
 
@@ -232,3 +234,36 @@ def head_scores(
     places = [Places(first or 0, tuple(separators), first or 0)]
     maps = MapBatch(weights, places, causal)
     return {name: score.of(maps) for name, score in HEAD_SCORES.items() if score.of}
+
+
+def map_scores(
+    maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
+) -> dict[str, Float[np.ndarray, "layer head"]]:
+    """All scores of HEAD_SCORES of captured maps. first, separators: positions among the keys.
+
+    An entropy is over the keys that the row's layer sees, a sink among them. Cross attention has no token before or
+    after its query: NaN.
+    """
+    found = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
+    if maps.windows or maps.sink:
+        seen = np.stack([maps.visible(layer).sum(-1) for layer in range(maps.layers)])[:, None]
+        rows = heads.row_entropies(maps.weights)
+        found["normalised entropy"] = heads.normalised_mean(rows, causal=maps.causal, seen=seen)
+    if maps.part == "cross":
+        nowhere = np.full(maps.weights.shape[:2], np.nan)
+        found |= {"previous": nowhere, "next": nowhere}
+        found["normalised entropy"] = heads.row_entropies(maps.weights).mean(-1) / np.log(max(len(maps.keys), 2))
+    return found
+
+
+def even_scores(
+    maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
+) -> dict[str, Float[np.ndarray, " layer"]]:
+    """The same if every query looked evenly at all it sees; one number where all layers see the same, else one each."""
+    layers = range(maps.layers if maps.windows else 1)
+    seen = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
+    evenly = replace(
+        maps, weights=seen / seen.sum(-1, keepdims=True), windows=tuple(maps.windows[layer] for layer in layers)
+        if maps.windows else ()
+    )  # fmt: skip
+    return {name: values[:, 0] for name, values in map_scores(evenly, first=first, separators=separators).items()}

@@ -23,6 +23,7 @@ _SCORE = pa.schema(
     + [(name, pa.float64()) for name in ("baseline", "p", "q")]
     + [(name, pa.string()) for name in ("checkpoint", "task")]
 )
+_PART_SCORE = _SCORE.append(pa.field("part", pa.string()))
 _RUN = """run, study, title, checkpoint, weights_hash, task, split, row_ids, seed, dtype, operator, device, options,
     code_version, created"""
 
@@ -85,7 +86,10 @@ def store_rows(db: Database, run: str, rows: Iterable[Row]) -> None:
         start = first[0][0]
         bodies = ({"run": run, "position": start + place, "body": to_json(row)} for place, row in enumerate(rows))
         insert(cursor, "study_row", _ROW, bodies)
-        insert(cursor, "head_score", _SCORE, (_score(run, row) for row in rows if _is_score(row)))
+        scores = [row for row in rows if _is_score(row)]
+        insert(cursor, "head_score", _SCORE, (_score(run, row) for row in scores if not row.get("part")))
+        of_parts = (_score(run, row) | {"part": row["part"]} for row in scores if row.get("part"))
+        insert(cursor, "part_score", _PART_SCORE, of_parts)
 
 
 def _is_score(row: Row) -> bool:
@@ -150,15 +154,16 @@ def head_scores(
 ) -> pd.DataFrame:
     """Which head scored what: one row a head, statistic, feature and run, with the run's checkpoint, task and date.
 
-    Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q.
+    Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q part
+    (of an encoder-decoder the set of heads: encoder, decoder or cross; else None).
     """
     return db.read(
-        """SELECT run, study, run.checkpoint, run.task, created, head_score.* EXCLUDE (run, checkpoint, task)
-           FROM head_score JOIN run USING (run)
+        """SELECT run, study, run.checkpoint, run.task, created, every_score.* EXCLUDE (run, checkpoint, task)
+           FROM every_score JOIN run USING (run)
            WHERE ($statistic IS NULL OR statistic = $statistic) AND ($feature IS NULL OR feature = $feature)
              AND ($task IS NULL OR run.task = $task) AND ($checkpoint IS NULL OR run.checkpoint = $checkpoint)
              AND ($study IS NULL OR study = $study) AND ($run IS NULL OR run = $run)
-           ORDER BY ordinal DESC, statistic, feature, layer, head""",
+           ORDER BY ordinal DESC, statistic, feature, part, layer, head""",
         {
             "statistic": statistic,
             "feature": feature,
@@ -174,5 +179,5 @@ def delete_runs(db: Database, chosen: Sequence[str]) -> None:
     """Remove these runs and all their rows."""
     db.person.must("admin", "delete runs")
     with db.write() as cursor:
-        for table in ("study_row", "head_score", "run"):
+        for table in ("study_row", "head_score", "part_score", "run"):
             cursor.execute(f"DELETE FROM {table} WHERE run IN (SELECT unnest(?))", [list(chosen)])  # noqa: S608 - ours

@@ -196,8 +196,9 @@ def map_id(weights_hash: str, source: Source, head: Head) -> str:
 
 def drawn(checkpoint: Any, options: Options, inputs: Sequence[int]) -> Iterator[DrawnMap]:
     """Each planned map, input by input."""
-    from core.capture.running import capture
+    from core.capture.running import capture, refuse_sinks
 
+    refuse_sinks(checkpoint)  # a class is of a square of tokens
     known = sources(options)
     encodings = {k: checkpoint.encode(known[k].text, known[k].pair) for k in inputs}
     needed = -(-options.count // options.per_input)

@@ -11,11 +11,13 @@ import statistics
 import numpy as np
 
 from core.attention import AttentionMaps
+from core.capture.long_maps import block_of
 from core.drawing.payload import as_bytes, packed, workbench_script, workbench_style
 from core.scoring.registry import head_scores
 from tests.pages.browsing import browsing
 
 LAYERS, HEADS, ROUNDS = 12, 12, 15
+LARGE = ((24, 16, 512), (16, 32, 4096))  # layers, heads, tokens
 PEERS = {  # seconds on this class of machine (2 vCPU, headless chromium), from the project's own measurements, 2026-11
     "bertviz_model_view": {64: 14.0, 128: 79.0},  # the faster end of 14 to 17 s
     "circuitsvis": {64: 21.0},
@@ -35,19 +37,23 @@ RUN = """async ({payload, again}) => {
 }"""
 
 
-def payload(length: int) -> bytes:
-    """Maps of a BERT-base-sized model: sharp and flat rows, every value different."""
-    raw = np.random.default_rng(0).standard_normal((LAYERS, HEADS, length, length)).astype(np.float32) * 3
+def payload(length: int, layers: int = LAYERS, heads: int = HEADS, block: int = 1) -> bytes:
+    """Maps of a model, of BERT-base's size unless said otherwise: sharp and flat rows, every value different.
+
+    block: tokens of a row and of a column, of what is drawn of longer inputs; then `length` is in blocks.
+    """
+    raw = np.random.default_rng(0).standard_normal((layers, heads, length, length)).astype(np.float32) * 3
     weights = np.exp(raw - raw.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
     maps = AttentionMaps(weights, tuple(f"token{k}" for k in range(length)), (0,) * length)
     scores = head_scores(maps.weights, first=0, separators=[length - 1], causal=False)
-    pane = {"title": "random", "layers": LAYERS, "heads": HEADS, "length": length, "tokens": list(maps.tokens),
-            "causal": False, "signed": False, "offset": 0,
+    pane = {"title": "random", "layers": layers, "heads": heads, "length": length, "tokens": list(maps.tokens),
+            "causal": False, "signed": False, "offset": 0, "block": block,
             "scores": {name: {"label": name, "meaning": "", "seen": "", "even": 0,
                               "values": values.ravel().round(5).tolist()}
                        for name, values in scores.items()}}  # fmt: skip
-    header = {"id": str(length), "panes": [pane], "caption": "", "note": "", "usual": {"head": "L1H1"}, "opened": {},
+    header = {"id": f"{layers}x{heads}x{length}", "panes": [pane],
+              "caption": "", "note": "", "usual": {"head": "L1H1"}, "opened": {},
               "file": "maps"}  # fmt: skip
     return packed(header, [as_bytes(weights)])
 
@@ -62,6 +68,10 @@ def main() -> dict[str, object]:
             for peer, seconds in PEERS.items():
                 if length in seconds:
                     figures[f"times_faster_than_{peer}_{length}"] = seconds[length] * 1000 / measured["painted_ms"]
+        for layers, heads, tokens in LARGE:  # as the page shows them: block maxima, from 257 tokens on
+            block = block_of(tokens)
+            measured = measure(browser, payload(-(-tokens // block), layers, heads, block))
+            figures |= {f"{name}_{layers}x{heads}_{tokens}": measured[name] for name in ("payload_mb", "painted_ms")}
     return figures
 
 

@@ -2,11 +2,12 @@
 
 import string
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoModel, PreTrainedTokenizerFast
+from transformers import AutoModel, AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers import configuration_utils as _  # noqa: F401  registers the families
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -123,6 +124,18 @@ NEW_DECODERS = {
 }
 SINKS = {**WIDE, "sliding_window": WINDOW, "num_local_experts": 2, "num_experts_per_tok": 1}
 NEW_FAMILIES = [*NEW_ENCODERS, *NEW_DECODERS]
+# encoder-decoders: 3 encoder and 2 decoder layers; of a BART the two have their own numbers of heads
+BART = {
+    "d_model": 32,
+    "encoder_layers": 3,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+}
+T5 = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 4}
+TRANSLATORS = {"bart": BART, "mbart": BART, "marian": BART, "t5": T5, "mt5": T5}
 
 
 def tiny(model_type: str, *, seed: int = 0) -> Checkpoint:
@@ -135,14 +148,31 @@ def newer(model_type: str) -> Checkpoint:
     return built(model_type, {**NEW_ENCODERS, **NEW_DECODERS}[model_type], encodes=model_type in NEW_ENCODERS)
 
 
-def built(model_type: str, sizes: dict, *, encodes: bool, seed: int = 0) -> Checkpoint:
+@cache
+def translator(model_type: str, head: Any = AutoModel) -> Checkpoint:
+    """A random encoder-decoder; its decoder starts with [CLS]. head: the class that opens it."""
+    ends = {"decoder_start_token_id": 2, "eos_token_id": 3, "pad_token_id": 0, "bos_token_id": 2, "init_std": 0.2}
+    tokenizer = wordpiece()
+    torch.manual_seed(0)
+    sizes = TRANSLATORS[model_type] | ends | {"vocab_size": len(tokenizer)}
+    model = head.from_config(CONFIG_MAPPING[model_type](**sizes)).eval()
+    return Checkpoint(name=f"tiny-{model_type}", model=model, tokenizer=tokenizer)
+
+
+def writer(model_type: str) -> Checkpoint:
+    """A random decoder with its language head."""
+    sizes = {**DECODERS, **NEW_DECODERS, "gpt_oss": SINKS}[model_type]
+    return built(model_type, sizes, encodes=False, head=AutoModelForCausalLM)
+
+
+def built(model_type: str, sizes: dict, *, encodes: bool, seed: int = 0, head: Any = AutoModel) -> Checkpoint:
     tokenizer = wordpiece() if encodes else byte_level()
     options = sizes | {"vocab_size": len(tokenizer), "initializer_range": 0.2}
     for role in ("pad", "bos", "eos", "cls", "sep"):
         options[f"{role}_token_id"] = 0
     torch.manual_seed(seed)
     how = {} if family_of(model_type).interceptable else {"attn_implementation": "eager"}  # as they are opened
-    model = AutoModel.from_config(CONFIG_MAPPING[model_type](**options), **how).eval()
+    model = head.from_config(CONFIG_MAPPING[model_type](**options), **how).eval()
     return Checkpoint(name=f"tiny-{model_type}", model=model, tokenizer=tokenizer)
 
 

@@ -8,16 +8,17 @@ import torch
 
 from core.attention import Head
 from core.capture.interventions import Intervention, Knockout
-from core.capture.running import capture, model_inputs, run
+from core.capture.outputs import mean_outputs
+from core.capture.running import capture, model_inputs, prepared, run
 from core.capture.selfcheck import eager_weights, self_check
 from core.errors import InterventionError
 from core.models.family import FAMILIES as RECORDS
 from core.models.family import family_of
 from core.models.opening import open_checkpoint
-from tests.capture.conftest import NEW_FAMILIES, TEXT, WINDOW, newer
+from tests.capture.conftest import NEW_FAMILIES, TEXT, WINDOW, newer, tiny
 
 REACHED = [name for name in NEW_FAMILIES if family_of(name).interceptable]
-FALLBACK = [name for name in NEW_FAMILIES if name not in REACHED]
+OUTSIDE = ["deberta", "deberta-v2", "falcon", "gpt_neo", "xlnet"]
 WINDOWED = {  # the layers that see only a window, written down from each config in conftest.py
     "modernbert": {1},
     "mistral": {0, 1, 2},
@@ -31,6 +32,10 @@ WINDOWED = {  # the layers that see only a window, written down from each config
 @pytest.fixture(scope="module", params=NEW_FAMILIES)
 def checkpoint(request):
     return newer(request.param)
+
+
+def outside(name):
+    return newer(name) if name in NEW_FAMILIES else tiny(name)
 
 
 @pytest.fixture(scope="module", params=REACHED)
@@ -133,13 +138,62 @@ def test_a_saved_one_opens(family, tmp_path):
     assert np.allclose(*maps, atol=1e-6)
 
 
-@pytest.mark.parametrize("family", FALLBACK)
-def test_families_outside_the_interface_capture_but_refuse_interventions(family):
-    checkpoint = newer(family)
+@pytest.mark.parametrize("family", OUTSIDE)
+def test_a_family_outside_the_interface_obeys_every_operator_where_its_softmax_is(family):
+    """The oracle: the model's own eager pass, its softmax rewritten for the call of one layer."""
+    checkpoint = outside(family)
+    encoding = checkpoint.encode(TEXT[1])
+    honest, calls = torch.nn.functional.softmax, []
+
+    def rewriting(scores, *arguments, **options):
+        weights = honest(scores, *arguments, **options)
+        calls.append(1)
+        if len(calls) != 2:
+            return weights
+        seen = (scores[:, :1] > -1e29).to(weights.dtype)
+        return torch.cat([weights[:, :1], seen / seen.sum(-1, keepdim=True), 0 * weights[:, 2:3], weights[:, 3:]], 1)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch.nn.functional, "softmax", rewriting)
+        with torch.no_grad():
+            wanted = checkpoint.model(**model_inputs(checkpoint, [encoding]))[0][0]
+    changed = states(checkpoint, encoding, disabling(1, 1), Intervention("zero", frozenset({Head(1, 2)})))
+    assert len(calls) == checkpoint.layers
+    assert torch.allclose(changed, wanted, atol=1e-5)
+    assert not torch.allclose(changed, states(checkpoint, encoding), atol=1e-3)
+
+
+@pytest.mark.parametrize("family", OUTSIDE)
+def test_a_gate_and_an_empty_cut_leave_such_a_family_as_it_is(family):
+    checkpoint = outside(family)
     encoding = checkpoint.encode(TEXT[0])
-    assert len(capture(checkpoint, encoding)) == len(encoding)
-    with pytest.raises(InterventionError, match=f"{family} does not: its maps can be looked at, not changed"):
-        capture(checkpoint, encoding, [disabling(0, 0)])
+    plain = states(checkpoint, encoding)
+    with torch.no_grad(), prepared(checkpoint, gates=torch.ones(3, 4)):
+        assert torch.equal(checkpoint.model(**model_inputs(checkpoint, [encoding]))[0][0], plain)
+    cut = Knockout(lambda one: torch.zeros(len(one), len(one), dtype=torch.bool), frozenset({0, 1, 2}))
+    assert torch.equal(states(checkpoint, encoding, cut), plain)
+
+
+def test_outputs_of_others_are_refused_outside_the_interface():
+    checkpoint = newer("falcon")
+    encoding = checkpoint.encode(TEXT[0])
+    source = mean_outputs(newer("qwen3"), [newer("qwen3").encode(text) for text in TEXT])
+    with pytest.raises(InterventionError, match="falcon does not use it: choose disable"):
+        capture(checkpoint, encoding, [Intervention("mean", frozenset({Head(0, 0)}), source)])
+
+
+@pytest.mark.parametrize("family", ["modernbert", "mistral", "qwen2", "gemma2", "gemma3_text", "phi3"])
+def test_windows_are_read_from_the_config_as_the_masks_have_them(family):
+    checkpoint = newer(family)
+    length = 4 * WINDOW
+    for layer, window in enumerate(checkpoint.windows):
+        most = int(visible(checkpoint, layer, length).sum(-1).max())
+        assert (window or length) == most, layer
+
+
+def test_windows_of_gpt_neo_and_of_a_model_without_any():
+    assert tiny("gpt_neo").windows == (None, 256, None)
+    assert tiny("bert").windows == ()
 
 
 def test_cutting_all_that_a_window_shows_is_refused():

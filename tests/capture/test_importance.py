@@ -6,7 +6,7 @@ import torch
 from core.capture.function import NAME
 from core.capture.importance import gradients, importance
 from core.capture.running import model_inputs, prepared
-from core.errors import CheckpointError, InputError, InterventionError
+from core.errors import CheckpointError, InputError
 from tests.capture.conftest import TEXT, tiny
 from tests.capture.test_interventions import INTERCEPTABLE, classifier
 
@@ -134,5 +134,8 @@ def test_what_cannot_be_weighed_is_refused_in_a_sentence():
         gradients(checkpoint, some, [1])
     with pytest.raises(CheckpointError, match="classification head"):
         gradients(tiny("bert"), some, LABELS)
-    with pytest.raises(InterventionError, match="looked at, not changed"):
-        gradients(classifier("xlnet"), some, LABELS)
+
+
+def test_a_family_outside_the_interface_is_weighed_too():
+    checkpoint = classifier("xlnet")
+    assert (gradients(checkpoint, encodings(checkpoint), LABELS).example > 0).all()

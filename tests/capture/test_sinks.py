@@ -1,5 +1,6 @@
-"""gpt-oss: a sink takes a part of every row. What comes out is exact, watched or not; maps are refused."""
+"""gpt-oss: a sink takes a part of every row. What comes out is exact, watched or not; maps have it as a last column."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -7,7 +8,9 @@ from core.attention import Head
 from core.capture.function import Run, running
 from core.capture.interventions import Intervention, Knockout
 from core.capture.running import capture, model_inputs, run
-from core.errors import InterventionError
+from core.capture.selfcheck import self_check
+from core.capture.words import word_maps
+from core.errors import CheckpointError, InterventionError
 from core.models.opening import open_checkpoint
 from tests.capture.conftest import SINKS, TEXT, WINDOW, built
 
@@ -90,9 +93,42 @@ def test_edges_are_cut_beside_a_sink(checkpoint, encoding, renormalised):
     assert not torch.allclose(states(checkpoint, encoding, cut), states(checkpoint, encoding), atol=1e-4)
 
 
-def test_maps_are_refused_in_a_sentence(checkpoint, encoding):
-    with pytest.raises(InterventionError, match="gpt_oss gives a part of every row to a sink"):
-        capture(checkpoint, encoding)
+def test_captured_maps_have_the_sink_as_one_more_key(checkpoint, encoding):
+    maps = capture(checkpoint, encoding)
+    wanted = torch.stack([layer[0] for layer in eager(checkpoint, encoding).attentions]).numpy()
+    assert maps.keys == (*encoding.tokens, "sink")
+    assert maps.sink
+    assert np.allclose(maps.weights.sum(-1), 1, atol=1e-5)
+    assert np.allclose(maps.weights[..., :-1], wanted, atol=1e-6)
+    assert maps.windows == tuple(WINDOW if kind == "sliding_attention" else None
+                                 for kind in checkpoint.model.config.layer_types)  # fmt: skip
+
+
+def test_it_passes_its_self_check(checkpoint):
+    assert [finding for finding in self_check(checkpoint) if not finding.passed] == []
+
+
+def test_statistics_of_weights_among_tokens_are_refused_in_a_sentence(checkpoint, encoding):
+    class Statistic:
+        def update(self, layer, weights, inputs):
+            raise AssertionError
+
+    with pytest.raises(InterventionError, match="gpt_oss gives a part of every row to a sink, which is none"):
+        run(checkpoint, [encoding], [Statistic()])
+
+
+def test_words_keep_the_sink_and_rows_sum_to_1(checkpoint, encoding):
+    maps = word_maps(capture(checkpoint, encoding), encoding)
+    assert maps.keys == (*maps.tokens, "sink")
+    assert np.allclose(maps.weights.sum(-1), 1, atol=1e-5)
+
+
+def test_a_file_without_its_sinks_is_refused(checkpoint, tmp_path):
+    kept = {name: value for name, value in checkpoint.model.state_dict().items() if "sinks" not in name}
+    checkpoint.model.save_pretrained(tmp_path, state_dict=kept)
+    checkpoint.tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match=r"lacks 3 of them, layers.\d.self_attn.sinks first"):
+        open_checkpoint(str(tmp_path), device="cpu")
 
 
 def test_a_saved_one_opens(checkpoint, encoding, tmp_path):

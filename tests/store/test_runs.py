@@ -125,3 +125,13 @@ def test_an_unknown_run_is_one_sentence(db):
 
 def test_provenance_fits_in_json():
     assert json.loads(json.dumps(FROM.as_row()))["row_ids"] == [3, 1, 2]
+
+
+def test_heads_of_an_encoder_decoder_are_told_apart_by_their_part(db):
+    run = runs.record_run(db, "translate", {}, runs.Provenance())
+    same = {"statistic": "importance", "layer": 0, "head": 1}
+    rows = [same | {"value": 0.1, "part": "encoder"}, same | {"value": 0.2, "part": "cross"}]
+    runs.store_rows(db, run, [*rows, {"statistic": "importance", "layer": 0, "head": 0, "value": 0.3}])
+    found = runs.head_scores(db, run=run).set_index("value")["part"]
+    assert (found[0.1], found[0.2]) == ("encoder", "cross")
+    assert found.isna()[0.3]

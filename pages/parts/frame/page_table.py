@@ -17,6 +17,7 @@ class Page(NamedTuple):
 
 PAGES = (
     Page("Look", "maps", "Attention maps", ":material/grid_on:"),
+    Page("Look", "generation", "Generation", ":material/edit_note:"),
     Page("Look", "frames", "Frames", ":material/account_tree:"),
     Page("Look", "features", "What heads attend to", ":material/center_focus_strong:"),
     Page("Look", "relations", "Token to token", ":material/swap_horiz:"),

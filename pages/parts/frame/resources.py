@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,24 +11,30 @@ import streamlit as st
 
 from core import config
 from core.attention import AttentionMaps
+from core.models.parts import parts_of
 from pages.parts import people
 from pages.parts.frame import loading
 from pages.parts.frame.messages import plain
+from pages.parts.frame.shelf import Shelf
 
 if TYPE_CHECKING:
     from core.attention import Head
     from core.capture.constants import Fitted
+    from core.capture.generating import Generated, Step
     from core.capture.interventions import Source
+    from core.capture.long_maps import BlockMaps
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
     from core.store.database import Database
     from core.store.people import Person
+    from pages.parts.generation.asking import Asked
 
 SMALL_MODEL = 30_000_000  # parameters; a sentence through a smaller one is milliseconds of work
-CHECKPOINTS_KEPT = 6  # open models; the bundled ones take 30 MB each, BERT-base 440 MB
-PIECES_SHOWN = 256  # longer inputs are cut on the page: 144 heads of 256 pieces are 19 MB
+MODELS_SHARE = 0.4  # of the machine's memory, for open models together; the bundled ones take 30 MB each
+PIECES_SHOWN = 256  # longer inputs are shown in blocks, or cut: 144 heads of 256 pieces are 19 MB
+WINDOW_SHOWN = 256  # most tokens a side of a window of a longer input
 REFERENCE_ROWS = 200  # of the samples, for operators that stand in
-MAPS_KEPT = 24  # captured inputs; 9 MB each at 144 heads and 128 tokens
+MAPS_ROOM = 750_000_000  # bytes of captured inputs; 14 MB each at 144 heads and 128 tokens
 _REVISION = re.compile(r"^(?P<name>[\w.-]+(?:/[\w.-]+)?)@(?P<revision>[\w./-]+)$")
 
 
@@ -40,7 +47,11 @@ def checkpoint(name: str, head: str = "none") -> "Checkpoint":
     _download_first(plain_name, revision)
     with st.spinner("Opening the checkpoint ..."):
         loading.wait()
-        opened = open_checkpoint(plain_name, revision, head, stamp(plain_name))
+        place = st.empty()
+        opened = open_checkpoint(
+            plain_name, revision, head, stamp(plain_name), lambda _, taken: place.caption(plain(taken))
+        )
+        place.empty()
     _share_cores(opened)
     return opened
 
@@ -48,7 +59,7 @@ def checkpoint(name: str, head: str = "none") -> "Checkpoint":
 class Shown(NamedTuple):
     """One input as the maps page shows it. scores: by name, each [layer, head]. weights: as the grid reads them.
 
-    first, separators: positions of [CLS] or BOS, and of the separators, among the maps' tokens.
+    first, separators: positions of [CLS] or BOS, and of the separators, among the maps' keys.
     """
 
     encoding: "Encoding"
@@ -59,14 +70,76 @@ class Shown(NamedTuple):
     separators: tuple[int, ...]
 
 
-def shown(name: str, text: str, pair: str | None = None, *, words: bool = False, most: int = PIECES_SHOWN) -> Shown:
-    """All maps of one input, between pieces or words, with each head's scores. Raises CheckpointError, InputError."""
+def shown(
+    name: str, text: str, pair: str | None = None, *, words: bool = False, most: int = PIECES_SHOWN, part: str = ""
+) -> Shown:
+    """All maps of one input, between pieces or words, with each head's scores. part: of an encoder-decoder.
+
+    An encoder-decoder reads `pair`, or its own greedy translation. Raises CheckpointError, InputError.
+    """
     from pages.parts.maps import example
 
     if example.stored(name, text, pair) is None:
-        checkpoint(name)  # its progress bar is drawn here and not in the cached part
+        checkpoint(name, _head_of(name))  # its progress bar is drawn here and not in the cached part
+    key = (name, text, pair, words, most, stamp(split_revision(name)[0]), part)
     with st.spinner("Computing attention ..."):
-        return _captured(name, text, pair, words, most, stamp(split_revision(name)[0]))
+        return _maps().get(
+            key,
+            lambda: _captured(name, text, pair, words, most, part),
+            lambda made: made.maps.weights.nbytes + len(made.weights),
+        )
+
+
+def long_shown(name: str, text: str, pair: str | None = None) -> "BlockMaps":
+    """Block maxima of every head on an input too long to show whole. Raises CheckpointError, InputError."""
+    from core.capture.long_maps import block_maxima
+
+    model = checkpoint(name)
+    key = (name, text, pair, stamp(split_revision(name)[0]))
+    with st.spinner("Computing attention, some rows at a time ..."):
+        return _blocks().get(
+            key, lambda: block_maxima(model, model.encode(text, pair)), lambda made: made.maxima.nbytes
+        )
+
+
+def window_shown(
+    name: str, text: str, pair: str | None, head: "Head", queries: tuple[int, int], keys: tuple[int, int]
+) -> Any:
+    """The weights [query, key] of one head in a window, computed again. Raises as `long_shown`."""
+    from core.capture.long_maps import window
+
+    model = checkpoint(name)
+    with st.spinner("Computing the window ..."):
+        return window(model, model.encode(text, pair), head, queries, keys)
+
+
+def generated(name: str, asked: "Asked") -> "Generated":
+    """What a decoder writes on from a prompt or a chat. Raises CheckpointError, InputError."""
+    from core.capture.generating import generate
+    from core.models.chat import Message, encode_chat
+
+    model = checkpoint(name, "language")
+    place = st.empty()
+    told: list[str] = []
+
+    def tell(step: "Step") -> None:
+        told.append(step.token)
+        place.caption(plain("".join(told)))
+
+    def make() -> "Generated":
+        if asked.chat:
+            turns = [Message("system", asked.system)] if asked.system.strip() else []
+            prompt = encode_chat(model, [*turns, Message("user", asked.text)])
+        else:
+            prompt = model.encode(asked.text)
+        return generate(
+            model, prompt, new=asked.new, temperature=asked.temperature, seed=asked.seed, on_step=tell
+        )  # fmt: skip
+
+    with st.spinner("Writing on ..."):
+        made = _generations().get((name, asked, stamp(split_revision(name)[0])), make, lambda made: made.size)
+    place.empty()
+    return made
 
 
 def database() -> "Database":
@@ -204,41 +277,80 @@ def _database() -> "Database":
 database.clear = _database.clear  # type: ignore[attr-defined]
 
 
-@st.cache_resource(show_spinner=False, max_entries=CHECKPOINTS_KEPT)
-def open_checkpoint(name: str, revision: str | None, head: str, stamp: int) -> "Checkpoint":
-    """The checkpoint as it stands on disk now; shows nothing, so that it can be opened before anybody asks."""
+@st.cache_resource(show_spinner=False)
+def _models() -> "Shelf[Checkpoint]":
+    import psutil
+
+    return Shelf(lambda: int(psutil.virtual_memory().total * MODELS_SHARE))
+
+
+@st.cache_resource(show_spinner=False)
+def _generations() -> "Shelf[Generated]":
+    return Shelf(lambda: MAPS_ROOM // 4)
+
+
+@st.cache_resource(show_spinner=False)
+def _blocks() -> "Shelf[BlockMaps]":
+    return Shelf(lambda: MAPS_ROOM // 4)
+
+
+@st.cache_resource(show_spinner=False)
+def _maps() -> Shelf[Shown]:
+    return Shelf(lambda: MAPS_ROOM)
+
+
+def open_checkpoint(
+    name: str, revision: str | None, head: str, stamp: int, on_progress: Callable[[float, str], None] | None = None
+) -> "Checkpoint":
+    """The checkpoint as it stands on disk now; shows nothing itself, so that it can be opened before anybody asks.
+
+    Models that were not asked for longest are let go of when all take more than MODELS_SHARE of the memory.
+    """
     from core.models import opening
 
-    opened = opening.open_checkpoint(name, revision=revision, head=head, device=config.settings().device)  # type: ignore[arg-type]
-    _settle()
-    return opened
+    def make() -> "Checkpoint":
+        _models().make_room(opening.weights_taken(name))
+        opened = opening.open_checkpoint(
+            name, revision=revision, head=head, dtype="auto", device=config.settings().device, on_progress=on_progress  # type: ignore[arg-type]
+        )  # fmt: skip
+        _settle()
+        return opened
+
+    return _models().get((name, revision, head, stamp), make, lambda opened: opened.size)
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAPS_KEPT)
-def _captured(name: str, text: str, pair: str | None, words: bool, most: int, stamp: int) -> Shown:
+def _head_of(name: str) -> str:
+    """An encoder-decoder is opened with its language head, because it says what its decoder reads."""
+    return "none" if parts_of(split_revision(name)[0]) == ("",) else "language"
+
+
+def _captured(name: str, text: str, pair: str | None, words: bool, most: int, part: str) -> Shown:
     from core.capture.words import places_of, word_maps
     from core.drawing.payload import as_bytes
-    from core.scoring.registry import head_scores
+    from core.scoring.registry import map_scores
 
-    encoding, maps = _observed(name, text, pair, most)
-    if words:
-        maps = word_maps(maps, encoding)
-    first, separators = places_of(encoding, words=words)
-    scores = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
+    encoding, maps = _observed(name, text, pair, most, part)
+    looked_at = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
+    maps = word_maps(maps, encoding) if words else maps
+    first, separators = places_of(looked_at, words=words)
+    scores = map_scores(maps, first=first, separators=separators)
     return Shown(encoding, maps, scores, as_bytes(maps.weights), first, separators)
 
 
-def _observed(name: str, text: str, pair: str | None, most: int) -> tuple["Encoding", AttentionMaps]:
+def _observed(name: str, text: str, pair: str | None, most: int, part: str) -> tuple["Encoding", AttentionMaps]:
     from pages.parts.maps import example
 
     if kept := example.stored(name, text, pair):
         return kept.encoding, kept.maps
+    from core.capture.generating import translated
     from core.capture.running import capture
 
     plain_name, revision = split_revision(name)
-    model = open_checkpoint(plain_name, revision, "none", stamp(plain_name))
+    model = open_checkpoint(plain_name, revision, _head_of(name), stamp(plain_name))
+    if model.family.translates and pair is None:
+        pair = translated(model, text)
     encoding = model.encode(text, pair, max_length=most)
-    return encoding, capture(model, encoding)
+    return encoding, capture(model, encoding, part=part)
 
 
 def _share_cores(opened: "Checkpoint") -> None:

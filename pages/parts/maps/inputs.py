@@ -4,10 +4,12 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from core.attention import PARTS
+from core.models.parts import parts_of
 from core.tasks.glue import TASKS
 from core.tasks.pasted import Pasted, read_pasted
 from pages.parts import pickers
-from pages.parts.frame import history
+from pages.parts.frame import history, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps import example
 
@@ -56,6 +58,18 @@ def pick_beside() -> str:
         label_visibility="collapsed",
         width=158,
     )
+
+
+def pick_part(name: str | None) -> str:
+    """Of an encoder-decoder the set of heads: encoder, decoder or cross; else ""."""
+    parts = parts_of(resources.split_revision(name)[0]) if name else ("",)
+    if parts == ("",):
+        return ""
+    return st.segmented_control(
+        "Heads", parts, default="cross", required=True, key="part", bind="query-params", format_func=PARTS.__getitem__,
+        label_visibility="collapsed", help="The encoder's heads, the decoder's, and those with which it looks at the "
+        "source. The second sentence is what the decoder reads; where it is empty, its own translation",
+    )  # fmt: skip
 
 
 def pick_other() -> Input:

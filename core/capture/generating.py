@@ -1,0 +1,194 @@
+"""Generation step by step: each new token's row of every map, and the maps as they grow; greedy translation."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.attention import SINK, AttentionMaps
+from core.capture.running import prepared
+from core.errors import CheckpointError, InputError
+from core.models.checkpoint import Checkpoint, spelled
+from core.models.encoding import Encoding
+
+MOST = 512  # new tokens of one answer
+WHOLE = 256  # tokens of a prompt whose maps are kept whole
+LONG_ROWS = 64  # queries at a time where SDPA cannot compute a long prompt
+LIKELY = 5  # tokens that are named beside the chosen one
+
+
+@dataclass(frozen=True)
+class Step:
+    """One new token. piece, token: its number and text. probability: of it, 0 to 1, before it was chosen.
+
+    likely: the LIKELY tokens of greatest probability, with it. rows [layer, head, key]: what the token looks at, itself
+    last, once it is read; 0 where a window hides a key; a sink after it. ends: an end-of-text, which is not read.
+    """
+
+    piece: int
+    token: str
+    probability: float
+    likely: tuple[tuple[str, float], ...]
+    rows: Float[np.ndarray, "layer head key"]
+    ends: bool = False
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A prompt and what followed. maps: of the prompt alone; None of one longer than WHOLE tokens. steps: in order."""
+
+    prompt: Encoding
+    maps: AttentionMaps | None
+    steps: tuple[Step, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of its maps and rows."""
+        whole = 0 if self.maps is None else self.maps.weights.nbytes
+        return whole + sum(step.rows.nbytes for step in self.steps)
+
+    def grown(self, steps: int) -> AttentionMaps:
+        """The maps [layer, head, query, key] of the prompt and the first `steps` new tokens, a row more for each.
+
+        Of a prompt without maps the new tokens' rows alone, over the last tokens, those before them as one key.
+        Raises InputError where there is neither.
+        """
+        taken = [step for step in self.steps[:steps] if not step.ends]
+        if self.maps is None:
+            return self._recent(taken)
+        start, length = len(self.maps), len(self.maps) + len(taken)
+        extra = self.maps.weights.shape[-1] - start  # a sink's column stays the last
+        weights = np.zeros((self.maps.layers, self.maps.heads, length, length + extra), dtype=np.float32)
+        weights[:, :, :start, :start] = self.maps.weights[..., :start]
+        weights[:, :, :start, length:] = self.maps.weights[..., start:]
+        for place, step in enumerate(taken, start):
+            weights[:, :, place, : place + 1] = step.rows[..., : place + 1]
+            weights[:, :, place, length:] = step.rows[..., place + 1 :]
+        tokens = (*self.maps.tokens, *(step.token for step in taken))
+        segments = (*self.maps.segments, *(0 for _ in taken))
+        keys = (*tokens, *self.maps.keys[start:]) if extra else None
+        return AttentionMaps(weights, tokens, segments, self.maps.causal, keys, windows=self.maps.windows)
+
+    def _recent(self, taken: list[Step]) -> AttentionMaps:
+        if not taken:
+            raise InputError(f"A prompt of more than {WHOLE} tokens has rows of new tokens alone: take a step.")
+        earlier = len(self.prompt) + len(taken) - WHOLE + 1  # tokens that share the first key
+        length = taken[-1].rows.shape[-1]  # all tokens, and a sink
+        weights = np.zeros((*taken[0].rows.shape[:2], len(taken), length), dtype=np.float32)
+        for place, step in enumerate(taken):
+            own = len(self.prompt) + place + 1
+            weights[:, :, place, :own] = step.rows[..., :own]
+            weights[:, :, place, length - (step.rows.shape[-1] - own) :] = step.rows[..., own:]
+        before = weights[..., :earlier].sum(-1, keepdims=True)
+        texts = tuple(step.token for step in taken)
+        keys = (f"… {earlier:,} earlier", *(*self.prompt.tokens, *texts)[earlier:])
+        keys += (SINK,) if len(keys) < length - earlier + 1 else ()
+        whole = np.concatenate([before, weights[..., earlier:]], -1)
+        return AttentionMaps(whole, texts, (0,) * len(texts), causal=False, key_tokens=keys)
+
+
+def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
+    """Raises CheckpointError for models that write nothing on, InputError where prompt and answer are too long."""
+    if not checkpoint.causal or checkpoint.model.get_output_embeddings() is None:
+        raise CheckpointError(
+            f"Only a decoder with its language head writes on; {checkpoint.name} is none: choose a decoder, such as "
+            "atlas-decoder."
+        )
+    if not 1 <= new <= MOST:
+        raise InputError(f"An answer has 1 to {MOST} new tokens; {new} were asked for.")
+    length = len(prompt) + prompt.cut
+    if length + new > checkpoint.max_length:
+        raise InputError(
+            f"Prompt and answer must fit into the {checkpoint.max_length} tokens of the context of {checkpoint.name}; "
+            f"the prompt has {length} and {new} more are asked for: shorten the prompt or the answer."
+        )
+
+
+@torch.no_grad()
+def generate(
+    checkpoint: Checkpoint,
+    prompt: Encoding,
+    *,
+    new: int = 20,
+    temperature: float = 0.0,
+    seed: int = 0,
+    on_step: Callable[[Step], None] | None = None,
+) -> Generated:
+    """The prompt's maps, and a step per new token until an end-of-text or `new` tokens.
+
+    temperature: 0 takes the most probable token, else tokens are drawn with the seed. Keys and values are kept, so a
+    step is one token's work. on_step: called with each. Raises as `check_prompt`.
+    """
+    check_prompt(checkpoint, prompt, new)
+    chance, ends = torch.Generator().manual_seed(seed), ends_of(checkpoint)
+    whole, sink = len(prompt) <= WHOLE, checkpoint.family.sinks
+    output, layers = _read(checkpoint, prompt.ids, None, watched=whole)
+    maps = _prompt_maps(checkpoint, prompt, layers) if whole else None
+    steps: list[Step] = []
+    while len(steps) < new and not (steps and steps[-1].ends):
+        chances = torch.softmax(output.logits[0, -1].float().cpu() / (temperature or 1.0), -1)
+        piece = int(torch.multinomial(chances, 1, generator=chance)) if temperature else int(chances.argmax())
+        rows = np.zeros((checkpoint.layers, checkpoint.heads, 0), dtype=np.float32)
+        if piece not in ends:
+            output, layers = _read(checkpoint, (piece,), output.past_key_values)
+            rows = _rows(layers, len(prompt) + len(steps) + 1, sink=sink)
+        steps.append(_step(checkpoint, piece, chances, rows, ends=piece in ends))
+        if on_step is not None:
+            on_step(steps[-1])
+    return Generated(prompt, maps, tuple(steps))
+
+
+def translated(checkpoint: Checkpoint, text: str) -> str:
+    """An encoder-decoder's own translation, greedy: what its decoder reads where nobody says what it should."""
+    source = checkpoint.encode(text)
+    given = torch.tensor([source.ids], device=checkpoint.device)
+    room = min(MOST, checkpoint.max_length - 1)
+    with torch.no_grad():
+        found = checkpoint.model.generate(given, do_sample=False, num_beams=1, max_new_tokens=room)
+    return str(checkpoint.tokenizer.decode(found[0], skip_special_tokens=True))
+
+
+def ends_of(checkpoint: Checkpoint) -> set[int]:
+    """Numbers of the tokens that end a text."""
+    settings = getattr(checkpoint.model, "generation_config", None)
+    found = getattr(settings, "eos_token_id", None)
+    found = checkpoint.tokenizer.eos_token_id if found is None else found
+    return set(found) if isinstance(found, (list, tuple)) else set() if found is None else {int(found)}
+
+
+def _read(
+    checkpoint: Checkpoint, pieces: tuple[int, ...], stored: Any, *, watched: bool = True
+) -> tuple[Any, list[Tensor]]:
+    """The model's output after these pieces (logits of the last), and each layer's weights [1, head, query, key]."""
+    kept: list[Tensor] = []
+    asked: dict[str, Any] = {"input_ids": torch.tensor([pieces], device=checkpoint.device), "use_cache": True}
+    if "logits_to_keep" in inspect.signature(checkpoint.model.forward).parameters:
+        asked["logits_to_keep"] = 1  # a vocabulary's width for every token of a long prompt would be gigabytes
+    with prepared(checkpoint, watcher=(lambda _, weights: kept.append(weights)) if watched else None) as run:
+        run.rows = None if watched else LONG_ROWS
+        return checkpoint.model(past_key_values=stored, **asked), kept
+
+
+def _rows(layers: list[Tensor], length: int, *, sink: bool) -> Float[np.ndarray, "layer head key"]:
+    """One query's row of every layer; a layer with a window may have dropped the keys before it, whose weight is 0."""
+    rows = [one[0, :, 0].float().cpu().numpy() for one in layers]
+    return np.stack([np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in rows])
+
+
+def _step(checkpoint: Checkpoint, piece: int, chances: Tensor, rows: np.ndarray, *, ends: bool) -> Step:
+    most = chances.topk(min(LIKELY, len(chances)))
+    texts = spelled(checkpoint.tokenizer, [piece, *most.indices.tolist()])
+    likely = tuple(zip(texts[1:], map(float, most.values), strict=True))
+    return Step(piece, texts[0], float(chances[piece]), likely, rows, ends)
+
+
+def _prompt_maps(checkpoint: Checkpoint, prompt: Encoding, layers: list[Tensor]) -> AttentionMaps:
+    weights = np.stack([one[0].float().cpu().numpy() for one in layers])
+    keys = (*prompt.tokens, SINK) if checkpoint.family.sinks else None
+    segments = (0,) * len(prompt)
+    return AttentionMaps(weights, prompt.tokens, segments, causal=True, key_tokens=keys, windows=checkpoint.windows)

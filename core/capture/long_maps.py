@@ -1,0 +1,127 @@
+"""Maps of inputs that are too long for whole maps: block maxima of every head, and any window of one head, exact.
+
+All maps of 4,096 tokens and 512 heads would be 34 GB in float32. So the attention function computes a layer's weights
+some queries at a time, each part is reduced to the greatest weight of every block of queries x keys, and dropped. A
+window that is looked at is computed again, from the same pass through the layers below it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from core.attention import Head
+from core.capture.running import model_inputs, prepared
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+BLOCKS = 128  # rows and columns of a picture of all heads
+ROWS_BYTES = 256_000_000  # of the weights that are computed at a time
+WINDOW = 256  # most queries and keys of a window
+
+
+@dataclass(frozen=True)
+class BlockMaps:
+    """maxima [layer, head, block, block]: the greatest weight from a block's queries to a block's keys, 0 to 1.
+
+    block: tokens of one. tokens: of the input. A sink is in no block. windows, causal: as of AttentionMaps.
+    """
+
+    maxima: Float[np.ndarray, "layer head rows columns"]
+    block: int
+    tokens: tuple[str, ...]
+    causal: bool
+    windows: tuple[int | None, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Each block by its first and last token's places, from 1."""
+        starts = range(0, len(self.tokens), self.block)
+        return tuple(f"{start + 1}–{min(start + self.block, len(self.tokens))}" for start in starts)
+
+
+def block_of(length: int) -> int:
+    """Tokens a block: the least that gives at most BLOCKS blocks."""
+    return max(1, -(-length // BLOCKS))
+
+
+def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
+    """Every head's block maxima, from one pass. Memory holds some rows of one layer at a time.
+
+    Raises InputError where the input was cut, because what is shown would not be the prompt.
+    """
+    refuse_cut(checkpoint, encoding)
+    length, block = len(encoding), block_of(len(encoding))
+    blocks = -(-length // block)
+    maxima = np.zeros((checkpoint.layers, checkpoint.heads, blocks, blocks), dtype=np.float32)
+    seen = [0] * checkpoint.layers
+
+    def reduce(layer: int, weights: Tensor) -> None:
+        for start in range(0, weights.shape[2], block):
+            row = (seen[layer] + start) // block
+            maxima[layer, :, row] = _greatest(weights[0, :, start : start + block, :length], block)
+        seen[layer] += weights.shape[2]
+
+    _forward(checkpoint, encoding, reduce, rows=_rows(checkpoint, length, block))
+    return BlockMaps(maxima, block, encoding.tokens, checkpoint.causal, checkpoint.windows)
+
+
+def window(
+    checkpoint: Checkpoint, encoding: Encoding, head: Head, queries: tuple[int, int], keys: tuple[int, int]
+) -> Float[np.ndarray, "query key"]:
+    """The weights of one head from queries [start, end) to keys [start, end), computed again. Raises InputError where
+    the window lies outside the input or is larger than WINDOW."""
+    refuse_cut(checkpoint, encoding)
+    head = head.within(checkpoint.layers, checkpoint.heads)
+    for start, end in (queries, keys):
+        if not 0 <= start < end <= len(encoding) or end - start > WINDOW:
+            raise InputError(
+                f"A window has 1 to {WINDOW} tokens a side and lies within the input's {len(encoding)}; seen "
+                f"{start + 1} to {end}: choose another."
+            )
+    kept: list[np.ndarray] = []
+    seen = [0]
+
+    def keep(_: int, weights: Tensor) -> None:
+        start, stop = max(queries[0] - seen[0], 0), queries[1] - seen[0]
+        if stop > 0 and start < weights.shape[2]:
+            kept.append(weights[0, head.head, start:stop, keys[0] : keys[1]].float().cpu().numpy())
+        seen[0] += weights.shape[2]
+
+    block = block_of(len(encoding))
+    _forward(checkpoint, encoding, keep, rows=_rows(checkpoint, len(encoding), block), layers=[head.layer])
+    return np.concatenate(kept)
+
+
+def refuse_cut(checkpoint: Checkpoint, encoding: Encoding) -> None:
+    """Errors: InputError for a prompt beyond the context."""
+    if encoding.cut:
+        raise InputError(
+            f"A prompt must fit into the {checkpoint.max_length} tokens of the context of {checkpoint.name}; it has "
+            f"{len(encoding) + encoding.cut}: shorten it."
+        )
+
+
+def _rows(checkpoint: Checkpoint, length: int, block: int) -> int:
+    """Queries at a time: whole blocks, whose weights stay within ROWS_BYTES."""
+    return block * max(1, ROWS_BYTES // (checkpoint.heads * length * 4 * block))
+
+
+def _greatest(weights: Float[Tensor, "head query key"], block: int) -> np.ndarray:
+    """The greatest weight of each block of keys, [head, block]."""
+    most = weights.amax(1).float()
+    padded = nn.functional.pad(most, (0, -most.shape[-1] % block))
+    return padded.unflatten(-1, (-1, block)).amax(-1).cpu().numpy()
+
+
+def _forward(checkpoint: Checkpoint, encoding: Encoding, watcher: Any, *, rows: int, layers: Any = None) -> None:
+    with torch.no_grad(), prepared(checkpoint, watcher=watcher, layers=layers) as run:
+        run.rows = rows
+        model = checkpoint.model
+        core = getattr(model, model.base_model_prefix, model)  # without its head, which would read every token
+        plain = {"use_cache": False} if checkpoint.causal else {}
+        core(**model_inputs(checkpoint, [encoding]), **plain)

@@ -1,0 +1,133 @@
+"""What an encoder-decoder translates right with heads changed, how much heads matter, cross attention as alignment.
+
+A target is read as it should be (teacher forcing), and every step's most probable token is compared with the next one.
+A sentence whose every step is right, its end among them, is what greedy translation writes, and no other is.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from core.capture.generating import ends_of
+from core.capture.running import Change, batches, model_inputs, prepared
+from core.capture.words import words_of
+from core.errors import CheckpointError, InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+BATCH_TOKENS = 2048
+
+
+@dataclass(frozen=True)
+class Right:
+    """exact: whether each sentence is translated right to its end. share: of its tokens, 0 to 1, that are."""
+
+    exact: Bool[np.ndarray, " row"]
+    share: Float[np.ndarray, " row"]
+
+
+def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[Encoding]:
+    """Sources with their targets. Raises CheckpointError where the checkpoint is no encoder-decoder with its language
+    head, InputError where a row does not fit."""
+    if not checkpoint.family.translates or checkpoint.model.get_output_embeddings() is None:
+        raise CheckpointError(
+            f"A translation needs an encoder-decoder with its language head; {checkpoint.name} is none: choose one, "
+            "such as atlas-translator."
+        )
+    encodings = [checkpoint.encode(source, target) for source, target in texts]
+    cut = [k for k, one in enumerate(encodings) if one.cut or (one.target is not None and one.target.cut)]
+    if cut:
+        raise InputError(
+            f"Source and target must fit into {checkpoint.max_length} tokens each; row {cut[0] + 1} is longer: leave "
+            "it out."
+        )
+    return encodings
+
+
+def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
+    """Which sentences, and which share of their tokens, come out right under these changes."""
+    changes = tuple(changes)
+    exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
+    for inputs in batches(encodings, BATCH_TOKENS):
+        some = [encodings[k] for k in inputs]
+        with torch.no_grad(), prepared(checkpoint, changes, some=some, inputs=inputs):
+            logits = checkpoint.model(**model_inputs(checkpoint, some)).logits
+        hits = (logits.argmax(-1).cpu() == _next_tokens(checkpoint, some)).numpy()
+        exact[inputs], share[inputs] = hits.all(-1), hits.mean(-1)
+    return Right(exact, share)
+
+
+def part_importance(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], *, normalize: bool = True
+) -> list[Float[np.ndarray, "layer head"]]:
+    """|dL/dxi_h| of each set of heads, mean over sentences (Michel et al. 2019, section 4.1).
+
+    L is a sentence's cross-entropy, summed over its target's tokens. normalize: each layer by its l2 norm.
+    """
+    sums = [np.zeros((own.layers, own.heads)) for own in checkpoint.sets]
+    for inputs in batches(encodings, BATCH_TOKENS):
+        some = [encodings[k] for k in inputs]
+        gates = _gates(checkpoint, some)
+        with torch.enable_grad(), prepared(checkpoint, gates=gates):
+            logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
+            wanted = _next_tokens(checkpoint, some).to(logits.device)
+            loss = nn.functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="sum")
+            moved = torch.autograd.grad(loss, gates)
+        for own, total in zip(checkpoint.sets, sums, strict=True):
+            for layer in range(own.layers):
+                total[layer] += moved[own.call(layer)].double().sum(-1).abs().sum(0).cpu().numpy()
+    scores = [total / max(len(encodings), 1) for total in sums]
+    return [one / (np.linalg.norm(one, axis=-1, keepdims=True) + 1e-20) if normalize else one for one in scores]
+
+
+def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
+    """Of each row the source word that each cross head looks at most when it writes a word: [layer, head, target word].
+
+    Words are what spaces part. The query that writes a word is the one before it; of several pieces, the mean.
+    """
+    found: list[np.ndarray] = [np.empty(0)] * len(encodings)
+    own = checkpoint.head_set("cross")
+    for inputs in batches(encodings, BATCH_TOKENS):
+        some, kept = [encodings[k] for k in inputs], {}
+        with torch.no_grad(), prepared(
+            checkpoint, watcher=kept.__setitem__, layers=own.calls, some=some, inputs=inputs
+        ):  # fmt: skip
+            checkpoint.model(**model_inputs(checkpoint, some))
+        layers = torch.stack([kept[call] for call in own.calls]).float().cpu().numpy()
+        for row, k in enumerate(inputs):
+            found[k] = _most(layers[:, row], encodings[k])
+    return found
+
+
+def _most(weights: Float[np.ndarray, "layer head query key"], encoding: Encoding) -> np.ndarray:
+    target = encoding.target
+    if target is None:
+        raise InputError("Cross attention is of a source and a target; the row has no target: give one.")
+    sources, targets = (
+        [word.positions for word in words_of(one) if word.sentence is not None] for one in (encoding, target)
+    )
+    by_source = np.stack([weights[..., list(places)].sum(-1) for places in sources], -1)
+    writing = np.stack([by_source[:, :, [place - 1 for place in places]].mean(2) for places in targets], 2)
+    return writing.argmax(-1)
+
+
+def _next_tokens(checkpoint: Checkpoint, some: Sequence[Encoding]) -> Tensor:
+    """What each step of the targets should write: the next token, and at last an end."""
+    end = min(ends_of(checkpoint), default=0)
+    return torch.tensor([[*one.target.ids[1:], end] for one in some if one.target is not None])
+
+
+def _gates(checkpoint: Checkpoint, some: Sequence[Encoding]) -> list[Tensor]:
+    """xi = 1 for every head, input and query, call by call of a forward."""
+    source, target = some[0].lengths
+    gates: list[Any] = [None] * checkpoint.calls
+    for own in checkpoint.sets:
+        for call in own.calls:
+            length = source if own.part == "encoder" else target
+            gates[call] = torch.ones(len(some), own.heads, length, device=checkpoint.device, requires_grad=True)
+    return gates

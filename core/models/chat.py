@@ -1,0 +1,83 @@
+"""A chat as a model reads it: its own template, run in transformers' sandbox, which reaches no file or module.
+
+Nothing but the template runs, and it sees nothing but the messages and the names of special tokens.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.errors import CheckpointError, InputError
+from core.models.checkpoint import LONGEST_TEXT, Checkpoint, spelled, visible_span
+from core.models.encoding import Encoding
+
+ROLES = ("system", "user", "assistant")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn. role: system, user or assistant."""
+
+    role: str
+    text: str
+
+
+def chat_text(checkpoint: Checkpoint, messages: Sequence[Message], *, answering: bool = True) -> str:
+    """The messages as the checkpoint's template writes them. answering: with the beginning of an answer at the end.
+
+    Raises InputError for roles and texts that cannot be, CheckpointError where there is no template or it fails: one
+    that reaches for code, attributes or files is stopped by the sandbox.
+    """
+    _check(messages)
+    if not getattr(checkpoint.tokenizer, "chat_template", None):
+        raise CheckpointError(
+            f"A chat is written by the tokenizer's chat template; {checkpoint.name} has none: type the prompt as plain "
+            "text, or choose a checkpoint that was tuned for chats."
+        )
+    turns = [{"role": one.role, "content": one.text} for one in messages]
+    try:
+        text = checkpoint.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=answering)
+    except Exception as error:  # templates fail with classes of jinja2's own, and with whatever they compute
+        why = str(error).strip().splitlines()
+        raise CheckpointError(
+            f"A chat template only writes messages out; that of {checkpoint.name} cannot, or may not do what it tries "
+            f"({why[0] if why else type(error).__name__}): type the prompt as plain text, or mend chat_template."
+        ) from error
+    if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+        raise CheckpointError(
+            f"A chat template writes at most {LONGEST_TEXT:,} characters; that of {checkpoint.name} wrote more: type "
+            "the prompt as plain text."
+        )
+    return text
+
+
+def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding:
+    """The prompt of a chat, ready for the answer; special tokens are those that the template wrote. Nothing is cut.
+
+    Raises as `chat_text`.
+    """
+    text = chat_text(checkpoint, messages)
+    found = checkpoint.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    spans = found["offset_mapping"]
+    ids, special = found["input_ids"], set(checkpoint.tokenizer.all_special_ids)
+    ordinary = [piece not in special for piece in ids]
+    return Encoding(
+        text=text,
+        pair=None,
+        ids=tuple(ids),
+        segments=(0,) * len(ids),
+        tokens=tuple(spelled(checkpoint.tokenizer, ids)),
+        offsets=tuple(visible_span(span, text) if own else None for span, own in zip(spans, ordinary, strict=True)),
+        sentence=tuple(0 if own else None for own in ordinary),
+        first=0 if ids and not ordinary[0] else None,
+        separators=tuple(k for k, own in enumerate(ordinary) if not own and k),
+    )
+
+
+def _check(messages: Sequence[Message]) -> None:
+    if not messages or not all(one.text.strip() for one in messages):
+        raise InputError("A chat has at least one message, and every message a visible character: type a text.")
+    for one in messages:
+        if one.role not in ROLES:
+            raise InputError(f"A message is from one of {', '.join(ROLES)}; {one.role!r} is none of them.")
+    if sum(len(one.text) for one in messages) > LONGEST_TEXT:
+        raise InputError(f"A chat may have at most {LONGEST_TEXT:,} characters: shorten it.")

@@ -1,0 +1,35 @@
+"""Weights of linear layers in 8 bits, by torchao: one scale a row, float32 arithmetic.
+
+Whatever is not a linear layer (embeddings, norms, GPT-2's Conv1D) stays as it is.
+"""
+
+import logging
+from typing import Any
+
+from torch import nn
+
+from core.errors import CheckpointError
+
+
+def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
+    """The model with its linear layers' weights as int8, in place. Raises CheckpointError where there is no torchao or
+    nothing to quantise."""
+    if not any(isinstance(module, nn.Linear) for module in model.modules()):
+        raise CheckpointError(
+            f"8-bit weights are those of linear layers; {name} has none (GPT-2's are Conv1D): open it as bfloat16."
+        )
+    quantize, configuration = _torchao()
+    quantize(model, configuration)
+    return model
+
+
+def _torchao() -> tuple[Any, Any]:
+    logging.getLogger("torchao").setLevel(logging.ERROR)  # it tells of CUDA kernels that a CPU cannot load
+    try:
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+    except (ImportError, OSError, RuntimeError) as error:
+        raise CheckpointError(
+            "8-bit weights are made by torchao, which cannot be loaded here: install that of requirements.txt, or "
+            "open the checkpoint as bfloat16."
+        ) from error
+    return quantize_, Int8WeightOnlyConfig()

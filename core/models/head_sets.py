@@ -1,0 +1,85 @@
+"""The sets of heads of a model: one, or of an encoder-decoder three, and how far a query sees in each layer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import CheckpointError
+from core.models.family import Family
+
+Windows = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class HeadSet:
+    """Heads of one kind of attention. part: "" of a model with one set; else encoder, decoder or cross.
+
+    causal: a query sees no later key. first, step: which call of attention within a forward its first layer is, and how
+    many calls further the next; an encoder-decoder calls its decoder's own and its cross attention in turn.
+    """
+
+    part: str
+    layers: int
+    heads: int
+    causal: bool
+    first: int = 0
+    step: int = 1
+
+    def call(self, layer: int) -> int:
+        """The call of attention within a forward, from 0."""
+        return self.first + layer * self.step
+
+    @property
+    def calls(self) -> range:
+        """The calls of all its layers, in order."""
+        return range(self.first, self.first + self.layers * self.step, self.step)
+
+
+def head_sets(config: Any, family: Family) -> tuple[HeadSet, ...]:
+    """The sets of a model, in the order that pages show them."""
+    layers, heads = int(config.num_hidden_layers), int(config.num_attention_heads)
+    if not family.translates:
+        return (HeadSet("", layers, heads, family.causal),)
+    deep = int(_first_of(config, ("decoder_layers", "num_decoder_layers"), layers))
+    wide = int(_first_of(config, ("decoder_attention_heads",), heads))
+    return (
+        HeadSet("encoder", layers, heads, causal=False),
+        HeadSet("decoder", deep, wide, causal=True, first=layers, step=2),
+        HeadSet("cross", deep, wide, causal=False, first=layers + 1, step=2),
+    )
+
+
+def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
+    """The set of a part; "" is the first. Raises CheckpointError where the model has no such part."""
+    for one in sets:
+        if part in ("", one.part):
+            return one
+    raise CheckpointError(
+        f"Only an encoder-decoder has heads called {part}; this checkpoint has one set of heads: name them like L1H2."
+        if len(sets) == 1
+        else f"The parts of an encoder-decoder are {', '.join(one.part for one in sets)}; {part!r} is none of them."
+    )
+
+
+def windows_of(config: Any) -> Windows:
+    """Of each layer the keys that a query sees at most, itself among them; None where it sees all, () if all do.
+
+    Read from the config as transformers' own masks do: `layer_types` beside `sliding_window`, ModernBERT's
+    `local_attention` (half on each side), GPT-Neo's `attention_layers` beside `window_size`.
+    """
+    layers = int(config.num_hidden_layers)
+    if config.model_type == "modernbert":
+        wide = 2 * (int(config.local_attention) // 2) + 1
+        local = ["sliding" in kind for kind in config.layer_types]
+    elif config.model_type == "gpt_neo":
+        wide, local = int(config.window_size), [kind == "local" for kind in config.attention_layers]
+    elif (found := getattr(config, "sliding_window", None)) is not None:
+        kinds = getattr(config, "layer_types", None)
+        wide, local = int(found), ["sliding" in kind for kind in kinds] if kinds else [True] * layers
+    else:
+        return ()
+    return tuple(wide if one else None for one in local) if any(local) else ()
+
+
+def _first_of(config: Any, names: Sequence[str], otherwise: int) -> int:
+    return next((found for name in names if (found := getattr(config, name, None)) is not None), otherwise)

@@ -1,0 +1,93 @@
+"""What opening a checkpoint takes, read from the headers of its files, and what the machine has free.
+
+Weights are counted in the dtype that they will have; maps are those of one input, float32 in the program and uint16 on
+their way to a page. What does not fit is refused in a sentence, instead of by the system's killer.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import torch
+
+from core.errors import CheckpointError
+
+LARGE = 500_000_000  # parameters; from here on "auto" keeps half precision, whose weights are half as many bytes
+HEADROOM = 300_000_000  # bytes for activations and buffers of one input, beside weights
+A_WEIGHT = 6  # bytes of one attention weight: float32, and uint16 for the page
+_HALF = {"F16": "float16", "BF16": "bfloat16"}
+_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Weights as their files hold them. dtype: that of most floating numbers, as torch names it."""
+
+    parameters: int
+    dtype: str
+
+    def opened_as(self, asked: str) -> str:
+        """ "stored" is the file's dtype, "auto" too where the model is large, else float32; others are themselves."""
+        if asked == "auto":
+            asked = "stored" if self.parameters >= LARGE else "float32"
+        return self.dtype if asked == "stored" else asked
+
+    def bytes_as(self, dtype: str) -> int:
+        """Bytes of the weights in memory."""
+        return self.parameters * _BYTES[dtype]
+
+
+def stored_weights(files: Sequence[Path]) -> Stored:
+    """Read the headers of safetensors files. What cannot be read counts as nothing: opening it says why."""
+    counts: dict[str, int] = {}
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                size = min(int.from_bytes(stream.read(8), "little"), 2**26)
+                tensors = json.loads(stream.read(size))
+            for name, tensor in tensors.items():
+                if name != "__metadata__":
+                    kind = str(tensor["dtype"])
+                    counts[kind] = counts.get(kind, 0) + math.prod(tensor["shape"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    most = max(counts, key=counts.__getitem__, default="F32")
+    return Stored(sum(counts.values()), _HALF.get(most, "float32"))
+
+
+def free_bytes(device: str) -> int:
+    """What a new model may take there without pushing anything out."""
+    if device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(device)[0])
+    return int(psutil.virtual_memory().available)
+
+
+def maps_bytes(layers: int, heads: int, length: int) -> int:
+    """All maps of one input of `length` tokens."""
+    return layers * heads * length**2 * A_WEIGHT
+
+
+def shown(size: int) -> str:
+    """Bytes for people: "2.1 GB", "12 MB"."""
+    return f"{size / 1e9:.1f} GB" if size >= 5e8 else f"{max(1, round(size / 1e6))} MB"
+
+
+def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
+    """What will be taken, as a sentence. dtype: as it will be opened. maps: bytes of the maps that are asked for.
+
+    Raises CheckpointError where it is more than is free.
+    """
+    weights, free = stored.bytes_as(dtype), free_bytes(device)
+    if weights + maps + HEADROOM > free:
+        half = stored.bytes_as("bfloat16")
+        smaller = f"open it as bfloat16 ({shown(half)}), " if dtype == "float32" and half + HEADROOM <= free else ""
+        raise CheckpointError(
+            f"A checkpoint and its maps must fit into memory; {name} takes {shown(weights)} as {dtype}, its maps "
+            f"{shown(maps)} and {shown(HEADROOM)} more are needed to run it, but {shown(free)} are free: {smaller}"
+            "close other programs, or use a machine with more."
+        )
+    beside = f" and {shown(maps)} of maps" if maps else ""
+    return f"{shown(weights)} of weights as {dtype}{beside}; {shown(free)} are free."

@@ -1,0 +1,37 @@
+"""Cross attention as word alignment: how often a head finds the word that is translated, beside position alone."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
+
+
+def hits(found: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
+    """Whether each guess's source word is one that the target word is linked to; of target words with a link, in order.
+
+    found: of each guess (a head, or positions alone) the source word of every target word.
+    """
+    linked, known = sorted({target for _, target in links}), set(links)
+    right = [[(int(row[target]), target) in known for target in linked] for row in found]
+    return np.array(right, dtype=bool).reshape(len(found), len(linked))
+
+
+class PositionTable:
+    """The best guess from positions alone: the source word that is linked most often to target word t of T in a source
+    of S words, in rows that are not scored; where (t, T, S) was not seen, the same share of the way."""
+
+    def __init__(self, rows: Sequence[tuple[int, int, Links]]) -> None:
+        """rows: words of the source, of the target, and their links."""
+        counts: dict[tuple[int, int, int], Counter[int]] = {}
+        for sources, targets, links in rows:
+            for source, target in links:
+                counts.setdefault((target, targets, sources), Counter())[source] += 1
+        self.most = {key: min(found, key=lambda place: (-found[place], place)) for key, found in counts.items()}
+
+    def guesses(self, sources: int, targets: int) -> Int[np.ndarray, " word"]:
+        """A source word for each target word."""
+        diagonal = np.rint(np.arange(targets) * (sources - 1) / max(targets - 1, 1)).astype(int)
+        return np.array([self.most.get((k, targets, sources), diagonal[k]) for k in range(targets)])

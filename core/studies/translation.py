@@ -1,0 +1,292 @@
+"""Heads of an encoder-decoder on a translation task: Michel et al.'s three columns, and cross attention as alignment.
+
+`sweep`: each head of each set zeroed alone; `importance`: |dL/dxi_h|; `prune`: the heads of one set removed one after
+another, least important first, with the order from train rows; `align`: how often a cross head looks most at the word
+that it translates, beside the best guess from positions alone. The metric is the share of sentences whose greedy
+translation is the reference, word for word; the share of right tokens stands beside it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core.attention import PARTS, Head
+from core.errors import InputError
+from core.measuring import opened
+from core.measuring.provenance import provenance
+from core.scoring import effects
+from core.scoring.word_alignment import PositionTable, hits
+from core.store.rows import Row
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Checkpoint, Data, Dtype, Limit, Seed
+from core.tasks.translation import Translation, read_translations
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint as Opened
+    from core.models.encoding import Encoding
+
+PARTS_OF_IT = ("sweep", "importance", "prune", "align")
+COLUMNS = {"encoder": "Enc-Enc", "cross": "Enc-Dec", "decoder": "Dec-Dec"}  # Michel et al.'s names
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """Which checkpoint on which rows. data: a file of rows (source, target, links); train: another, for orders."""
+
+    checkpoint: Checkpoint = "atlas-translator"
+    what: Annotated[tuple[str, ...], Flag("sweep, importance, prune, align; several times")] = PARTS_OF_IT
+    data: Data = None
+    train: Annotated[str | None, Flag("file of train rows, for orders and positions; default: the bundled ones")] = None
+    limit: Limit = 300
+    order_rows: Annotated[int, Flag("train rows that orders and positions come from", least=2)] = 300
+    device: str = "auto"
+    dtype: Dtype = "float32"
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class What:
+    """Which measurement a unit is."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One measurement. names: heads ("Cross L1H2"), or of a pruning curve those that go, in order, set after set.
+
+    exact, share [variant, row]: as of `core.capture.translating.Right`, the untouched model first; of an alignment
+    `exact` is [guess, linked word], positions alone first, `row` the row of each word, and `share` the same on train
+    rows. values [name]: importance.
+    """
+
+    what: str
+    names: tuple[str, ...]
+    exact: np.ndarray
+    share: np.ndarray
+    values: np.ndarray
+    row: np.ndarray
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The measurements, as partial results are added up."""
+
+    seen: tuple[Seen, ...]
+
+
+class TranslationStudy(Study[Options, Measured]):
+    """Zero, weigh and prune the three sets of heads of an encoder-decoder; cross attention as alignment."""
+
+    name, options, partial, arguments = "translation", Options, Measured, What
+
+    def units(self, options: Options) -> list[Unit]:
+        """One a measurement."""
+        if unknown := [one for one in options.what if one not in PARTS_OF_IT]:
+            raise InputError(f"A translation study measures {', '.join(PARTS_OF_IT)}; {unknown[0]!r} is none of them.")
+        rows, train = _rows(options), _train_rows(options)
+        if "align" in options.what and not (any(row.links for row in rows) and any(row.links for row in train)):
+            raise InputError(
+                "An alignment is scored against known pairs of words, the third column of a row (0-0 1-2 ...); these "
+                "rows have none: add them, or leave align out."
+            )
+        return [Unit(one, What(one), size=len(rows)) for one in options.what]
+
+    def run(self, options: Options, unit: Unit) -> Done[Measured]:
+        """One measurement."""
+        from core.capture.translating import pairs_of
+
+        checkpoint = opened.checkpoint(
+            options.checkpoint, head="language", dtype=options.dtype, device=options.device
+        )  # fmt: skip
+        rows = _rows(options)
+        encodings = pairs_of(checkpoint, [(row.source, row.target) for row in rows])
+        measure = {"sweep": _sweep, "importance": _importance, "prune": _prune, "align": _align}[unit.arguments.what]
+        return Done(
+            Measured((measure(checkpoint, encodings, options),)), provenance(checkpoint, [one.id for one in rows])
+        )
+
+    def merge(self, options: Options, partials: Sequence[Measured]) -> Measured:
+        """All measurements."""
+        return Measured(tuple(seen for part in partials for seen in part.seen))
+
+    def rows(self, options: Options, merged: Measured) -> list[Row]:
+        """The untouched model, then a row per head or step of each measurement."""
+        made = {"sweep": _sweep_rows, "importance": _importance_rows, "prune": _prune_rows, "align": _align_rows}
+        return [row for seen in merged.seen for row in made[seen.what](seen, options.seed)]
+
+
+STUDY = TranslationStudy()
+
+
+def _rows(options: Options) -> list[Translation]:
+    rows = read_translations(options.data, limit=options.limit)
+    if len(rows) < 2:
+        raise InputError(f"Effects are judged on at least two rows; there are {len(rows)}: add rows.")
+    return rows
+
+
+def _train_rows(options: Options) -> list[Translation]:
+    return read_translations(options.train, split="train", limit=options.order_rows)
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def _every_head(checkpoint: "Opened", part: str = "") -> list[Head]:
+    sets = [one for one in checkpoint.sets if part in ("", one.part)]
+    return [Head(layer, head, one.part) for one in sets for layer in range(one.layers) for head in range(one.heads)]
+
+
+def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence[Sequence[Head]]) -> tuple:
+    """exact, share [variant, row], the untouched model first."""
+    from core.capture.interventions import Intervention
+    from core.capture.translating import right
+
+    asked = [(), *([Intervention("zero", frozenset(heads))] for heads in variants)]
+    seen = [right(checkpoint, encodings, changes) for changes in asked]
+    return np.array([one.exact for one in seen]), np.array([one.share for one in seen])
+
+
+def _sweep(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
+    heads = _every_head(checkpoint)
+    exact, share = _under(checkpoint, encodings, [[head] for head in heads])
+    return _seen("sweep", heads, exact=exact, share=share)
+
+
+def _importance(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
+    from core.capture.translating import part_importance
+
+    values = np.concatenate([one.ravel() for one in part_importance(checkpoint, encodings)])
+    return _seen("importance", _every_head(checkpoint), values=values)
+
+
+def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
+    from core.capture.translating import pairs_of, part_importance
+
+    train = pairs_of(checkpoint, [(row.source, row.target) for row in _train_rows(options)])
+    order: list[Head] = []
+    variants: list[Sequence[Head]] = []
+    for own, scores in zip(checkpoint.sets, part_importance(checkpoint, train), strict=True):
+        heads = _every_head(checkpoint, own.part)
+        ranked = [heads[k] for k in np.argsort(scores.ravel(), kind="stable")]
+        order += ranked
+        variants += [ranked[: k + 1] for k in range(len(ranked))]
+    exact, share = _under(checkpoint, encodings, variants)
+    return _seen("prune", order, exact=exact, share=share)
+
+
+def _align(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
+    from core.capture.translating import pairs_of
+
+    train = _train_rows(options)
+    table = PositionTable([(len(row.source.split()), len(row.target.split()), row.links) for row in train])
+    own = pairs_of(checkpoint, [(row.source, row.target) for row in train])
+    right, row = _hits(checkpoint, encodings, _rows(options), table)
+    chosen, _ = _hits(checkpoint, own, train, table)
+    return _seen("align", _every_head(checkpoint, "cross"), exact=right, share=chosen, row=row)
+
+
+def _hits(
+    checkpoint: "Opened", encodings: "list[Encoding]", rows: Sequence[Translation], table: PositionTable
+) -> tuple[np.ndarray, np.ndarray]:
+    """[guess, linked word], positions first, then each cross head; and the row of each word."""
+    from core.capture.translating import aligned_words
+
+    found, numbers = [], []
+    for number, (row, words) in enumerate(zip(rows, aligned_words(checkpoint, encodings), strict=True)):
+        if row.links:
+            positions = table.guesses(len(row.source.split()), len(row.target.split()))
+            found.append(hits(np.vstack([positions, words.reshape(-1, words.shape[-1])]), row.links))
+            numbers += [number] * found[-1].shape[1]
+    return np.concatenate(found, 1), np.array(numbers)
+
+
+def _seen(what: str, heads: Sequence[Head], **arrays: np.ndarray) -> Seen:
+    nothing = {name: np.zeros(0) for name in ("exact", "share", "values", "row")}
+    return Seen(what, tuple(str(head) for head in heads), **(nothing | arrays))
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _about(name: str) -> Row:
+    head = Head.parse(name)
+    return {"name": name, "part": head.part, "layer": head.layer, "head": head.head}
+
+
+def _sweep_rows(seen: Seen, seed: int) -> list[Row]:
+    before, after = seen.exact[0], seen.exact[1:]
+    p = effects.max_t(before, after, seed=seed)
+    intervals = effects.mean_intervals(before, after, seed=seed)
+    tokens = effects.mean_intervals(seen.share[0], seen.share[1:], seed=seed)
+    rows: list[Row] = [_baseline(seen)]
+    for k, name in enumerate(seen.names):
+        rows.append(
+            {
+                "kind": "zeroed", **_about(name), "statistic": "exact change", "value": intervals[k].value,
+                "low": intervals[k].low, "high": intervals[k].high, "n": len(before), "p": float(p[k]),
+                "flipped": int((before != after[k]).sum()), "tokens_change": tokens[k].value,
+                "tokens_low": tokens[k].low, "tokens_high": tokens[k].high,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _baseline(seen: Seen) -> Row:
+    return {
+        "kind": "baseline", "name": "untouched", "exact": float(seen.exact[0].mean()),
+        "tokens": float(seen.share[0].mean()), "n": int(seen.exact.shape[1]),
+    }  # fmt: skip
+
+
+def _importance_rows(seen: Seen, seed: int) -> list[Row]:
+    return [
+        {"kind": "importance", **_about(name), "statistic": "importance", "value": float(value)}
+        for name, value in zip(seen.names, seen.values, strict=True)
+    ]
+
+
+def _prune_rows(seen: Seen, seed: int) -> list[Row]:
+    """A row per column and number of removed heads, from none on; intervals are of the change, added to the whole."""
+    intervals = effects.mean_intervals(seen.exact[0], seen.exact[1:], seed=seed)
+    whole = float(seen.exact[0].mean())
+    rows: list[Row] = []
+    for part, column in COLUMNS.items():
+        mine = [k for k, name in enumerate(seen.names) if name.startswith(PARTS[part])]
+        none = effects.Interval(0.0, 0.0, 0.0)
+        for removed, change in enumerate([none, *(intervals[k] for k in mine)]):
+            gone = [seen.names[k] for k in mine[:removed]]
+            rows.append(
+                {
+                    "kind": "pruned", "column": column, "removed": removed, "share": removed / len(mine),
+                    "heads": ",".join(gone), "exact": whole + (change.value or 0), "change": change.value,
+                    "low": change.low, "high": change.high, "n": int(seen.exact.shape[1]), "baseline": whole,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _align_rows(seen: Seen, seed: int) -> list[Row]:
+    """A row per cross head: how often it is right, the guess from positions, and their difference by sentence.
+
+    best: the head that was right most often on train rows, so that its figure here is no choice of the best of many.
+    """
+    sentences = np.unique(seen.row)
+    by_row = np.stack([seen.exact[:, seen.row == number].mean(1) for number in sentences], 1)
+    intervals = effects.mean_intervals(by_row[0], by_row[1:], seed=seed)
+    alone = effects.mean_intervals(np.zeros(len(sentences)), by_row[1:], seed=seed)
+    p = effects.max_t(by_row[0], by_row[1:], seed=seed)
+    best = int(seen.share[1:].mean(1).argmax())
+    return [
+        {
+            "kind": "alignment", **_about(name), "statistic": "alignment", "value": alone[k].value,
+            "low": alone[k].low, "high": alone[k].high, "baseline": float(by_row[0].mean()),
+            "above": intervals[k].value, "above_low": intervals[k].low, "above_high": intervals[k].high,
+            "p": float(p[k]), "n": len(sentences), "words": int(seen.exact.shape[1]), "best": k == best,
+        }
+        for k, name in enumerate(seen.names)
+    ]  # fmt: skip

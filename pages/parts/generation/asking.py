@@ -1,0 +1,32 @@
+"""What a decoder writes on from: a prompt or a chat, how many tokens, and how they are chosen."""
+
+from typing import NamedTuple
+
+import streamlit as st
+
+from pages.parts import pickers
+
+USUAL = "The small engine ran all night without a pause. Nobody in the village"
+
+
+class Asked(NamedTuple):
+    """text: the prompt, or the user's message of a chat. system: a chat's first message, which may be empty."""
+
+    text: str
+    chat: bool = False
+    system: str = ""
+    new: int = 20
+    temperature: float = 0.0
+    seed: int = 0
+
+
+def pick_prompt() -> Asked:
+    """A field, and in a popover how to write on; the prompt stands in the URL."""
+    text = pickers.pick_text("Prompt", key="prompt", default=USUAL, placeholder="a prompt; Enter writes on")
+    with st.popover("How", icon=":material/tune:", help="Chat, number of tokens, how they are chosen"):
+        chat = st.toggle("As a chat, in the checkpoint's own template", key="chat")
+        system = st.text_input("System message", key="chat_system", disabled=not chat) or ""
+        new = st.number_input("New tokens", 1, 512, 20, key="new_tokens")
+        temperature = st.slider("Temperature", 0.0, 2.0, 0.0, 0.1, key="temperature", help="0: the most probable token")
+        seed = st.number_input("Seed", 0, 2**31, 0, key="generation_seed", disabled=temperature == 0)
+    return Asked(text, chat, system, int(new), float(temperature), int(seed))

@@ -1,0 +1,67 @@
+"""The new tokens one after another: the maps as they grow, each token's row, its probability and the others'."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.drawing.panes import scored_pane, telling_head
+from pages.parts.frame import resources
+from pages.parts.frame.messages import plain
+from pages.parts.generation.asking import Asked
+from pages.parts.maps import maps_grid
+
+if TYPE_CHECKING:
+    from core.capture.generating import Generated, Step
+
+
+def show_steps(name: str, asked: Asked) -> None:
+    """Written text, a slider over its tokens, the maps so far, and the newest row. Raises AtlasErrors."""
+    made = resources.generated(name, asked)
+    _show_text(made)
+    last = len(made.steps)
+    least = 0 if made.maps is not None else 1
+    place = st.slider("After token", least, last, last, key="step", help="The maps grow by a row and a column a token")
+    step = made.steps[place - 1] if place else None
+    maps = made.grown(place)
+    pane = scored_pane(name, maps, first=0, separators=())
+    caption = f"{asked.text[:150]}, {place} new tokens"
+    maps_grid.show_grid([pane], caption=caption, head=telling_head(pane.scores or {}), key="generation")
+    if step is not None:
+        _show_step(step, maps.keys)
+    st.caption(
+        f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(made.prompt)} tokens of the prompt and "
+        f"{place} new · {maps.sees} · n = 1 input"
+    )
+
+
+def _show_text(made: "Generated") -> None:
+    written = "".join(step.token for step in made.steps if not step.ends).replace("·", " ")
+    ended = " (end of text)" if made.steps and made.steps[-1].ends else ""
+    st.markdown(f"**Written:** {plain(written)}{ended}")
+
+
+def _show_step(step: "Step", keys: tuple[str, ...]) -> None:
+    """Its probability beside the others', and where each head's row is greatest."""
+    left, right = st.columns([1, 2])
+    likely = pd.DataFrame(step.likely, columns=["token", "probability"])
+    left.dataframe(likely, hide_index=True, key="likely", height=220)
+    left.caption(f"“{plain(step.token)}” had probability {step.probability:.3f}.")
+    if step.ends:
+        right.caption("It ends the text, so that it is not read and has no row.")
+        return
+    layers, heads, _ = step.rows.shape
+    to, weight = step.rows.argmax(-1), step.rows.max(-1)
+    names = keys if len(keys) == step.rows.shape[-1] else None
+    rows = pd.DataFrame(
+        {
+            "head": f"L{layer + 1}H{head + 1}",
+            "looks most at": names[to[layer, head]] if names else f"position {to[layer, head] + 1}",
+            "position": int(to[layer, head]) + 1,
+            "weight": round(float(weight[layer, head]), 4),
+        }
+        for layer, head in np.ndindex(layers, heads)
+    ).sort_values("weight", ascending=False)
+    right.dataframe(rows, hide_index=True, key="newest_row", height=220)
+    right.caption(f"The row of “{plain(step.token)}”: where each of {layers * heads} heads looks most.")

@@ -1,0 +1,57 @@
+"""A prompt of up to thousands of tokens: block maxima of every head, and any window of one head, exact."""
+
+import streamlit as st
+
+from core.attention import Head
+from core.drawing.panes import Pane
+from core.drawing.payload import as_bytes
+from pages.parts.frame import resources
+from pages.parts.frame.messages import plain
+from pages.parts.maps import maps_grid
+from pages.parts.maps.inputs import Input
+
+
+def reaches(name: str, part: str) -> bool:
+    """Whether the checkpoint reads more than a page shows whole."""
+    return not part and resources.checkpoint(name).max_length > resources.PIECES_SHOWN
+
+
+def show_long(name: str, chosen: Input) -> None:
+    """The grid of block maxima, and a window of the chosen head. Errors: InputError for a prompt beyond the context."""
+    blocks = resources.long_shown(name, chosen.text, chosen.pair)
+    layers, heads = blocks.maxima.shape[:2]
+    pane = Pane(
+        name, layers, heads, blocks.labels, as_bytes(blocks.maxima), blocks.causal, block=blocks.block,
+        windows=blocks.windows, scores={},
+    )  # fmt: skip
+    note = (
+        f"{len(blocks.tokens):,} tokens in blocks of {blocks.block}: each cell is the greatest weight from its queries "
+        "to its keys. Click a cell of the enlarged head to see its weights below, computed again."
+    )
+    view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head="L1H1", key="long", note=note)
+    if (named := view.get("head", "L1H1")) != "none":
+        _window(name, chosen, Head.parse(named), blocks.tokens, _corner(view, blocks.block))
+    st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} pieces · n = 1 input")
+
+
+def _corner(view: dict, block: int) -> tuple[int, int]:
+    """The first query and key of the block that was clicked, from 1."""
+    query, _, key = str(view.get("at") or "0,0").partition(",")
+    return int(query) * block + 1, int(key) * block + 1
+
+
+@st.fragment
+def _window(name: str, chosen: Input, head: Head, tokens: tuple[str, ...], corner: tuple[int, int]) -> None:
+    most, length = resources.WINDOW_SHOWN, len(tokens)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        starts = [
+            st.number_input(label, 1, length, min(corner[place], length), key=f"{label}_{corner}", width=180)
+            for place, label in enumerate(("Queries from", "Keys from"))
+        ]
+        side = st.select_slider("Tokens a side", [32, 64, 128, most], value=64, key="window_side", width=220)
+    queries, keys = ((start - 1, min(start - 1 + side, length)) for start in starts)
+    weights = resources.window_shown(name, chosen.text, chosen.pair, head, queries, keys)
+    title = f"{head}, queries {queries[0] + 1} to {queries[1]}, keys {keys[0] + 1} to {keys[1]}"
+    rows, columns = tokens[slice(*queries)], tokens[slice(*keys)]
+    pane = Pane(title, 1, 1, rows, as_bytes(weights), key_tokens=columns, named=str(head), scores={})
+    maps_grid.show_grid([pane], caption=pane.title, head=str(head), key="window", note=f"{pane.title}: exact weights.")
