@@ -233,7 +233,8 @@ class Board:
         if standing.phase == "training":
             round_ = (Choice(name, "training", known.round) for name in self.exemplars)
             return [one for one in round_ if one not in known.done and known.special.get(one, 0) <= now][:count]
-        ordinary, chosen = self._ordinary_for(person, known, now), []
+        ordinary = self._ordinary_for(person, known, now)
+        chosen: list[Choice] = []
         upcoming = next(ordinary, None)
         while upcoming is not None and len(chosen) < count:
             extra = self._extra(person, known, known.handed + len(chosen), chosen)

@@ -184,7 +184,9 @@ def _temperature(
         extra, planted_names = planted(
             [maps[k] for k in kept], [classes[int(numbers[k])] for k in kept], classes, seed=seed
         )
-        grown = _grown(measured[kept], known.of(kept), extra, planted_names, classes, max(30, trees // 3), seed)
+        grown = _grown(
+            measured[kept], known.of(np.asarray(kept)), extra, planted_names, classes, max(30, trees // 3), seed
+        )
         held_out.append((_raw(grown, measured[out]), numbers[out]))
 
     def loss(temperature: float) -> float:

@@ -152,10 +152,12 @@ class SyntaxStudy(Study[Options, Syntax]):
         if not random:
             parsed = [*baselines(parts[0], parts[2]), *parsed]
             heads = (single_heads(with_words[1], with_words[2], checkpoint.layers, checkpoint.heads),)
-        sizes = tuple(len(part.sentences) for part in parts)
-        ids = [f"test-{k}" for k in range(sizes[2])]
+        train, dev, test = (len(part.sentences) for part in parts)
+        ids = [f"test-{k}" for k in range(test)]
         out = () if random else tuple(left_out)
-        return Done(Syntax(tuple(parsed), heads, drawn, out, sizes), provenance(checkpoint, ids, split="test"))
+        return Done(
+            Syntax(tuple(parsed), heads, drawn, out, (train, dev, test)), provenance(checkpoint, ids, split="test")
+        )
 
     def merge(self, options: Options, partials: Sequence[Syntax]) -> Syntax:
         """All that was seen."""
@@ -199,11 +201,12 @@ def parsed_of(
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
-        together, governed = trees.joined(gold, trees.edges_of(heads), scored), trees.governed(gold, scored)
+        joined, governed = trees.joined(gold, trees.edges_of(heads), scored), trees.governed(gold, scored)
         right = trees.attached(gold, heads, scored)
-        counts.append((right, int(scored.sum()), together, governed, together == governed))
+        counts.append((right, int(scored.sum()), joined, governed, joined == governed))
     columns = [np.array(column, dtype=np.int32) for column in zip(*counts, strict=True)]
-    return Parsed(kind, name, *columns, note)
+    right_of, words_of, joined_of, governed_of, whole_of = columns
+    return Parsed(kind, name, right_of, words_of, joined_of, governed_of, whole_of, note)
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
@@ -262,7 +265,8 @@ def probes(
     if not random:
         moved = [replace(part, heads=attention.shuffled(part.heads, seed=seed)) for part in alone[:2]]
         wanted.append((SHUFFLED, [*moved, alone[2]]))
-    parsed, drawn = [], ()
+    parsed: list[Parsed] = []
+    drawn: tuple[Drawn, ...] = ()
     for name, (train, dev, on) in wanted:
         probe = attention.train(train, dev, seed=seed)
         scores = attention.predict(probe, on)
@@ -352,7 +356,7 @@ def best_rows(heads: SingleHeads, together: Parsed, seed: int) -> list[Row]:
     own = heads.joined[layer, head]
     rooted = share_of(heads.rooted, heads.governed, seed=seed)
     name = str(Head(layer, head))
-    best = {"kind": "best head", "name": name, "note": "undirected UAS of its spanning tree; chosen on dev"}
+    best: Row = {"kind": "best head", "name": name, "note": "undirected UAS of its spanning tree; chosen on dev"}
     best |= share_of(own, heads.governed, seed=seed).fields()
     best |= {"whole_trees": float(heads.whole[layer, head].mean()), "rooted": rooted.value,
              "rooted_low": rooted.low, "rooted_high": rooted.high}  # fmt: skip

@@ -48,7 +48,8 @@ def diagnostics(task: str, split: str, *, seed: int = 0) -> list[Diagnostic]:
     make = _number if task == NUMBER else _auxiliary
     used: set[str] = set()
     for known in (TRAIN, AGREE, PART):
-        rng, some = random.Random(f"{task} {known} {seed}"), []  # noqa: S311 - sentences, not secrets
+        rng = random.Random(f"{task} {known} {seed}")  # noqa: S311 - sentences, not secrets
+        some: list[Diagnostic] = []
         while len(some) < SIZES[known]:
             one = make(rng, parting=known == PART)
             if one.sentence.text not in used:

@@ -64,7 +64,8 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
     file = file_of(folder or BUNDLED, part)
     every = read_conllu(file)[:limit]
     check_labels(every, file.name)
-    kept, out = [], {}
+    kept = []
+    out: dict[str, list[str]] = {}
     for number, sentence in enumerate(every, start=1):
         reason = unusable(sentence.words)
         if reason is None:
