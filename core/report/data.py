@@ -25,6 +25,13 @@ class Data:
     replication: str | None
     treebank: str | None
 
+    @property
+    def trained_treebank(self) -> str | None:
+        """The treebank where it has a part to train on; None: the bundled one."""
+        if self.treebank is None or len(list(Path(self.treebank).glob("*-train.conllu"))) != 1:
+            return None
+        return self.treebank
+
 
 @dataclass(frozen=True)
 class Facts:

@@ -227,4 +227,25 @@ EXHIBITS = (
         "lengths",
         "attention less its part in the left null space of the values, row by row, in float64; decoders per query",
     ),
+    Exhibit(
+        ExhibitId.PROBES,
+        "What attention and layers know",
+        "Clark et al. 2019, Lin et al. 2019, Liu et al. 2019",
+        "5",
+        (Part.SYNTAX, Part.PROBE, Part.TRANSFER),
+        "dots",
+        "probes trained on the treebank's train part (or sentences by templates) and scored on its test part, "
+        "intervals over sentences; a classifier on each layer's output, the best layer chosen on other dev rows",
+        ("Clark et al.'s 61 (attention) and 77 (with GloVe) are on another treebank: in no column here.",),
+    ),
+    Exhibit(
+        ExhibitId.SUBNETWORKS,
+        "What is left when weights go",
+        f"Gordon et al. 2020, {PRASANNA}",
+        "4",
+        (Part.SUBNETWORKS,),
+        "dots",
+        "weights nearest to 0 pruned before or after fine-tuning; heads and feed-forward blocks pruned by importance, "
+        "what survives retrained beside what went and a random draw; intervals over dev rows and seeds",
+    ),
 )

@@ -29,6 +29,10 @@ class Part(StrEnum):
     IMPORTANCE = "importance"
     PRUNE = "prune"
     SEPARATORS = "separators"
+    SYNTAX = "syntax"
+    PROBE = "probe"
+    TRANSFER = "transfer"
+    SUBNETWORKS = "subnetworks"
 
 
 class ExhibitId(StrEnum):
@@ -49,6 +53,8 @@ class ExhibitId(StrEnum):
     STATISTICS = "statistics"
     DEPENDENCIES = "dependencies"
     EFFECTIVE = "effective"
+    PROBES = "probes"
+    SUBNETWORKS = "subnetworks"
 
 
 class Condition(StrEnum):

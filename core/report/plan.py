@@ -27,10 +27,14 @@ from core.studies import (
     finetune,
     frame_heads,
     importance,
+    probe,
     prune,
     relations,
     separators,
     statistics,
+    subnetworks,
+    syntax,
+    transfer,
 )
 from core.studies.attending import AttendingOptions
 from core.studies.contract import Study, as_json
@@ -40,11 +44,13 @@ REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
 PARTS = (
     Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.TUNING, Part.CHANGE,
     Part.FEATURES, Part.SHARES, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE,
-    Part.SEPARATORS,
+    Part.SEPARATORS, Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
 )  # fmt: skip
 TUNED = {  # of fine-tuned checkpoints
     Part.CHANGE, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS,
 }  # fmt: skip
+TRAIN_TREES = 4  # times the sentences of the other parts
+PRUNED_SHARES = (0.0, 0.3, 0.4, 0.6, 0.9)
 INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three columns
 
 
@@ -153,7 +159,8 @@ class _Planned:
         steps += [self._features(task, task in tuned) for task in self.tasks]
         if Part.SHARES in wanted:
             steps += [self._shares(db, task, task in tuned) for task in self.tasks]
-        return steps + [step for task in tuned for step in self._disabled(task)]
+        steps += [step for task in tuned for step in self._disabled(task)]
+        return [*steps, *self._probed(), *self._transferred()]
 
     def _step(self, part: Part, study: Study[Any, Any], options: Any, task: str | None = None) -> Step:
         title = f"Report: {part} of {Path(self.checkpoint).name}" + (f", {task}" if task else "")
@@ -199,6 +206,31 @@ class _Planned:
             )  # fmt: skip
             steps.insert(2, self._step(Part.DEPENDENCIES, dependencies.STUDY, options))
         return steps
+
+    def _probed(self) -> list[Step]:
+        """Probes of the treebank, or of the bundled one where it has no train part."""
+        shared = {"checkpoint": self.checkpoint, "treebank": self.data.trained_treebank, "seed": self.options.seed}
+        limit = TRAIN_TREES * self.options.tree_limit
+        return [
+            self._step(Part.SYNTAX, syntax.STUDY, syntax.Options(**shared, limit=limit)),
+            self._step(Part.PROBE, probe.STUDY, probe.Options(**shared, limit=limit)),
+        ]
+
+    def _transferred(self) -> list[Step]:
+        """What layers and parts of the checkpoint are worth to one task: SST-2 where it is there."""
+        known = [task for task in self.tasks if task in self.data.train]
+        if not known:
+            return []
+        task = "sst2" if "sst2" in known else known[0]
+        tuned = self.tuning(task)
+        shared = {name: getattr(tuned, name) for name in ("checkpoint", "data", "seeds", "preset")}
+        limits = {"train_limit": self.options.train_limit, "dev_limit": self.options.dev_limit}
+        shared["settings"] = {name: limit for name, limit in limits.items() if limit is not None}
+        return [
+            self._step(Part.TRANSFER, transfer.STUDY, transfer.Options(**shared, tasks=(task,), freeze=False), task),
+            self._step(Part.SUBNETWORKS, subnetworks.STUDY,
+                       subnetworks.Options(**shared, task=task, shares=PRUNED_SHARES), task),
+        ]  # fmt: skip
 
     def tuning(self, task: str) -> finetune.Options:
         """Options of the fine-tuning that everything after it relies on."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from core.report.evidence import Evidence
 from core.report.ids import ExhibitId
-from core.report.measures import maps, scores
+from core.report.measures import maps, probes, scores
 from core.report.verdicts import Measured
 
 MEASURES: dict[ExhibitId, Callable[[Evidence], list[Measured]]] = {
@@ -23,4 +23,6 @@ MEASURES: dict[ExhibitId, Callable[[Evidence], list[Measured]]] = {
     ExhibitId.STATISTICS: maps.statistics,
     ExhibitId.DEPENDENCIES: maps.dependencies,
     ExhibitId.EFFECTIVE: maps.effective,
+    ExhibitId.PROBES: probes.probes,
+    ExhibitId.SUBNETWORKS: probes.subnetworks,
 }

@@ -1,0 +1,47 @@
+"""Start the studies of the Probes and Subnetworks pages as jobs."""
+
+from typing import Any
+
+import streamlit as st
+
+from core.jobs import api
+from pages.parts import pickers
+from pages.parts.disable_sweeps import active_jobs
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors
+
+ON_TREES = ("syntax", "probe")
+
+
+def start_study(study: str, *, view: str) -> None:
+    """A folded form: what is asked, and a button; below it the jobs under way. view: names the widgets."""
+    with st.expander("Measure another checkpoint", icon=":material/play_arrow:"):
+        left, right = st.columns([3, 2])
+        with left:
+            name = pickers.pick_checkpoint(key="checkpoint")
+        told = _trees(right) if study in ON_TREES else _task(right, study)
+        if st.button("Measure", type="primary", disabled=not name, key=f"measure_{view}") and name:
+            with clear_errors():
+                api.start(resources.database(), study, {"checkpoint": name} | told, f"{study} of {name}")
+                st.rerun()
+    active_jobs(study)
+
+
+def _trees(place: Any) -> dict[str, Any]:
+    folder = place.text_input(
+        "Treebank", key="treebank", placeholder="empty for the bundled one, parsed by machine",
+        help="A Universal Dependencies folder with train, dev and test parts in CoNLL-U form.",
+    )  # fmt: skip
+    limit = place.number_input("Sentences of each part", 0, 100_000, 2000, help="0 for all", key="tree_limit")
+    return {"treebank": folder or None, "limit": int(limit)}
+
+
+def _task(place: Any, study: str) -> dict[str, Any]:
+    with place:
+        task = pickers.pick_task(key="task")
+        folder = st.text_input("Data", key="data", placeholder="a folder in GLUE's TSV form; empty for the samples")
+        told: dict[str, Any] = {"data": folder or None}
+        if study == "representation":
+            return told | {"task": task}
+        seeds = st.number_input("Seeds", 1, 20, 1, key="seeds", help="Runs of each fine-tuning.")
+    return told | {"seeds": list(range(int(seeds)))} | ({"tasks": [task]} if study == "transfer" else {"task": task})

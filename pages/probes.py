@@ -1,0 +1,28 @@
+"""Probes: how much syntax attention knows, what each layer knows, how alike vectors are, what transfers."""
+
+import streamlit as st
+
+from pages.parts.frame.messages import clear_errors
+from pages.parts.probes.layers import show_layers, show_representation, show_transfer
+from pages.parts.probes.sentence import show_sentence, show_syntax
+from pages.parts.probes.starting import start_study
+
+VIEWS = {
+    "One sentence": ("syntax", show_sentence),
+    "Syntax in attention": ("syntax", show_syntax),
+    "Layers": ("probe", show_layers),
+    "Representation": ("representation", show_representation),
+    "Transfer": ("transfer", show_transfer),
+}
+
+st.title("Probes")
+st.caption(
+    "A probe is a small classifier on what a checkpoint computes, whose weights stay as they are. What it finds is "
+    "there to be read; whether the checkpoint uses it is another question (Disable heads, Perturb)."
+)
+view = st.segmented_control("View", list(VIEWS), default="One sentence", required=True, key="view", bind="query-params",
+                            label_visibility="collapsed")  # fmt: skip
+study, show = VIEWS[view or "One sentence"]
+with clear_errors():
+    show()
+start_study(study, view=study)

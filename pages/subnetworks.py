@@ -1,0 +1,24 @@
+"""Subnetworks: how many weights a task needs, and whether some parts of a model are better than others."""
+
+import streamlit as st
+
+from pages.parts.frame.messages import clear_errors
+from pages.parts.probes.shipped import pick_result
+from pages.parts.probes.starting import start_study
+from pages.parts.probes.subnetwork_pictures import show_curves, show_networks, warn_of_nothing_to_lose
+
+st.title("Subnetworks")
+st.caption(
+    "Weights go by magnitude, before or after fine-tuning (Gordon et al. 2020); heads and feed-forward blocks go by "
+    "importance, and what survives is retrained beside what went and beside random parts (Prasanna et al. 2020)."
+)
+with clear_errors():
+    result = pick_result("subnetworks", key="pruned")
+    if result is not None:
+        warn_of_nothing_to_lose(result)
+        curves, networks = st.tabs(["Weights by magnitude", "Good, bad and random"])
+        with curves:
+            show_curves(result)
+        with networks:
+            show_networks(result)
+start_study("subnetworks", view="subnetworks")

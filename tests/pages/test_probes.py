@@ -1,0 +1,106 @@
+"""The Probes and Subnetworks pages on what the project ships, and on a run of one's own."""
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.frame import resources, shell
+from pages.parts.probes import shipped
+from pages.parts.probes.tree_picture import GOLD, PROBE, arcs, tree_picture, words_table
+
+SHIPPED = json.loads(shipped.FILE.read_text())
+
+
+@pytest.fixture(autouse=True)
+def own_database(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield
+    resources.database.clear()
+
+
+def opened(name, **query):
+    app = AppTest.from_file(shell.__file__, default_timeout=60)
+    app.query_params.update(query)
+    app.run()
+    return fine(app.switch_page(f"../../{name}.py").run())
+
+
+def fine(app):
+    assert not app.exception
+    assert not app.error, app.error[0].value
+    return app
+
+
+def said(app):
+    return " ".join(str(one.value) for one in [*app.markdown, *app.caption]).replace("\\", "")
+
+
+def charts(app):
+    return [json.loads(one.proto.spec) for one in app.get("vega_lite_chart")]
+
+
+def test_every_study_is_shipped_with_its_options():
+    assert set(SHIPPED) == {"syntax", "probe", "representation", "transfer", "subnetworks"}
+    assert {known["options"]["checkpoint"] for known in SHIPPED.values()} == {"atlas-encoder"}
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        ("One sentence", "have the governor that the treebank gives them"),
+        ("Syntax in attention", "less than all heads together"),
+        ("Layers", "Centre of gravity, in layers"),
+        ("Representation", "the narrower the cone"),
+        ("Transfer", "more than the last layer"),
+    ],
+)
+def test_every_view_opens_on_a_result_and_says_of_what(view, words):
+    app = opened("probes", view=view)
+    text = said(app)
+    assert words in text
+    assert "atlas-encoder" in text
+    assert "n = " in text or "n from" in text
+    assert charts(app)
+
+
+def test_a_layer_picture_shows_selectivity_too():
+    app = opened("probes", view="Layers")
+    app.segmented_control(key="shown_value").set_value("selectivity")
+    fine(app.run())
+    assert "selectivity" in json.dumps(charts(app)[0])
+
+
+def test_subnetworks_open_on_curves_and_parts():
+    app = opened("subnetworks")
+    text = said(app)
+    assert "before the score has fallen beyond luck" in text
+    assert "Good less bad" in text
+    assert "dashed: the constant predictor" in text
+
+
+def test_measuring_starts_a_job_with_what_was_chosen(monkeypatch):
+    from core.jobs import api
+
+    started = []
+    monkeypatch.setattr(api, "start", lambda db, study, options, title: started.append((study, options)))
+    app = opened("probes", view="Syntax in attention")
+    app.button(key="measure_syntax").click().run()
+    assert started == [("syntax", {"checkpoint": "atlas-encoder", "treebank": None, "limit": 2000})]
+
+
+def test_arcs_are_marked_where_they_differ_from_gold_and_belong_to_both_words():
+    row = {"words": ["dogs", "bark", "now"], "relations": ["nsubj", "root", "advmod"], "gold": [1, 1, 1],
+           "drawn": [1, 1, 0], "probability": [0.9, 0.8, 0.4]}  # fmt: skip
+    drawn = arcs(row["drawn"], row["gold"], PROBE)
+    assert set(drawn[drawn["arc"].str.startswith("probe-2")]["drawn"]) == {"not in gold"}
+    assert set(drawn[drawn["arc"].str.startswith("probe-0")]["drawn"]) == {"as in gold"}
+    assert set(drawn[drawn["arc"].str.startswith("probe-2")]["word"]) == {0, 2}  # a click on either keeps it
+    assert (drawn["y"] > 0).all()
+    assert (arcs(row["gold"], row["gold"], GOLD)["y"] < 0).all()
+    table = words_table(row, 2)
+    assert table["text"].tolist() == ["now"]
+    assert words_table(row, 0)["text"].tolist() == ["dogs", "now"]  # with what the probe hangs on it
+    assert table["probe head"].tolist() == ["dogs"]
+    assert tree_picture(row).to_dict()["layer"]

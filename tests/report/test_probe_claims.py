@@ -1,0 +1,88 @@
+"""Claims on probes and subnetworks, on rows whose answer is known."""
+
+import pytest
+
+from core.report.claims import probes
+from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
+from core.report.measures import probes as measures
+from tests.report.evidence_made import evidence, found
+
+
+def valued(kind, name, value, half=0.02, **more):
+    return {"kind": kind, "name": name, "value": value, "low": value - half, "high": value + half, "n": 100} | more
+
+
+def only(outcomes):
+    (one,) = outcomes
+    return one.outcome
+
+
+def syntax_rows(more=0.2, own=0.6, fixed=0.4):
+    names = ("right-branching", "left-branching", "one fixed offset")
+    return [
+        valued("probe", "attention", own),
+        valued("probe", "attention, random weights", 0.2),
+        *(valued("baseline", name, fixed) for name in names),
+        valued("best head", "L1H2", own - more, whole_trees=0.01),
+        valued("difference", "all heads less L1H2", more),
+    ]
+
+
+@pytest.mark.parametrize(("more", "word"), [(0.2, HOLDS), (0.01, UNDECIDED), (-0.2, FAILS)])
+def test_no_head_has_the_whole_tree(more, word):
+    assert only(probes.no_whole_tree(evidence(found("syntax", syntax_rows(more))))) == word
+
+
+@pytest.mark.parametrize(("own", "word"), [(0.6, HOLDS), (0.41, UNDECIDED), (0.3, FAILS)])
+def test_attention_knows_syntax(own, word):
+    assert only(probes.attention_knows_syntax(evidence(found("syntax", syntax_rows(own=own))))) == word
+
+
+@pytest.mark.parametrize(
+    ("layers", "word"),
+    [((0.1, 0.2, 0.8, 0.9), HOLDS), ((0.1, 0.2, 0.1, 0.2), FAILS), ((0.86, 0.2, 0.8, 0.9), UNDECIDED)],
+)
+def test_a_switch_to_hierarchy(layers, word):
+    rows = [
+        valued("probe", "x", value, layer=layer, probe=probe, property="main auxiliary, rules part", control=0.5)
+        for layer, value in enumerate(layers)
+        for probe in ("linear", "one hidden layer")
+    ]
+    assert only(probes.hierarchical(evidence(found("probe", rows)))) == word
+    assert len(measures.probes(evidence(found("probe", rows)))) == 2  # the embeddings and the last layer
+
+
+@pytest.mark.parametrize(
+    ("layer", "gain", "word"), [(3, 0.1, HOLDS), (3, 0.01, UNDECIDED), (6, 0.0, FAILS), (5, 0.1, FAILS)]
+)
+def test_middle_layers_transfer(layer, gain, word):
+    row = valued("best layer", "x", gain, layer=layer, layers=6, reading="mean over tokens", note="")
+    assert only(probes.middle_transfers(evidence(found("transfer", [row], "sst2")))) == word
+
+
+@pytest.mark.parametrize(("change", "word"), [(0.02, HOLDS), (-0.02, UNDECIDED), (-0.1, FAILS)])
+def test_a_third_of_the_weights(change, word):
+    ends = {"change": change, "change_low": change - 0.02, "change_high": change + 0.02, "constant": 0.5}
+    row = valued("curve", "30%", 0.8, scope="global", moment="before", share=0.3) | ends
+    other = valued("curve", "90%", 0.5, scope="global", moment="before", share=0.9) | ends | {"change": -0.4}
+    assert only(probes.a_third_can_go(evidence(found("subnetworks", [other, row], "sst2")))) == word
+
+
+@pytest.mark.parametrize(("more", "word"), [(0.1, HOLDS), (0.0, UNDECIDED), (-0.1, FAILS)])
+def test_good_and_bad_subnetworks(more, word):
+    rows = [valued("subnetwork", name, 0.8) for name in ("full", "good", "bad", "random")]
+    rows.append(valued("difference", "good less bad", more))
+    outcome = probes.good_and_bad(evidence(found("subnetworks", rows, "sst2")))
+    assert only(outcome) == word
+    assert len(measures.subnetworks(evidence(found("subnetworks", rows, "sst2")))) == 5
+
+
+def test_where_nothing_can_be_lost_nothing_is_tested():
+    rows = [valued("subnetwork", name, 0.51, constant=0.5) for name in ("full", "good", "bad", "random")]
+    rows.append(valued("difference", "good less bad", 0.2))
+    ends = {"change": 0.0, "change_low": 0.0, "change_high": 0.0, "constant": 0.5}
+    rows.append(valued("curve", "30%", 0.51, scope="global", moment="before", share=0.3) | ends)
+    some = evidence(found("subnetworks", rows, "sst2"))
+    for test in (probes.good_and_bad, probes.a_third_can_go):
+        assert only(test(some)) == UNTESTED
+        assert "nothing can be lost" in test(some)[0].said
