@@ -1,28 +1,13 @@
 """The sentences of the sources that a report tests, in their order; sections are those of the sources."""
 
-from dataclasses import dataclass
-
-from core.report.claims import maps, missed, probes, scores, separators
-from core.report.claims.outcomes import Test
+from core.report.claims import maps, missed, scores, separators
+from core.report.claims.claim import Claim
+from core.report.claims.probing import PROBING
 from core.report.exhibits import BOTH, BRUNNER, DECODERS, ENCODERS
 from core.report.ids import ExhibitId
 from core.report.published import CLARK, MICHEL, PAPER, PRASANNA, REPLICATION
 
 SUMMARIES = f"summaries of {PAPER}"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of a source. test: on the evidence of one checkpoint; error: what is known to be wrong with it."""
-
-    id: str
-    sentence: str
-    source: str
-    section: str
-    exhibit: ExhibitId
-    test: Test
-    causal: tuple[bool, ...] = BOTH
-    error: str = ""
 
 
 CLAIMS = (
@@ -356,54 +341,7 @@ CLAIMS = (
         ExhibitId.STATISTICS,
         missed.keeps_its_role,
     ),
-    Claim(
-        "no-whole-tree",
-        "No head has the complete syntactic tree information.",
-        f"{probes.HTUT}, {CLARK}",
-        "5",
-        ExhibitId.PROBES,
-        probes.no_whole_tree,
-    ),
-    Claim(
-        "attention-syntax",
-        "Attention knows more of dependency trees than branching, a fixed distance or random weights do.",
-        CLARK,
-        "5",
-        ExhibitId.PROBES,
-        probes.attention_knows_syntax,
-    ),
-    Claim(
-        "hierarchical",
-        "From layer to layer BERT switches to a hierarchically-oriented encoding.",
-        probes.LIN,
-        "",
-        ExhibitId.PROBES,
-        probes.hierarchical,
-    ),
-    Claim(
-        "middle-transfers",
-        "Middle layers are the most transferable.",
-        probes.LIU,
-        "",
-        ExhibitId.PROBES,
-        probes.middle_transfers,
-    ),
-    Claim(
-        "a-third-can-go",
-        "30 to 40 % of weights can be pruned before fine-tuning without loss.",
-        probes.GORDON,
-        "",
-        ExhibitId.SUBNETWORKS,
-        probes.a_third_can_go,
-    ),
-    Claim(
-        "good-and-bad",
-        "Some subnetworks are good and some are bad.",
-        PRASANNA,
-        "4",
-        ExhibitId.SUBNETWORKS,
-        probes.good_and_bad,
-    ),
+    *PROBING,
 )
 
 

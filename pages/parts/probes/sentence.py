@@ -31,6 +31,7 @@ def show_sentence() -> None:
     )
     points = picked["selection"].get("word") or []  # type: ignore[index]
     chosen = int(points[0]["word"]) if points else None
+    st.markdown("Every word of the sentence" if chosen is None else "The chosen word and its dependents in either tree")
     st.dataframe(words_table(row, chosen), hide_index=True)
     _score(result)
 

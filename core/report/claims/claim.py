@@ -1,0 +1,21 @@
+"""What a claim is: a sentence of a source and the test of it."""
+
+from dataclasses import dataclass
+
+from core.report.claims.outcomes import Test
+from core.report.exhibits import BOTH
+from core.report.ids import ExhibitId
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a source. test: on the evidence of one checkpoint; error: what is known to be wrong with it."""
+
+    id: str
+    sentence: str
+    source: str
+    section: str
+    exhibit: ExhibitId
+    test: Test
+    causal: tuple[bool, ...] = BOTH
+    error: str = ""
