@@ -34,6 +34,6 @@ base = str(st.get_option("server.baseUrlPath") or "").strip("/")
 painted = Route(f"/{base}/painted".replace("//", "/"), pages.parts.frame.warming.painted, methods=["POST"])
 app = st.App(
     pages.parts.frame.shell.__file__,
-    middleware=[Middleware(pages.parts.closed.Closed)],
+    middleware=[Middleware(pages.parts.closed.Closed, base=base)],
     routes=[painted, *pages.parts.team.doors.ROUTES],
 )

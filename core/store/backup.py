@@ -4,7 +4,10 @@ One process holds the file, so another one asks it for the copy: a request lies 
 answers it beside it. The copy is one file: the log is folded into it.
 """
 
+import errno
 import json
+import os
+import re
 import shutil
 import time
 import uuid
@@ -16,7 +19,7 @@ from core.errors import StoreError
 from core.store import migrations
 from core.store.database import CONFIG, Database
 from core.store.exchange import runs_folder
-from core.store.recovery import HeldError
+from core.store.recovery import HeldError, explain
 from core.writing import replacing, write_whole
 
 ANSWER_SECONDS = 120.0  # a copy of a large file takes a while
@@ -81,8 +84,14 @@ def _must_be_new(target: Path, what: str) -> None:
 
 
 def _fold(part: Path) -> None:
-    with duckdb.connect(str(part), config=CONFIG) as connection:
-        connection.execute("CHECKPOINT")
+    """Errors: OSError where the disk has no room for the folded file."""
+    try:
+        with duckdb.connect(str(part), config=CONFIG) as connection:
+            connection.execute("CHECKPOINT")
+    except duckdb.Error as error:
+        if re.search(r"Could not (write|sync)|No space left|File too large|Disk quota", str(error)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        raise explain(error, part) from error
 
 
 # ---------------------------------------------------------------- while another process holds the file

@@ -109,3 +109,47 @@ def test_a_full_disk_is_one_sentence(db, tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="the disk is full"):
         backup.back_up(db, tmp_path / "copy.duckdb")
     assert not list(tmp_path.glob("copy*"))
+
+
+FILLS = """
+import resource, sys
+from pathlib import Path
+from core.errors import StoreError
+from core.store import backup, labels
+from core.store.database import Database
+from tests.store.labelling import a_map, event
+
+db = Database(sys.argv[1])
+labels.store_maps(db, [a_map()])
+labels.record_events(db, [event(1)])
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+for room in (0, 4096, 100_000):  # nothing, the head of the file, a part of it
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        backup.back_up(db, sys.argv[2])
+    except StoreError as error:
+        print(error)
+    try:
+        backup.restore(sys.argv[3], Path(sys.argv[2]))
+    except StoreError as error:
+        print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+print(labels.record_events(db, [event(2)]).acknowledged, backup.back_up(db, sys.argv[2]) > 100_000)
+"""
+
+
+def test_a_disk_that_fills_while_the_copy_is_written_leaves_no_part_of_it_and_the_database_goes_on(db, tmp_path):
+    """A limit on file sizes stands in for the full disk: the system refuses the write that goes past it."""
+    labels.store_maps(db, [a_map()])
+    backup.back_up(db, tmp_path / "whole.duckdb")
+    (tmp_path / "out").mkdir()
+    files = [str(tmp_path / name) for name in ("own.duckdb", "out/copy", "whole.duckdb")]
+    done = subprocess.run(
+        [sys.executable, "-c", FILLS, *files], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    *refused, last = done.stdout.splitlines()
+    assert len(refused) == 6
+    assert all("the disk is full" in line for line in refused), refused
+    assert last == "2 True"
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["copy"]
