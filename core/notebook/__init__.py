@@ -1,9 +1,10 @@
 """For a notebook: the maps of a model as a widget, and numbers of its heads as pandas frames.
 
-show(model, tokenizer, "The cat sat."), or show("atlas-encoder", "The cat sat."); heads(model, tokenizer, texts).
+show(model, tokenizer, "The cat sat."), or show("atlas-encoder", "The cat sat."); heads(model, tokenizer, texts);
+atlas("atlas-encoder", task="sst2").
 """
 
-from core.notebook.frames import heads
+from core.notebook.frames import atlas, heads
 from core.notebook.showing import show
 
-__all__ = ["heads", "show"]
+__all__ = ["atlas", "heads", "show"]

@@ -1,5 +1,6 @@
 """Numbers of heads as pandas frames: of a loaded model on your own texts, and all that is known of a checkpoint."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,10 +8,13 @@ import numpy as np
 import pandas as pd
 
 from core.attention import AttentionMaps, Head
+from core.config import settings
 from core.errors import InputError
 from core.notebook.loaded import checkpoint_of, encode, maps_of
 from core.scoring.intervals import Means
 from core.scoring.registry import HEAD_SCORES, even_scores, map_scores
+from core.store.database import Database
+from core.store.recovery import HeldError
 
 Text = str | tuple[str, str]
 
@@ -37,6 +41,32 @@ def heads(model: Any, tokenizer: Any = None, texts: Text | Sequence[Text] = ()) 
         for kept, scores in ((means, map_scores(maps, **places)), (evenly, even_scores(maps, **places))):
             _take(kept, _stacked(scores, maps), number)
     return _frame(means, evenly, names)
+
+
+def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
+    """Every score of every head of a checkpoint that is stored, shipped, or else measured now: one row a score.
+
+    checkpoint: a bundled name, a folder or a hub id. task: only scores of this task. Columns: those of
+    `core.atlas.scores.ScoreRow` (checkpoint, task, layer, head, score, value, low, high, n, baseline, q, source); a
+    frame of one score: `frame.pivot(index="layer", columns="head", values="value")`. While the app holds the
+    database, its results are left out, and a warning says so. Errors: CheckpointError, InputError.
+    """
+    from core.atlas import scores
+
+    if not isinstance(checkpoint, str):
+        raise InputError(
+            f"The atlas is of a checkpoint by its name, folder or hub id; {type(checkpoint).__name__} was given: save "
+            "a loaded model with save_pretrained and give the folder, or ask heads(model, tokenizer, texts)."
+        )
+    path = settings().database.expanduser()
+    if not path.is_file():
+        return scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
+    try:
+        with Database(path) as db:
+            return scores.atlas(db, checkpoint=checkpoint, task=task, measure=measure)
+    except HeldError as error:
+        warnings.warn(f"What the database has is left out: it is held by {error.holder}.", stacklevel=2)
+        return scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
 
 
 def _rows(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:

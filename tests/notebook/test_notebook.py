@@ -1,6 +1,8 @@
 """The notebook's functions on loaded models: the numbers of a checkpoint, and the model left as it was."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +15,9 @@ from core.capture.words import word_maps
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
 from core.scoring.registry import head_scores
+from core.store import runs
+from core.store.database import Database
+from core.store.runs import Provenance
 
 TEXT, PAIR = "The cat sat on the mat.", "It purred."
 FOLDER = config.BUNDLED_MODELS / config.ENCODER
@@ -162,10 +167,30 @@ def test_heads_are_means_over_texts_with_intervals_and_what_even_attention_gives
         notebook.heads(model, tokenizer, [])
 
 
-def test_the_notebook_never_imports_streamlit():
-    import subprocess
-    import sys
+def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_database(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    about = Provenance(checkpoint=config.ENCODER, task="mrpc")
+    row = {"statistic": "made", "layer": 2, "head": 1, "value": 0.25, "low": 0.2, "high": 0.3, "n": 9}
+    with Database(tmp_path / "atlas.duckdb") as db:
+        run = runs.record_run(db, "statistics", {}, about)
+        runs.store_rows(db, run, [row])
+    mine = notebook.atlas(config.ENCODER, measure=False)
+    (one,) = mine[mine["score"].str.contains("made")].to_dict("records")
+    assert (one["layer"], one["head"], one["value"], one["low"], one["high"], one["n"]) == (2, 1, 0.25, 0.2, 0.3, 9)
+    held = str(tmp_path / "atlas.duckdb")
+    hold = f"from core.store.database import Database; db = Database({held!r}); print(1, flush=True); input()"
+    command = [sys.executable, "-c", hold]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "1\n"
+        with pytest.warns(UserWarning, match="is left out: it is held by process"):
+            without = notebook.atlas(config.ENCODER, measure=False)
+        holder.communicate("\n")
+    assert not without["score"].str.contains("made").any()
+    with pytest.raises(InputError, match="save a loaded model with save_pretrained"):
+        notebook.atlas(object())
 
+
+def test_the_notebook_never_imports_streamlit():
     script = "import core.notebook, sys; assert 'streamlit' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-800:]

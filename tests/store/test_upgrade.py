@@ -1,4 +1,4 @@
-"""Upgrade, tried: the file that version 0.1.0 wrote (earlier_version.py) opens with all that was in it, after a copy."""
+"""Upgrade, tried: the file that 0.1.0 wrote (earlier_version.py) opens with all that was in it, after a copy."""
 
 import gzip
 from pathlib import Path
