@@ -1,5 +1,5 @@
 # make check: everything that must hold before a commit lands. make app: open the app.
-.PHONY: app check lint release tests types screenshots
+.PHONY: app check lint release site tests types screenshots
 
 app:
 	streamlit run app.py
@@ -19,6 +19,9 @@ tests:
 
 screenshots:
 	python -m tests.screenshots --out build/screenshots
+
+site:
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 release:
 	python -m data.recipes.release $(VERSION)
