@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from core.config import code_version
 from core.errors import StoreError
+from core.store import shipped
 from core.store.database import Database
 from core.store.rows import Row, from_json, insert, to_json
 
@@ -114,9 +115,20 @@ def runs(db: Database, study: str | None = None) -> pd.DataFrame:
     )
 
 
+def known_runs(db: Database, study: str) -> pd.DataFrame:
+    """The runs of a study as `runs` gives them, then those of the record that ships; `source` is "yours" or
+    "shipped"."""
+    own, recorded = runs(db, study), shipped.runs(study)
+    both = [some.assign(source=name) for some, name in ((own, "yours"), (recorded, "shipped")) if len(some)]
+    return pd.concat(both, ignore_index=True) if both else own.assign(source="yours")
+
+
 def one_run(db: Database, run: str) -> Row:
-    """What is known of `run`: study, title, options and the fields of Provenance. Errors: StoreError if unknown."""
+    """What is known of `run`, of the database or of the record that ships: study, title, options and the fields of
+    Provenance. Errors: StoreError if unknown."""
     found = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
+    if found.empty and (recorded := shipped.one_run(run)):
+        found = pd.DataFrame([recorded])
     if found.empty:
         raise StoreError(f"A run must be one of those stored, but {run!r} is not; see the list of runs.")
     row: Row = {str(name): None if pd.isna(value) else value for name, value in found.iloc[0].items()}
@@ -124,9 +136,9 @@ def one_run(db: Database, run: str) -> Row:
 
 
 def run_rows(db: Database, run: str) -> list[Row]:
-    """The rows of `run`, in order, as they were given."""
+    """The rows of `run`, of the database or of the record that ships, in order, as they were given."""
     found = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
-    return [from_json(body) for (body,) in found]
+    return [from_json(body) for (body,) in found] or shipped.run_rows(run)
 
 
 def study_rows(db: Database, run: str) -> pd.DataFrame:

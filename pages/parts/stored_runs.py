@@ -1,13 +1,15 @@
-"""Choosing among the stored runs of a study."""
+"""Choosing among the results of a study: the user's own, newest first, then those that ship."""
 
 from collections.abc import Callable
 
 import pandas as pd
 import streamlit as st
 
-from core.store.runs import runs
-from pages.parts.frame import resources
-from pages.parts.pin import offer_pin_of_run
+from core.store.runs import known_runs
+from pages.parts import result_card
+from pages.parts.frame import history, resources
+
+MOST_LISTED = 12
 
 
 def title_of(about: pd.Series) -> str:
@@ -22,17 +24,52 @@ def pick_run(
     *,
     label: str = "Results of",
     icon: str = ":material/block:",
-    said: Callable[[pd.Series], str] = title_of,
+    kept: Callable[[pd.Series], bool] | None = None,
 ) -> tuple[str, pd.Series] | None:
-    """One of the stored runs of a study and what is known of it; without any, None and a hint what to do first."""
-    known = runs(resources.database(), study)
+    """One of the results of a study as a card, the others below it to be opened; what is known of it.
+
+    Without any, None and a hint what to do first. The URL names the one that is open; one that has just come is. kept:
+    which results are meant, of those of the study.
+    """
+    known = known_runs(resources.database(), study)
+    known = known[known["rows"] > 0] if len(known) else known
+    if kept is not None and len(known):
+        known = known[[kept(about) for _, about in known.iterrows()]]
     if known.empty:
         st.info(empty, icon=icon)
         return None
     about = known.set_index("run")
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        run = st.selectbox(
-            label, list(about.index), format_func=lambda one: said(about.loc[one]), key=key, bind="query-params"
-        )
-        offer_pin_of_run(run, key=f"pin_{key}")
+    run = _opened(list(about.index), key)
+    result_card.show_card(run, about.loc[run], key=key)
+    others = [one for one in about.index if one != run]
+    if others:
+        with st.expander(f"{label} {len(others)} more" if label else f"{len(others)} more results"):
+            for one in others[:MOST_LISTED]:
+                result_card.show_line(one, about.loc[one], key=key, chosen=key)
     return run, about.loc[run]
+
+
+def has_results(study: str) -> bool:
+    """Whether there is anything to show, so that the form for one's own can be a drawer."""
+    return len(known_runs(resources.database(), study)) > 0
+
+
+def drawer(title: str, study: str, icon: str = ":material/play_circle:"):
+    """Where a page asks for what it needs to measure something new: open only while there is nothing to show."""
+    return st.expander(title, expanded=not has_results(study), icon=icon)
+
+
+def _opened(there: list[str], key: str) -> str:
+    """The one that was opened or that the link names; the newest where that is new, or nothing was said."""
+    newest = f"{key}_newest"
+    seen, st.session_state[newest] = st.session_state.get(newest), there[0]
+    if key not in st.session_state or history.went_back():
+        st.session_state[key] = st.query_params.get(key, there[0])
+    elif seen != there[0]:
+        st.session_state[key] = there[0]
+    if st.session_state[key] not in there:
+        st.session_state[key] = there[0]
+    run: str = st.session_state[key]
+    if run != there[0] or key in st.query_params:
+        history.keep({key: run})
+    return run

@@ -1,0 +1,59 @@
+"""What a study needs of its checkpoint, asked before a job is started and not by the job after a minute."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core import config
+from core.errors import InputError
+from core.measuring.tuned import shown_folder
+from core.tasks.glue import task_of
+from core.tuning.shelf import LOG
+
+CLASSIFYING = {
+    "disable", "race", "operators", "importance", "prune", "perturb", "patch", "knockout", "separators",
+}  # fmt: skip
+
+
+def must_fit(study: str, options: Mapping[str, Any]) -> None:
+    """Errors: InputError where the study cannot run on this checkpoint: it is a folder that is not there, or no
+    classifier, or one of another task. A hub id is asked when it is opened."""
+    for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):
+        if options.get(name):
+            _must_be_there(str(options[name]))
+    checkpoint, task = options.get("checkpoint"), options.get("task")
+    if study not in CLASSIFYING or not checkpoint or (folder := _folder(str(checkpoint))) is None:
+        return
+    known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if "SequenceClassification" not in " ".join(known.get("architectures") or []) and not _tuned_on(folder):
+        raise InputError(
+            f"This needs a checkpoint with a classifier; {checkpoint} has none: fine-tune it on the Fine-tune page "
+            "(about a minute with the small recipe), or choose a fine-tuned one."
+        )
+    if task and (trained := _tuned_on(folder)) and task_of(trained).key != task_of(task).key:
+        raise InputError(
+            f"{shown_folder(folder)} was fine-tuned on {task_of(trained).name} and cannot be judged on rows of "
+            f"{task_of(task).name}: choose that task, or a checkpoint of this one."
+        )
+
+
+def _must_be_there(name: str) -> None:
+    if name.startswith(("data/", "/", "./", "~")) and _folder(name) is None:
+        raise InputError(
+            f"{name} is not on this machine (results that ship were measured on checkpoints that do not): fine-tune one "
+            "on the Fine-tune page, and choose it."
+        )
+
+
+def _folder(name: str) -> Path | None:
+    places = (config.BUNDLED_MODELS / name, config.PROJECT / name, Path(name).expanduser())
+    try:
+        return next((one for one in places if (one / "config.json").is_file()), None)
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _tuned_on(folder: Path) -> str | None:
+    file = folder / LOG
+    return json.loads(file.read_text(encoding="utf-8")).get("task") if file.is_file() else None

@@ -1,0 +1,106 @@
+"""One result as a card: its headline, what it rests on, where it comes from, and what can be done with it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs import api
+from core.report.headlines import Headline
+from core.store import runs, shipped
+from core.store.rows import Row
+from pages.parts import charts, fitting
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors, plain
+
+SOURCES = {"yours": "your own", "shipped": "ships with Attention Atlas"}
+
+
+def show_card(run: str, about: pd.Series, *, key: str) -> None:
+    """The result that is open. about: its line among `core.store.runs.known_runs`."""
+    said = resources.headline(run)
+    with st.container(border=True, key=f"result_{key}"):
+        st.markdown(f"**{plain(said.sentence)}**")
+        st.caption(plain(" · ".join(facts(said, about))))
+        if about["source"] == "shipped" and (note := (shipped.about() or {}).get("note")):
+            st.caption(plain(note))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            _files(run, key)
+            st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(run,),
+                      help="The same study with the same settings, as a job of your own")  # fmt: skip
+            if about["source"] == "yours":
+                with st.popover("Delete", icon=":material/delete:", key=f"asked_{key}"):
+                    st.caption("The result and its rows go for good.")
+                    st.button("Delete this result", key=f"delete_{key}", on_click=_delete, args=(run,))
+
+
+def show_line(run: str, about: pd.Series, *, key: str, chosen: str) -> None:
+    """One of the other results: its headline, and a button that opens it. chosen: the key that says which is open."""
+    said = resources.headline(run)
+    text, button = st.columns([6, 1], vertical_alignment="center")
+    text.markdown(plain(said.sentence))
+    text.caption(plain(" · ".join(facts(said, about))))
+    button.button("Open", key=f"open_{key}_{run}", on_click=_open, args=(chosen, run), width="stretch")
+
+
+def facts(said: Headline, about: pd.Series) -> list[str]:
+    """n, interval, baseline, checkpoint, task, date and source, as far as they are known."""
+    known = [f"n = {said.n} {said.of}" if said.n else "", said.interval, f"beside: {said.baseline}" if said.baseline else ""]
+    known += [str(about[name]) for name in ("checkpoint", "task") if pd.notna(about.get(name))]
+    return [one for one in (*known, f"{about['created']:%d %B %Y}", SOURCES[about["source"]]) if one]
+
+
+# ---------------------------------------------------------------- what the buttons do
+
+
+def _open(chosen: str, run: str) -> None:
+    st.session_state[chosen] = run
+
+
+def _again(run: str) -> None:
+    with clear_errors():
+        db = resources.database()
+        known = runs.one_run(db, run)
+        fitting.must_fit(known["study"], known["options"])
+        api.start(db, known["study"], known["options"], known["title"])
+
+
+def _delete(run: str) -> None:
+    with clear_errors():
+        runs.delete_runs(resources.database(), [run])
+
+
+def _files(run: str, key: str) -> None:
+    def rows() -> list[Row]:
+        return runs.run_rows(resources.database(), run)
+
+    made: list[tuple[str, Any]] = [("csv", lambda: pd.DataFrame(rows()).to_csv(index=False))]
+    if resources.has_heads(run):
+        made += [(kind, lambda kind=kind: charts.exported(picture(rows()), kind)) for kind in ("svg", "png")]
+    for kind, make in made:
+        st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
+                           icon=":material/download:")  # fmt: skip
+
+
+def picture(rows: Sequence[Row]) -> Any:
+    """Layer x head pictures of a run's first statistic, one a checkpoint and task."""
+    frame = heads_of(rows)
+    groups = frame.groupby(["checkpoint", "task"], sort=False, dropna=False)
+    return charts.together([
+        charts.head_picture(some, value="value", label=str(some["statistic"].iloc[0]),
+                            title=" · ".join(str(one) for one in name if pd.notna(one)),
+                            diverging=bool((some["value"].astype(float) < 0).any()))
+        for name, some in groups
+    ])  # fmt: skip
+
+
+def heads_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """The rows that are one number a head, of the first statistic and feature."""
+    kept = [row for row in rows if {"statistic", "layer", "head", "value"} <= row.keys() and row["head"] is not None]
+    kept = [row for row in kept if row["layer"] is not None and row["value"] is not None]
+    if not kept:
+        return pd.DataFrame()
+    first = (kept[0]["statistic"], kept[0].get("feature"))
+    frame = pd.DataFrame([row for row in kept if (row["statistic"], row.get("feature")) == first])
+    return frame.reindex(columns=list(dict.fromkeys([*frame.columns, "checkpoint", "task"])))
