@@ -3,7 +3,6 @@
 import streamlit as st
 
 from core import config
-from core.jobs import api
 from core.measuring.tuned import shown_folder
 from core.store.jobs import jobs
 from core.store.runs import one_run, study_rows
@@ -12,7 +11,7 @@ from pages.parts import job_progress, pickers
 from pages.parts.change_pictures import STATISTICS, pictures, strongest
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.stored_runs import pick_run
+from pages.parts.stored_runs import drawer, pick_run
 from pages.parts.tuning_settings import pick_data
 
 
@@ -36,7 +35,7 @@ def start() -> None:
     if last.button("Compare", type="primary", width="stretch", disabled=not (before and after)):
         with clear_errors():
             options = {"before": before, "after": after, "limit": limit, "data": data}
-            api.start(resources.database(), "change", options, f"Change of {before}")
+            job_progress.begin("change", options, f"Change of {before}")
             st.rerun()
     if not known:
         st.caption("No checkpoint was fine-tuned here yet: the Fine-tune page makes one in minutes.")
@@ -49,7 +48,6 @@ def results() -> None:
         "change",
         "Nothing has been compared yet: choose a checkpoint and one or more fine-tuned from it, and press Compare.",
         icon=":material/compare:",
-        said=lambda about: f"{about['title']} · {about['task']} · {about['created']:%d %B %Y %H:%M}",
     )
     if picked is None:
         return
@@ -79,7 +77,8 @@ def results() -> None:
 
 
 st.title("Change")
-start()
+with drawer("Compare other checkpoints", "change"):
+    start()
 found = jobs(resources.database())
 active = (
     found[(found["study"] == "change") & found["state"].isin(["queued", "running", "failed"])].head(3)

@@ -10,11 +10,13 @@ from pages.parts.disable_training import show_training
 from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
 from pages.parts.races import show_races
+from pages.parts.stored_runs import drawer
 
 
 def show_sweeps() -> None:
     """Start a sweep; see what is running; look at results."""
-    start_sweep()
+    with drawer("Sweep another checkpoint or task", "disable"):
+        start_sweep()
     active_jobs("disable")
     with clear_errors():
         show_results()

@@ -3,7 +3,6 @@
 import pandas as pd
 import streamlit as st
 
-from core.jobs import api
 from core.measuring.tuned import METRICS
 from core.store.database import Database
 from core.store.jobs import jobs, one_job, unit_outcomes
@@ -14,7 +13,7 @@ from pages.parts import charts, job_progress, pickers, table_one
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.stored_runs import pick_run
+from pages.parts.stored_runs import drawer, pick_run
 from pages.parts.tuning_settings import pick_data, pick_settings
 
 
@@ -48,7 +47,7 @@ def start() -> None:
                 "settings": changed,
             }
             title = f"Fine-tune {name} on {pickers.named(tasks)}"
-            api.start(resources.database(), "finetune", options, title)
+            job_progress.begin("finetune", options, title)
             st.rerun()
 
 
@@ -91,7 +90,6 @@ def results() -> None:
         "Nothing has been fine-tuned yet: choose tasks above and press Fine-tune. The bundled samples are small "
         "enough for minutes on a laptop; their figures compare with nothing published.",
         icon=":material/school:",
-        said=lambda about: f"{about['title']} · {about['created']:%d %B %Y %H:%M}",
     )
     if picked is None:
         return
@@ -128,7 +126,8 @@ def results() -> None:
 
 
 st.title("Fine-tune")
-start()
+with drawer("Fine-tune a checkpoint", "finetune"):
+    start()
 found = jobs(resources.database())
 shown_states = ["queued", "running", "failed", "cancelled", "interrupted"]
 stopped = found[(found["study"] == "finetune") & found["state"].isin(shown_states)].head(3) if len(found) else found

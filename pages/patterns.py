@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.jobs import api
 from core.labelling.crowd import METHODS
-from core.labelling.kept import bundled_classifier, bundled_labels, training_options
+from core.labelling.kept import bundled_about, bundled_classifier, bundled_labels, training_options
 from core.labelling.snapshot import known_class_set, snapshot, standing_labels
 from core.patterns.agreement import consensus, inputs_of
 from core.store import classifiers
@@ -33,7 +33,7 @@ def start(db, class_set: str) -> None:
     kind = left.selectbox("Classifier", list(KINDS), format_func=KINDS.get)
     epochs = middle.number_input("Epochs", 1, 2000, 200, disabled=kind in ("trees", "baseline"))
     folds = right.number_input("Folds", 2, 20, 5, help="Parts of the cross-validation; no input is in two of them.")
-    weights = left.toggle("Weigh rare classes up")
+    weights = left.toggle("Give rare classes more weight")
     beside = left.toggle("Also a learning curve", help="More classifiers are fitted.")
     seed = middle.number_input("Seed", 0, 10**6, 0)
     method = left.selectbox(
@@ -102,7 +102,14 @@ watch(db)
 
 known = classifiers.classifiers(db, class_set)
 if known.empty:
-    st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")
+    if about := bundled_about(class_set):
+        st.subheader("The classifier that ships")
+        st.caption(
+            f"Trained on the {about['labels']} bundled labels, which an AI model made; nothing of it is stored here."
+        )
+        show_results(db, about, known_class_set(db, class_set))
+    else:
+        st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")
     st.stop()
 st.subheader("Trained classifiers")
 suggests = classifiers.suggesting(db, class_set)

@@ -2,12 +2,11 @@
 
 import streamlit as st
 
-from core.jobs import api
-from pages.parts import pickers
+from pages.parts import job_progress, pickers
 from pages.parts.disable_sweeps import active_jobs, shared_options
-from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors
 from pages.parts.prune_pictures import show_curves, show_importance
+from pages.parts.stored_runs import drawer
 
 ORDERS = {
     "importance": "importance, once",
@@ -25,16 +24,20 @@ def start() -> None:
         "Remove heads in the order of", list(ORDERS), default=["importance", "sweep", "random"],
         format_func=ORDERS.__getitem__,
     )  # fmt: skip
-    weigh = middle.button("Weigh heads", width="stretch", disabled=shared is None, help="Importance, one backward pass")
+    weigh = middle.button(
+        "Measure importance", width="stretch", disabled=shared is None, help="One backward pass over the rows"
+    )
     prune = right.button("Draw the curve", type="primary", width="stretch", disabled=shared is None or not orders)
+    if shared:
+        job_progress.say_time("prune", shared | {"orders": orders})
     if not shared or not (weigh or prune):
         return
     with clear_errors():
         task = pickers.named([shared["task"]])
         if weigh:
-            api.start(resources.database(), "importance", shared, f"Importance of heads, {task}")
+            job_progress.begin("importance", shared, f"Importance of heads, {task}")
         else:
-            api.start(resources.database(), "prune", shared | {"orders": orders}, f"Pruning curve, {task}")
+            job_progress.begin("prune", shared | {"orders": orders}, f"Pruning curve, {task}")
         st.rerun()
 
 
@@ -43,7 +46,8 @@ st.caption(
     "Importance is how fast the loss moves when a head is turned down (Michel et al. 2019). Heads then go for good, "
     "least important first: the order comes from train rows, the curve is drawn on dev rows, random is the control."
 )
-start()
+with drawer("Measure another checkpoint or task", "importance"):
+    start()
 active_jobs("importance", "prune")
 weights, curves = st.tabs(["Importance", "Curve"])
 with weights, clear_errors():

@@ -10,6 +10,7 @@ from pages.parts import attending, job_progress, pickers
 from pages.parts.files import show_files
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.stored_runs import pick_run
 
 VALUES = {"value": "weight", "effect": "excess", "accuracy": "accuracy"}
 WAYS = {"forward": "from the first end to the second", "backward": "from the second end to the first"}
@@ -64,10 +65,13 @@ def dependencies() -> None:
             st.rerun()
     if job := st.session_state.get("job_dependencies"):
         job_progress.show_job(job, rows=False)
-    run = store.latest_run(db, "dependencies")
-    if run is None:
-        st.info("No accuracy on gold trees is stored yet: name a treebank above.", icon=":material/account_tree:")
+    picked = pick_run(
+        "dependencies", "No accuracy on gold trees is stored yet: name a treebank above.", "trees_run",
+        icon=":material/account_tree:",
+    )  # fmt: skip
+    if picked is None:
         return
+    run = picked[0]
     facts, rows = store.one_run(db, run), attending.notes(store.study_rows(db, run))
     rows = rows.assign(task=rows["feature"], over=rows["value"] - rows["baseline"])
     best = rows[rows["chosen"]] if "chosen" in rows else rows

@@ -1,6 +1,5 @@
 """Reproduction: the papers' figures, tables and claims beside what this app measures, as one report."""
 
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -17,7 +16,7 @@ from pages.parts import job_progress, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reproduction_pictures import claims_table, downloads, exhibits, summary
-from pages.parts.stored_runs import pick_run
+from pages.parts.stored_runs import drawer, pick_run
 
 NO_REPORT = (
     "No report has been made yet: choose checkpoints above and press Make the report, or run `python -m core reproduce "
@@ -91,7 +90,6 @@ def results() -> None:
         NO_REPORT,
         label="Report",
         icon=":material/menu_book:",
-        said=lambda about: f"{_names(about['checkpoint'])} · {about['created']:%d %B %Y %H:%M}",
     )
     if picked is None:
         return
@@ -103,10 +101,6 @@ def results() -> None:
     exhibits(records)
 
 
-def _names(checkpoints: str) -> str:
-    return ", ".join(Path(one).name for one in checkpoints.split(", "))
-
-
 st.title("Reproduction")
 st.caption(
     "Every figure, table and claim of Kovaleva et al. 2019 and its GPT-2 replication, and what Michel, Clark and "
@@ -116,7 +110,8 @@ now = chain.at_work(resources.database())
 if now is not None and not now.over:
     watch()
 else:
-    start()
+    with drawer("Make a report of your own", report.STUDY_NAME):
+        start()
     if now is not None and now.error:
         st.error(plain(now.error), icon=":material/info:")
 with clear_errors():

@@ -1,11 +1,11 @@
 """Class shares: how many of a checkpoint's maps look like each class, task by task (Fig 2)."""
 
+import json
 from datetime import date
 
 import streamlit as st
 
 from core.config import settings
-from core.jobs import api
 from core.labelling.kept import about_best, best_known, classifying_options
 from core.labelling.snapshot import known_class_set
 from core.store.jobs import jobs
@@ -14,6 +14,7 @@ from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label_tools import pick_class_set
 from pages.parts.share_charts import bars, doubts, heads, stored_rows
+from pages.parts.stored_runs import drawer, pick_run
 
 STUDY = "classify-maps"
 PAPER_ROWS = {"bert": 1000, "gpt2": 200}
@@ -25,7 +26,7 @@ def start(db, class_set: str) -> None:
     with first:
         one = pickers.pick_checkpoint("Checkpoint", key="checkpoint")
     with second:
-        other = pickers.pick_checkpoint("Beside it (pre-trained beside fine-tuned)", key="beside", none="none")
+        other = pickers.pick_checkpoint("Compare with", key="beside", none="none")
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     with left:
         tasks = pickers.pick_tasks("mrpc")
@@ -42,7 +43,7 @@ def start(db, class_set: str) -> None:
                     limit=limit,
                     data=None if glue is None else str(glue),
                 )
-                api.start(db, STUDY, options, f"Class shares, {pickers.named([task])}")
+                job_progress.begin(STUDY, options, f"Class shares, {pickers.named([task])}")
             st.rerun()
 
 
@@ -61,7 +62,8 @@ st.caption(
         f"{about['scores']['macro_f1']:.3f} on {about['scores'].get('on', 'unseen inputs')}."
     )
 )
-start(db, class_set)
+with drawer("Classify the maps of a checkpoint", STUDY):
+    start(db, class_set)
 active = jobs(db)
 for job in (
     active.loc[(active["study"] == STUDY) & active["state"].isin(["queued", "running"]), "job"] if len(active) else ()
@@ -75,6 +77,9 @@ if rows.empty:
         icon=":material/bar_chart:",
     )
     st.stop()
+pick_run(
+    STUDY, "", "shares_run", kept=lambda about: json.loads(about["options"]).get("class_set") == class_set
+)  # fmt: skip
 names = list(dict.fromkeys([*classes.names, *rows["class"].dropna()]))
 doubts(rows[rows["part"] == "note"])
 left, right = st.columns(2)

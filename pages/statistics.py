@@ -20,7 +20,7 @@ COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern cl
 def pattern_classes(checkpoint: str) -> pd.DataFrame | None:
     """Each head's majority pattern class (layer, head, class) in the newest stored shares of a checkpoint."""
     db = resources.database()
-    for run in store.runs(db, "classify-maps").itertuples():
+    for run in store.known_runs(db, "classify-maps").itertuples():
         if checkpoint in json.loads(run.options)["checkpoints"]:
             rows = store.study_rows(db, run.run)
             return rows.loc[(rows["part"] == "head") & (rows["checkpoint"] == checkpoint), ["layer", "head", "class"]]

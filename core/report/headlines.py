@@ -43,7 +43,7 @@ def _head(row: Row) -> str:
     return str(Head(int(row["layer"]), int(row["head"])))
 
 
-def _percent(low: Any, high: Any, form: str = "{:+.1f}", times: float = 100) -> str:
+def _percent(low: Any, high: Any, form: str = "{:+.1f}", times: int = 100) -> str:
     if low is None or high is None:
         return ""
     return f"95 % interval {form.format(times * low)} to {form.format(times * high)}"
@@ -112,7 +112,8 @@ def _prune(rows: Sequence[Row]) -> Headline:
     chance = [row["score"] for row in rows if row["order"].startswith("random") and row["share"] == half["share"]]
     beside = f", {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
     return Headline(
-        f"With {half['share']:.0%} of the heads removed by {order}, {half['metric']} is {100 * half['score']:.1f}{beside}.",
+        f"With {half['share']:.0%} of the heads removed by {order}, {half['metric']} is "
+        f"{100 * half['score']:.1f}{beside}.",
         int(half["n"]), "rows", _percent(half.get("low"), half.get("high"), "{:.1f}"),
         f"all heads {100 * half['baseline']:.1f}",
     )  # fmt: skip
@@ -267,7 +268,9 @@ def _cut(rows: Sequence[Row]) -> Headline:
 def _report(rows: Sequence[Row]) -> Headline:
     outcomes = [row["outcome"] for row in _of(rows, kind="claim")]
     said = ", ".join(f"{outcomes.count(name)} {name}" for name in dict.fromkeys(outcomes))
-    return Headline(f"Of {len(outcomes)} tests of the papers' sentences: {said}.", len(_of(rows, kind="step")), "studies")
+    return Headline(
+        f"Of {len(outcomes)} tests of the papers' sentences: {said}.", len(_of(rows, kind="step")), "studies"
+    )
 
 
 HEADLINES: dict[str, Callable[[Sequence[Row]], Headline]] = {

@@ -8,17 +8,16 @@ import streamlit as st
 
 from core.attention import Head
 from core.errors import InputError
-from core.jobs import api
 from core.jobs.worker import find_study
 from core.store import runs as store
 from core.studies.attending import AttendingOptions
 from core.studies.contract import declared, identity
 from core.tasks.glue import TASKS
 from pages.parts import charts, job_progress, pickers
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
-from pages.parts.pin import offer_pin_of_run
+from pages.parts.stored_runs import drawer, pick_run
 
 EXAMPLES = """The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.
@@ -42,8 +41,9 @@ def rows_of(study: str, *, task: str, options: dict[str, Any]) -> Found | None:
 
     options: of the study, beyond checkpoint, task and texts; both ways of getting rows use them.
     """
-    place = st.segmented_control(
-        "Inputs", ["sentences", "task rows"], default="sentences", required=True, key="inputs", bind="query-params"
+    titles = {"task rows": "results on a task's rows", "sentences": "sentences of your own"}
+    place = bound.pick(
+        st.segmented_control, "Inputs", list(titles), key="inputs", required=True, format_func=titles.__getitem__
     )
     return _pasted(study, options) if place == "sentences" else _stored(study, task, options)
 
@@ -57,9 +57,11 @@ def _pasted(study: str, options: dict[str, Any]) -> Found | None:
         height=110,
         help=f'At most {MOST_SENTENCES}. "first | second" is a pair. Apply with Ctrl+Enter.',
     )
-    wanted = st.toggle("Measure", key="measure", help="Looks at every head on each change", bind="query-params")
+    wanted = st.toggle("Measure these sentences", key="measure", help="Again on each change", bind="query-params")
     if not name or not wanted:
-        st.info("Turn on Measure to look at what every head does on these sentences.", icon=":material/play_circle:")
+        st.info(
+            "Switch on “Measure these sentences” to see what every head does on them.", icon=":material/play_circle:"
+        )
         return None
     texts = [line for line in text.splitlines() if line.strip()]
     if not 0 < len(texts) <= MOST_SENTENCES:
@@ -86,22 +88,17 @@ def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
 
 def _stored(study: str, task: str, options: dict[str, Any]) -> Found | None:
     db = resources.database()
-    known = store.runs(db, study)
-    with st.expander("Run on task rows", expanded=known.empty, icon=":material/play_circle:"):
+    with drawer("Run on a task's rows", study):
         _start(study, task, options)
     job = st.session_state.get(f"job_{study}")
     if job:
         job_progress.show_job(job, rows=False)
-    if known.empty:
-        st.info("Nothing is stored yet: run this on task rows above.", icon=":material/database:")
+    picked = pick_run(
+        study, "Nothing is stored yet: run this on a task's rows above.", f"run_{study}", icon=":material/database:"
+    )
+    if picked is None:
         return None
-    names = {row.run: f"{row.title} · {row.created:%Y-%m-%d %H:%M} UTC" for row in known.itertuples() if row.rows}
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        run = st.selectbox("Stored run", list(names), format_func=names.__getitem__, key=f"run_{study}")
-        if run is None:
-            return None
-        offer_pin_of_run(run, key=f"pin_{study}")
-    facts = store.one_run(db, run)
+    run, facts = picked[0], store.one_run(db, picked[0])
     shown = [facts[name] for name in ("checkpoint", "task", "split") if facts.get(name)]
     inputs = f"{len(facts['row_ids'])} inputs" if facts["row_ids"] else "rows of several tasks"
     caption = " · ".join([*(plain(one) for one in shown), inputs, f"{facts['created']:%d %B %Y}"])
@@ -135,12 +132,14 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
     )
     data = places[1].text_input("Folder in GLUE's TSV form", key="folder", placeholder="the bundled samples")
     pipeline = places[2].text_input("spaCy pipeline", key="pipeline", placeholder="the bundled one")
+    wanted = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(most)}
+    wanted |= {"data": data or None, "pipeline": pipeline or None}
+    if name and tasks:
+        job_progress.say_time(study, wanted)
     if st.button("Run", type="primary", key=f"start_{study}", disabled=not (name and tasks)):
-        wanted = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(most)}
-        wanted |= {"data": data or None, "pipeline": pipeline or None}
         with clear_errors():
             title = f"{study} of {name}" + (f" and {beside}" if beside else "") + f" on {pickers.named(tasks)}"
-            st.session_state[f"job_{study}"] = api.start(resources.database(), study, wanted, title)
+            st.session_state[f"job_{study}"] = job_progress.begin(study, wanted, title)
             st.rerun()
 
 

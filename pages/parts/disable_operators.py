@@ -4,33 +4,37 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.jobs import api
 from core.store.runs import study_rows
 from core.studies import operators
-from pages.parts import charts
+from pages.parts import charts, job_progress
 from pages.parts.disable_live import SWEPT
 from pages.parts.disable_sweeps import active_jobs, shared_options
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import pick_and_link
-from pages.parts.stored_runs import pick_run
+from pages.parts.stored_runs import drawer, pick_run
 
 
 def show_operators() -> None:
     """Start the study; see what is running; look at results."""
+    with drawer("Measure another checkpoint or task", "operators"):
+        _start()
+    active_jobs("operators")
+    with clear_errors():
+        picked = pick_run("operators", "Nothing has been measured yet: choose a fine-tuned checkpoint.")
+        if picked is not None:
+            _shown(study_rows(resources.database(), picked[0]), picked[1])
+
+
+def _start() -> None:
     shared = shared_options()
     chosen = st.multiselect("Operators", list(SWEPT), default=list(operators.DEFAULT), format_func=SWEPT.__getitem__,
                             key="operators")  # fmt: skip
     if st.button("Set side by side", type="primary", disabled=shared is None) and shared:
         with clear_errors():
             options = shared | {"operators": chosen, "limit": min(shared["limit"] or 200, 200)}
-            api.start(resources.database(), "operators", options, f"Operators on {shared['checkpoint']}")
+            job_progress.begin("operators", options, f"Operators on {shared['checkpoint']}")
             st.rerun()
-    active_jobs("operators")
-    with clear_errors():
-        picked = pick_run("operators", "Nothing has been set side by side yet: choose a fine-tuned checkpoint.")
-        if picked is not None:
-            _shown(study_rows(resources.database(), picked[0]), picked[1])
 
 
 def _shown(rows: pd.DataFrame, about: pd.Series) -> None:

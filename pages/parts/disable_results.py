@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.attention import Head
 from core.measuring.disabling import PARTS
-from core.store.runs import head_scores, run_rows, runs, study_rows
+from core.store.runs import head_scores, known_runs, run_rows, study_rows
 from core.studies.disable import first_metric, shared
 from pages.parts import charts
 from pages.parts.frame import resources
@@ -161,7 +161,7 @@ def _duplicates(variants: pd.DataFrame, metric: str) -> None:
 
 def _beside_another(run: str) -> None:
     """Which heads do two tasks share? Another sweep's changes against this one's."""
-    known = runs(resources.database(), "disable").set_index("run")
+    known = known_runs(resources.database(), "disable").set_index("run")
     kinds = known["options"].map(lambda options: json.loads(options)["what"])
     others = known[(kinds == kinds[run]) & (known.index != run)]
     if others.empty:

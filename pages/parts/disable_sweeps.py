@@ -5,7 +5,6 @@ from typing import Any
 import streamlit as st
 
 from core import config
-from core.jobs import api
 from core.measuring.disabling import PARTS
 from core.store.jobs import jobs
 from pages.parts import job_progress, pickers
@@ -62,13 +61,15 @@ def start_sweep() -> None:
     )
     rough = right.checkbox("bfloat16", help="Faster on a CPU that has it; near a tie predictions may differ.")
     chosen = _groups(what)
+    if shared:
+        job_progress.say_time("disable", shared | chosen | {"what": what, "operator": operator})
     if last.button("Sweep", type="primary", width="stretch", disabled=shared is None) and shared:
         with clear_errors():
             dtype = "bfloat16" if rough else "float32"
             operator = "zero" if what in PARTS else operator
             options = shared | chosen | {"what": what, "operator": operator, "dtype": dtype}
             title = f"{operator}: {WHAT[what]}, {pickers.named([shared['task']])}"
-            api.start(resources.database(), "disable", options, title)
+            job_progress.begin("disable", options, title)
             st.rerun()
     st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tune page makes one.")
 

@@ -4,24 +4,24 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import parse_heads
-from core.jobs import api
 from core.measuring.tuned import METRICS
 from core.store.runs import run_rows
 from core.tasks.glue import TASKS
 from core.tuning.recipe import PRESET_NOTES, PRESETS
-from pages.parts import pickers, table_one
+from pages.parts import job_progress, pickers, table_one
 from pages.parts.disable_live import OPERATORS
 from pages.parts.disable_sweeps import active_jobs
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.pickers import task_name
-from pages.parts.stored_runs import pick_run
+from pages.parts.stored_runs import drawer, pick_run
 from pages.parts.tuning_settings import pick_data, pick_settings
 
 
 def show_training() -> None:
     """Start runs; see what is running; compare free and held."""
-    _start()
+    with drawer("Train another", "held"):
+        _start()
     active_jobs("held")
     with clear_errors():
         _results()
@@ -53,7 +53,7 @@ def _start() -> None:
                 "settings": changed, "heads": heads or "", "operator": operator,
             }  # fmt: skip
             names = ", ".join(TASKS[key].name for key in tasks)
-            api.start(resources.database(), "held", options, f"Fixed patterns: {name} on {names}")
+            job_progress.begin("held", options, f"Fixed patterns: {name} on {names}")
             st.rerun()
 
 

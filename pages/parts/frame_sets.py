@@ -17,6 +17,7 @@ from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
 from pages.parts.job_progress import show_job
+from pages.parts.result_card import ORIGINS, show_card
 
 SOURCES = {
     "bundled": "the 137 bundled sentences",
@@ -128,13 +129,14 @@ def _start(first: str | None, second: str | None, options: dict[str, Any]) -> No
 
 def _show_runs() -> None:
     db = resources.database()
-    known = runs.runs(db, "frame-heads")
+    known = runs.known_runs(db, "frame-heads")
     if known.empty:
         st.info("No set was scored yet: choose sentences and a checkpoint above and press “Find the heads”.",
                 icon=":material/arrow_upward:")  # fmt: skip
         return
     said = {
-        row.run: f"{row.checkpoint} · {json.loads(row.options)['direction']} · {row.created:%d %b %H:%M}"
+        row.run: f"{row.checkpoint} · {json.loads(row.options)['direction']} · {row.created:%d %b %H:%M} · "
+        + ORIGINS[row.source]
         for row in known.itertuples()
     }
     finished = [api.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
@@ -145,6 +147,7 @@ def _show_runs() -> None:
     most = max((row["value"] for rows in found.values() for row in rows if row["kind"] == "head"), default=1.0)
     for place, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
         with place, clear_errors():
+            show_card(run, known.set_index("run").loc[run], key=f"frames_{run[:8]}")
             show_result(run, found[run], most)
 
 

@@ -4,12 +4,14 @@ Both parts are fragments that ask again by themselves while something runs, and 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import streamlit as st
 
 from core.errors import AtlasError
-from core.jobs import api
+from core.jobs import api, foreseen
 from core.jobs.api import JobStatus
+from core.measuring import fitting
 from core.store.jobs import by_worker, unit_outcomes
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -44,6 +46,24 @@ def progress_line(now: JobStatus) -> str:
     if now.left is not None:
         parts.append(f"about {duration(now.left)} left")
     return " · ".join(parts)
+
+
+def begin(study: str, options: Any, title: str) -> str:
+    """Start a job, unless it is known before that it cannot run; its id. Errors: InputError, RightsError."""
+    fitting.must_fit(study, options)
+    return api.start(resources.database(), study, options, title)
+
+
+def say_time(study: str, options: Any) -> None:
+    """How long a job of these options will take, where one like it was timed."""
+    with clear_errors():
+        time = foreseen.foreseen(resources.database(), study, options)
+        if time is not None:
+            place = "here" if time.here else "for the results that ship"
+            st.caption(
+                f"{time.rows:,} rows: about {duration(max(time.seconds, 1))} of work, at the rate measured {place} on "
+                f"{time.made:%d %B %Y}"
+            )
 
 
 def show_job(job: str, *, rows: bool = True) -> JobStatus:
@@ -89,6 +109,11 @@ def _buttons(now: JobStatus) -> None:
     elif now.state != "done":
         label = "Retry failed units" if now.failed else "Resume"
         st.button(label, key=f"resume_{now.job}", on_click=_act, args=(api.resume, now.job), width="stretch")
+        if now.done:
+            st.button("Keep what is done", key=f"part_{now.job}", on_click=_act, args=(foreseen.keep_partial, now.job),
+                      help="As a partial result with its own n", width="stretch")  # fmt: skip
+        st.button("Dismiss", key=f"dismiss_{now.job}", on_click=_act, args=(api.delete, now.job), width="stretch",
+                  help="The job goes; results that were kept stay")  # fmt: skip
 
 
 def _failures(job: str) -> None:

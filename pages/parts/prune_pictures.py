@@ -17,7 +17,9 @@ from pages.parts.stored_runs import pick_run
 def show_importance() -> None:
     """Importance per head, and how its ranks agree with what zeroing each head does."""
     picked = pick_run(
-        "importance", "No head has been weighed yet: choose a fine-tuned checkpoint, press Weigh heads.", "weighed"
+        "importance",
+        "No importance has been measured yet: choose a fine-tuned checkpoint, press Measure importance.",
+        "weighed",
     )
     if picked is None:
         return

@@ -15,7 +15,7 @@ from pages.parts.disable_sweeps import WHAT, shared_options
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.race_pictures import gradient_beside, intervals, looks, rows_taken, verdict_counts
-from pages.parts.stored_runs import pick_run
+from pages.parts.stored_runs import drawer, pick_run
 
 SAID = declared(Options)
 KINDS = [kind for kind in WHAT if kind != "duplicates"]
@@ -23,7 +23,8 @@ KINDS = [kind for kind in WHAT if kind != "duplicates"]
 
 def show_races() -> None:
     """Start a race; see its running intervals; read its verdicts."""
-    _start()
+    with drawer("Race on another checkpoint or task", "race"):
+        _start()
     known = jobs(resources.database())
     if len(known):
         wanted = (known["study"] == "race") & known["state"].isin(["queued", "running", "failed"])
@@ -53,7 +54,7 @@ def _start() -> None:
         with clear_errors():
             more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime}
             options = STUDY.read(shared | more)
-            api.start(resources.database(), "race", shared | more, STUDY.title(options))
+            job_progress.begin("race", shared | more, STUDY.title(options))
             st.rerun()
     st.caption(
         "Looks after 64, 128, 256 ... rows in a random order; a head whose interval lies beyond the margin matters, "

@@ -6,15 +6,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.jobs import api
 from core.report.headlines import Headline
 from core.store import runs, shipped
 from core.store.rows import Row
-from pages.parts import charts, fitting
+from pages.parts import charts, job_progress
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.pin import offer_pin_of_run
 
-SOURCES = {"yours": "your own", "shipped": "ships with Attention Atlas"}
+ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas"}
 
 
 def show_card(run: str, about: pd.Series, *, key: str) -> None:
@@ -29,6 +29,7 @@ def show_card(run: str, about: pd.Series, *, key: str) -> None:
             _files(run, key)
             st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(run,),
                       help="The same study with the same settings, as a job of your own")  # fmt: skip
+            offer_pin_of_run(run, key=f"pin_{key}")
             if about["source"] == "yours":
                 with st.popover("Delete", icon=":material/delete:", key=f"asked_{key}"):
                     st.caption("The result and its rows go for good.")
@@ -46,9 +47,15 @@ def show_line(run: str, about: pd.Series, *, key: str, chosen: str) -> None:
 
 def facts(said: Headline, about: pd.Series) -> list[str]:
     """n, interval, baseline, checkpoint, task, date and source, as far as they are known."""
-    known = [f"n = {said.n} {said.of}" if said.n else "", said.interval, f"beside: {said.baseline}" if said.baseline else ""]
+    known = [
+        f"n = {said.n} {said.of}" if said.n else "",
+        said.interval,
+        f"beside: {said.baseline}" if said.baseline else "",
+    ]
+    if " (stopped: " in about["title"]:
+        known.append("partial: " + about["title"].rpartition(" (stopped: ")[2].rstrip(")"))
     known += [str(about[name]) for name in ("checkpoint", "task") if pd.notna(about.get(name))]
-    return [one for one in (*known, f"{about['created']:%d %B %Y}", SOURCES[about["source"]]) if one]
+    return [one for one in (*known, f"{about['created']:%d %B %Y}", ORIGINS[about["source"]]) if one]
 
 
 # ---------------------------------------------------------------- what the buttons do
@@ -60,10 +67,8 @@ def _open(chosen: str, run: str) -> None:
 
 def _again(run: str) -> None:
     with clear_errors():
-        db = resources.database()
-        known = runs.one_run(db, run)
-        fitting.must_fit(known["study"], known["options"])
-        api.start(db, known["study"], known["options"], known["title"])
+        known = runs.one_run(resources.database(), run)
+        job_progress.begin(known["study"], known["options"], known["title"])
 
 
 def _delete(run: str) -> None:

@@ -19,7 +19,7 @@ from pages.parts.pickers import task_name
 
 def stored_rows(db: Database, study: str, class_set: str) -> pd.DataFrame:
     """Rows of the newest run of each task and set of checkpoints, of this class set."""
-    known = runs.runs(db, study)
+    known = runs.known_runs(db, study)
     frames = []
     for run in known["run"].head(40):
         found = runs.study_rows(db, run)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from core import config
 from tests.pages import browsing
 
 
@@ -17,3 +18,10 @@ def fresh_address(tmp_path) -> str:
     """The address of a server that nobody has visited."""
     with browsing.serving(tmp_path) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def record(request, tmp_path, monkeypatch) -> None:
+    """Pages of a test see its own results alone; with the marker `shipped` also those that ship, as users do."""
+    if request.node.get_closest_marker("shipped") is None:
+        monkeypatch.setattr(config, "RECORD", tmp_path / "no-record")

@@ -30,14 +30,16 @@ def db(tmp_path, monkeypatch):
     database.close()
 
 
-def opened(name: str) -> AppTest:
+def opened(name: str, **query: str) -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=180)
     page.run()
+    for key, value in query.items():
+        page.query_params[key] = value
     return page.switch_page(f"../../{name}.py").run()
 
 
 def measured(name: str, sentences: str = SENTENCES) -> AppTest:
-    page = opened(name)
+    page = opened(name, inputs="sentences")
     page.text_area(key="sentences").set_value(sentences)
     page.toggle(key="measure").set_value(True)
     return page.run()

@@ -12,6 +12,7 @@ from pages.parts.files import show_files
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps import maps_grid, panes
+from pages.parts.stored_runs import pick_run
 
 
 def show_effective(name: str, text: str, pair: str | None = None) -> None:
@@ -47,9 +48,10 @@ def show_stored() -> None:
         _start()
     if job := st.session_state.get("job_effective"):
         job_progress.show_job(job, rows=False)
-    run = store.latest_run(db, "effective")
-    if run is None:
+    picked = pick_run("effective", "Nothing has been measured on a task's rows yet.", "effective_run")
+    if picked is None:
         return
+    run = picked[0]
     facts, rows = store.one_run(db, run), store.study_rows(db, run)
     drawn: list = []
     lengths = rows[rows["statistic"] == "correlation by length"]

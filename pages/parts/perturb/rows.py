@@ -5,14 +5,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.jobs import api
 from core.store.runs import study_rows
 from core.studies.contract import declared
-from pages.parts import charts
+from pages.parts import charts, job_progress
 from pages.parts.disable_sweeps import active_jobs, shared_options
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.stored_runs import pick_run
+from pages.parts.stored_runs import drawer, pick_run
 
 STUDIES = {
     "perturb": "changed inputs: how often does the prediction change?",
@@ -24,8 +23,9 @@ STUDIES = {
 
 def show_rows() -> None:
     """Start a study; see what is running; look at results."""
-    study = st.selectbox("Question", list(STUDIES), format_func=STUDIES.__getitem__, key="study", bind="query-params")
-    _start(study)
+    study = bound.pick(st.selectbox, "Question", list(STUDIES), key="study", format_func=STUDIES.__getitem__)
+    with drawer("Measure another checkpoint or task", study):
+        _start(study)
     active_jobs(study)
     with clear_errors():
         picked = pick_run(study, "Nothing has been measured yet: choose a fine-tuned checkpoint and press Measure.")
@@ -42,7 +42,7 @@ def _start(study: str) -> None:
     told = _told(study)
     if st.button("Measure", type="primary", disabled=shared is None) and shared:
         with clear_errors():
-            api.start(resources.database(), study, shared | told, f"{study} of {shared['checkpoint']}")
+            job_progress.begin(study, shared | told, f"{study} of {shared['checkpoint']}")
             st.rerun()
 
 

@@ -41,8 +41,8 @@ def must_fit(study: str, options: Mapping[str, Any]) -> None:
 def _must_be_there(name: str) -> None:
     if name.startswith(("data/", "/", "./", "~")) and _folder(name) is None:
         raise InputError(
-            f"{name} is not on this machine (results that ship were measured on checkpoints that do not): fine-tune one "
-            "on the Fine-tune page, and choose it."
+            f"{name} is not on this machine (results that ship were measured on checkpoints that do not): fine-tune "
+            "one on the Fine-tune page, and choose it."
         )
 
 

@@ -1,0 +1,57 @@
+"""The record that ships: made from a database, read beside a user's own, and never naming a folder of a machine."""
+
+import pytest
+
+from core import config
+from core.errors import InputError
+from core.store import runs, shipped
+from core.store.database import Database
+from core.store.runs import Provenance, record_run, store_rows
+from data.recipes.record import made
+
+
+def with_run(db, value=1.0, **options):
+    run = record_run(db, "statistics", options, Provenance(checkpoint="atlas-encoder", task="sst2"), title="Heads")
+    store_rows(db, run, [{"statistic": "entropy", "layer": 0, "head": 0, "value": value, "n": 4}])
+    return run
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project folder with the database of a report, whose record lies in another."""
+    (tmp_path / "project" / "data").mkdir(parents=True)
+    monkeypatch.setattr(config, "RECORD", tmp_path / "record")
+    return tmp_path / "project"
+
+
+def test_a_record_is_read_beside_ones_own_which_come_first(project, tmp_path):
+    with Database(project / "data" / "atlas.duckdb") as db:
+        recorded = with_run(db, 0.25, classifier=f"{project}/data/snapshots/c.safetensors")
+    assert made(project / "data" / "atlas.duckdb", config.RECORD, "small") == {"runs": 1, "rows": 1}
+    with Database(tmp_path / "mine.duckdb") as db:
+        assert list(runs.known_runs(db, "statistics")["source"]) == ["shipped"]
+        assert runs.one_run(db, recorded)["options"] == {"classifier": "data/snapshots/c.safetensors"}
+        assert runs.run_rows(db, recorded)[0]["value"] == 0.25
+        assert runs.runs(db).empty  # a record is no part of the database
+        mine = with_run(db)
+        known = runs.known_runs(db, "statistics")
+        assert list(known["run"]) == [mine, recorded]
+        assert list(known["source"]) == ["yours", "shipped"]
+        runs.delete_runs(db, [recorded])
+        assert recorded in set(runs.known_runs(db, "statistics")["run"])  # read only
+    assert shipped.about()["note"] == "small"
+
+
+@pytest.mark.parametrize("elsewhere", ["/home/somebody/rows.csv", "/srv/models/bert"])
+def test_a_record_names_no_folder_of_a_machine(project, elsewhere):
+    with Database(project / "data" / "atlas.duckdb") as db:
+        with_run(db, data=elsewhere)
+    with pytest.raises(InputError, match="names no folder of a machine"):
+        made(project / "data" / "atlas.duckdb", config.RECORD, "")
+
+
+def test_without_a_record_there_is_nothing_but_ones_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "RECORD", tmp_path / "nowhere")
+    with Database(tmp_path / "mine.duckdb") as db:
+        assert runs.known_runs(db, "statistics").empty
+        assert shipped.about() is None
