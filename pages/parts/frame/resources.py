@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from core.capture.long_maps import BlockMaps
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
-    from core.report.headlines import Headline
     from core.store.database import Database
     from core.store.people import Person
     from pages.parts.generation.asking import Asked
@@ -194,33 +193,7 @@ class FittedHere(NamedTuple):
     data: str
 
 
-def headline(run: str) -> "Headline":
-    """What a stored run says in one sentence."""
-    return _headline(run, database().id)
-
-
-def has_heads(run: str) -> bool:
-    """Whether a stored run has a number for each head."""
-    return _has_heads(run, database().id)
-
-
 # ---------------------------------------------------------------- behind them
-
-
-@st.cache_resource(show_spinner=False, max_entries=400)
-def _headline(run: str, database_id: str) -> "Headline":
-    from core.report import headlines
-    from core.store import runs
-
-    return headlines.headline(runs.one_run(database(), run)["study"], runs.run_rows(database(), run))
-
-
-@st.cache_resource(show_spinner=False, max_entries=400)
-def _has_heads(run: str, database_id: str) -> bool:
-    from core.store import runs
-    from pages.parts import result_card
-
-    return len(result_card.heads_of(runs.run_rows(database(), run))) > 0
 
 
 @st.cache_resource(show_spinner="Fitting constants on train rows; some seconds a head, once ...", max_entries=32)
