@@ -18,6 +18,7 @@ from core.capture.running import model_inputs, prepared
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import POOLING_KEY
+from core.writing import write_whole
 
 KEY = "atlas_pruned_heads"  # in config.json: ["L1H2", ...]
 
@@ -86,7 +87,7 @@ def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Pat
         setattr(checkpoint.model.config, KEY, before)
     checkpoint.tokenizer.save_pretrained(target)
     facts = {"kind": "pruned", "base": checkpoint.name, "base_hash": checkpoint.weights_hash}
-    (target / "pruned.json").write_text(json.dumps(facts | {"heads": [str(head) for head in gone]}, indent=1))
+    write_whole(target / "pruned.json", json.dumps(facts | {"heads": [str(head) for head in gone]}, indent=1))
     return target
 
 

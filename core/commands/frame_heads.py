@@ -7,6 +7,7 @@ import typer
 from core.commands.declared import Ran, command
 from core.studies.frame_heads import STUDY
 
+SAID = 20  # skipped lines that are named
 SHOWN = (
     "name", "value", "low", "high", "n", "baseline", "exchanged", "excess", "q", "survives", "q_places", "beats_places",
 )  # fmt: skip
@@ -22,6 +23,11 @@ def _show(ran: Ran) -> None:
         summary = ran.rows[0]
         kept = ", ".join(summary["survivors"]) or "no head"
         weaker = ", ".join(summary["beat_places"]) or "no head"
+        for one in summary.get("skipped_lines", ())[:SAID]:
+            typer.echo(f"skipped {one['where']}: {one['why']}", err=True)
+        typer.echo(
+            f"{summary['read']} sentences read, {summary['kept']} pass the filter; lines skipped: {summary['skipped']}."
+        )
         typer.echo(f"{summary['n']} {summary['average']} scored; survive all four nulls: {kept}.")
         typer.echo(f"Beat the two place nulls alone (any word may look there): {weaker}.")
 

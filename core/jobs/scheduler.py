@@ -215,6 +215,8 @@ class Runner:
         if len(failed):
             units = store.progress(self._db, job)["units"]
             first = failed["error"].iloc[0]
+            if len(failed) == units and failed["error"].nunique() == 1:
+                raise JobError(first)  # the work could not be done at all
             raise JobError(f"{len(failed)} of {units} units failed, the first with: {first}")
 
     def _run_units(self, job: str, known: Row, live: Live, flight: Flight) -> None:

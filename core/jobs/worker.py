@@ -59,12 +59,23 @@ def divide(name: str, options: Row) -> Outcome:
     """The study's options completed and its units: {"options", "units": [{key, size, arguments}]}."""
     study = find_study(name)
     chosen = study.read(options)
+    _find_checkpoints(study, chosen)
     units = _as_rows(study.units(chosen))
     if not units:
         raise JobError(
             f"The study {study.name} must have something to do, but these options leave nothing; widen them."
         )
     return {"options": as_json(chosen), "units": units}
+
+
+def _find_checkpoints(study: Study, chosen: Any) -> None:
+    """What cannot be found is said before the work is divided, not by each of its units. Errors: CheckpointError."""
+    names = study.checkpoints(chosen)
+    if names:
+        from core.models.opening import locate
+
+        for name in names:
+            locate(name)
 
 
 def _as_rows(units: Sequence[Unit]) -> list[Row]:

@@ -103,6 +103,12 @@ class Study(Generic[O, P]):
         """Do one piece, in a worker."""
         raise NotImplementedError
 
+    def checkpoints(self, options: O) -> list[str]:
+        """What units will open, so that it is looked for before there are any: the options that name checkpoints."""
+        named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
+        every = [one for given in named for one in (given if isinstance(given, tuple) else (given,))]
+        return [one for one in every if isinstance(one, str) and one]
+
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
         """What all units so far call for: the units of the next round. None, unless a study goes in rounds; what they
         are may depend on the partial results only, so that any number of workers asks for the same."""

@@ -28,6 +28,7 @@ from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Seed
 
 BUNDLED = config.SAMPLES / "frames" / "sentences.jsonl"
+MOST_SKIPPED = 50  # lines that a summary names
 SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange links with
 
 
@@ -233,4 +234,5 @@ def _summary(test: link_tests.LinkTest, heads: list[Row], scores: Scores, option
         "kept": len(selection.kept),
         "dropped": selection.dropped,
         "skipped": len(reading.skipped),
+        "skipped_lines": [{"where": one.where, "why": one.why} for one in reading.skipped[:MOST_SKIPPED]],
     }

@@ -5,9 +5,12 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from core.config import settings
 from core.errors import InputError
 from core.studies.contract import Flag
+from core.tuning.shelf import tuned_checkpoints
 
+LATEST = "latest"
 DTYPES = {"bf16": "bfloat16", "fp32": "float32", "fp16": "float16"}
 
 
@@ -19,12 +22,29 @@ def _long_name(value: Any) -> Any:
     return DTYPES.get(value, value)
 
 
+def _newest_of_latest(value: Any) -> Any:
+    """The folder of the newest fine-tuned checkpoint for "latest", so that a job names what it ran on."""
+    if value != LATEST or Path(LATEST).is_dir():
+        return value
+    known = tuned_checkpoints(settings().runs / "finetuned")
+    if not known:
+        raise InputError(
+            f'"{LATEST}" is the checkpoint that was fine-tuned last here, and none was: make one with '
+            "`python -m core finetune atlas-encoder --task sst2 --preset small`, or name a folder."
+        )
+    return str(known[0].folder)
+
+
 def _some_path(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value or None
 
 
 Checkpoint = Annotated[str, Flag("bundled name, local folder or hub id", argument=True)]
-Classifier = Annotated[str, Flag("a fine-tuned classifier: local folder or hub id", argument=True)]
+Classifier = Annotated[
+    str,
+    BeforeValidator(_newest_of_latest),
+    Flag('a fine-tuned classifier: local folder or hub id; "latest": the one that was fine-tuned last', argument=True),
+]
 TaskName = Annotated[str, Flag("mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV of your own", name="--task")]
 Data = Annotated[
     str | None,

@@ -71,6 +71,8 @@ def absolute(task: str) -> str:
 def read_own(task: str) -> OwnFile:
     """The file, checked. Errors: InputError naming the file, and the column or row that must be mended."""
     path = config.inside(absolute(task))
+    if not path.exists():
+        raise InputError(f"A task of your own is a CSV or TSV file that is there; {path} is missing: check its name.")
     try:
         return _read(path, path.stat().st_mtime_ns)
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -23,6 +23,7 @@ from core.report.rendering.charts import chart_of
 from core.report.rendering.markdown import markdown, pictures
 from core.report.rendering.parquet import parquet_files
 from core.report.rendering.words import About, command_of, numbers_of, short, task_name
+from core.writing import write_whole
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -32,20 +33,13 @@ def write_report(folder: Path, about: About, records: Records, *, figures: bool 
 
     figures: the pictures as SVG, too. Errors: StoreError when the folder cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in parquet_files(records).items():
-            (folder / name).write_bytes(content)
-        page = folder / "report.html"
-        page.write_text(html_of(about, records), encoding="utf-8")
-        (folder / "report.md").write_text(markdown(about, records), encoding="utf-8")
-        for name, picture in pictures(records).items() if figures else ():
-            (folder / "figures").mkdir(exist_ok=True)
-            (folder / "figures" / f"{name}.svg").write_text(picture, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(
-            f"The report needs a folder that can be written, but {folder} cannot ({error.strerror})."
-        ) from error
+    page = folder / "report.html"
+    for name, content in parquet_files(records).items():
+        write_whole(folder / name, content, StoreError)
+    write_whole(page, html_of(about, records), StoreError)
+    write_whole(folder / "report.md", markdown(about, records), StoreError)
+    for name, picture in pictures(records).items() if figures else ():
+        write_whole(folder / "figures" / f"{name}.svg", picture, StoreError)
     return page
 
 

@@ -1,0 +1,52 @@
+"""What a file of sentences holds that cannot be used is said beside the table, and the example of docs runs."""
+
+import re
+
+import pytest
+
+from core import config
+from core.commands.declared import Ran
+from core.commands.frame_heads import _show
+from core.errors import CheckpointError, InputError
+from core.frames.rows import parse_rows
+from core.jobs import worker
+from core.studies.contract import as_json
+from core.studies.frame_heads import STUDY
+from core.tasks.own import read_own
+from tests.studies.through_json import rows_of
+
+EXAMPLE = re.search(
+    r"```json\n(.*?)```", (config.PROJECT / "docs" / "frame-heads.md").read_text(), re.DOTALL
+).group(1)  # fmt: skip
+
+
+def test_the_example_of_the_docs_has_no_line_that_is_skipped():
+    reading = parse_rows(EXAMPLE)
+    assert len(reading.sentences) == 3
+    assert reading.skipped == ()
+    assert [one.text[slice(*one.target[0])] for one in reading.sentences] == ["angry", "arrived", "closed"]
+
+
+def test_skipped_lines_stand_beside_the_table(tmp_path, capsys):
+    file = tmp_path / "mine.jsonl"
+    file.write_text(EXAMPLE + '{"text": 7}\nno json\n')
+    options = STUDY.read({"sentences": str(file), "filter": False, "draws": 19})
+    rows = rows_of("frame-heads", as_json(options))
+    assert [one["where"] for one in rows[0]["skipped_lines"]] == ["row 4", "row 5"]
+    _show(Ran("frame-heads", options, None, None, {}, rows, "table"))
+    said = capsys.readouterr()
+    assert "3 sentences read, 3 pass the filter; lines skipped: 2." in said.out
+    assert "skipped row 4: A row must be a JSON object" in said.err
+    assert "skipped row 5: A row must be one JSON object" in said.err
+
+
+def test_a_missing_table_is_said_to_be_missing(tmp_path):
+    with pytest.raises(InputError, match="is missing: check its name"):
+        read_own(str(tmp_path / "mail.csv"))
+
+
+@pytest.mark.parametrize("study", ["statistics", "disable", "features"])
+def test_a_checkpoint_that_is_not_there_is_said_before_there_are_units(tmp_path, study):
+    task = {"task": "sst2"} if study == "disable" else {"tasks": ["sst2"]}
+    with pytest.raises(CheckpointError, match="No folder and no hub id is called"):
+        worker.divide(study, {"checkpoint": str(tmp_path / "none" / "here" / "x")} | task)
