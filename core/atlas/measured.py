@@ -10,6 +10,7 @@ from core.store.rows import Row
 from core.studies.contract import Study
 
 STUDIES = ("statistics", "features", "roles", "norms")
+PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark et al.)
 TASK, LIMIT = "sst2", 300
 
 
@@ -41,8 +42,13 @@ def run_here(study: Study, options: Any) -> list[Row]:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Those that are scores of heads, as the store finds them."""
-    return (row for row in rows if {"statistic", "layer", "head", "value"} <= row.keys())
+    """Those that are scores of heads, as the store finds them; and where each head lies in the picture of likeness."""
+    for row in rows:
+        if {"statistic", "layer", "head", "value"} <= row.keys():
+            yield row
+            if row["statistic"] == "place":
+                for name in PLACE:
+                    yield {**row, "statistic": f"place {name}", "value": row[name]}
 
 
 def score_row(study: str, row: Row, source: str) -> ScoreRow:

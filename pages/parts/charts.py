@@ -152,6 +152,21 @@ def bars_with_intervals(
     return alt.layer(bars, *lines, *_baseline(rule)).properties(title=title, height=300)
 
 
+def grouped_bars(frame: pd.DataFrame, *, x: str, y: str, colour: str, order: Sequence[str]) -> alt.Chart:
+    """Bars side by side: one group an entry of `order`, one bar a kind."""
+    return (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            alt.X(_field(x, "N"), sort=list(order), title=None),
+            alt.Y(_field(y, "Q")),
+            _category(colour),
+            xOffset=_field(colour, "N"),
+            tooltip=[x, colour, alt.Tooltip(y, format=".4f")],
+        )
+    )
+
+
 def histogram(frame: pd.DataFrame, *, x: str, counted: str, title: str, rule: float | None = None) -> Layers:
     """How many rows of `frame` (`counted`: what they are) lie where; `rule` marks a value."""
     bars = (

@@ -16,6 +16,9 @@ class Page(NamedTuple):
 
 
 PAGES = (
+    Page("Look", "atlas", "Atlas", ":material/map:"),
+    Page("Look", "head", "One head", ":material/pin_drop:"),
+    Page("Look", "values", "Beyond weights", ":material/functions:"),
     Page("Look", "maps", "Attention maps", ":material/grid_on:"),
     Page("Look", "generation", "Generation", ":material/edit_note:"),
     Page("Look", "frames", "Frames", ":material/account_tree:"),

@@ -4,6 +4,7 @@ import gc
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -193,7 +194,25 @@ class FittedHere(NamedTuple):
     data: str
 
 
+def input_scores(name: str, texts: "tuple[tuple[str, str | None], ...]", key: str) -> Any:
+    """One score of every head on each of these inputs [input, layer, head]. Raises CheckpointError, InputError."""
+    opened = checkpoint(name)
+    with st.spinner("Scoring every head on every input ..."):
+        return _input_scores(name, texts, key, stamp(split_revision(name)[0]), opened)
+
+
 # ---------------------------------------------------------------- behind them
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _input_scores(name: str, texts: Any, key: str, stamp: int, _checkpoint: "Checkpoint") -> Any:
+    from core.measuring.gallery import input_scores as scored
+    from core.scoring.registry import MAP_SCORES, SCORES
+
+    score = SCORES[key]
+    own = next((one for one in MAP_SCORES if one.name == score.name), score)
+    encodings = [_checkpoint.encode(text, pair, max_length=PIECES_SHOWN) for text, pair in texts]
+    return scored(_checkpoint, encodings, replace(own, study=score.study))
 
 
 @st.cache_resource(show_spinner="Fitting constants on train rows; some seconds a head, once ...", max_entries=32)

@@ -1,0 +1,89 @@
+"""The gallery of a head: the inputs where a score is highest, at its deciles, and lowest; exact, without keeping maps.
+
+One forward pass gives the score of every head on every input: one number each, which is all that stays. The maps of the
+few chosen inputs are captured again when they are shown.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from core.capture.norms import run_norms
+from core.capture.running import capture, run
+from core.errors import InputError
+from core.measuring.attending import classifying
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.scoring.heads import MapBatch, Places
+from core.scoring.registry import HeadScore
+
+ENDS, DECILES = 3, range(10, 100, 10)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An input of a gallery. input: its place among all; where: "highest 1", "90 %", ... "lowest 1"."""
+
+    input: int
+    where: str
+    value: float
+
+
+class InputScores:
+    """Observer: one score of every head on every input [input, layer, head], float32; NaN where it has none."""
+
+    def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
+        if score.of is None:
+            raise InputError(f"A gallery shows scores of single maps; {score.label} is none: choose another.")
+        self.of, self.causal = score.of, checkpoint.causal
+        self.places = [
+            Places(one.first or 0, one.separators, classifying(one, causal=checkpoint.causal)) for one in encodings
+        ]
+        shape = (len(encodings), checkpoint.layers, checkpoint.heads)
+        self.values = np.full(shape, np.nan, dtype=np.float32)
+
+    def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
+        """One layer's maps of one batch."""
+        maps = MapBatch(weights, [self.places[k] for k in inputs], self.causal)
+        self.values[inputs, layer] = self.of(maps).float().cpu().numpy()
+
+
+def input_scores(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore
+) -> Float[np.ndarray, "input layer head"]:
+    """The score of every head on every input, by weights or, for the study norms, by norm-based maps.
+
+    Raises InputError for a score that needs more than one input's maps.
+    """
+    scores = InputScores(checkpoint, encodings, score)
+    if score.study == "norms":
+        run_norms(checkpoint, encodings, [scores])
+    else:
+        run(checkpoint, encodings, [scores])
+    return scores.values
+
+
+def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
+    """The ENDS highest, one at each decile from 90 % down, the ENDS lowest; each input once, the highest value first.
+
+    A decile is the input whose rank is nearest to it; equal values are taken in the order of the inputs.
+    """
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(-values[known], kind="stable")]
+    count, places = len(order), {}
+    for k in range(min(ENDS, count)):
+        places[k] = f"highest {k + 1}"
+    for k in range(min(ENDS, count)):
+        places.setdefault(count - 1 - k, f"lowest {k + 1}")
+    for decile in DECILES:
+        if count:
+            places.setdefault(round((1 - decile / 100) * (count - 1)), f"{decile} %")
+    return [Chosen(int(order[rank]), places[rank], float(values[order[rank]])) for rank in sorted(places)]
+
+
+def head_map(checkpoint: Checkpoint, encoding: Encoding, layer: int, head: int) -> Float[np.ndarray, "query key"]:
+    """The map of one head on one input."""
+    return capture(checkpoint, encoding).weights[layer, head]

@@ -1,0 +1,101 @@
+"""The atlas: every head of a checkpoint by any of its scores, as a picture and on a plane."""
+
+import pandas as pd
+import streamlit as st
+
+from core.scoring.registry import label_of
+from core.store.rows import Row
+from pages.parts.atlas import choices, likeness
+from pages.parts.atlas.atlas_view import Axis, axis_of, show_atlas
+from pages.parts.atlas.measuring import offer_to_measure
+from pages.parts.files import show_files
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame.page_table import PAGES_FOLDER
+
+PLANE, LIKENESS, COMPARE = "two scores", "alike heads", "two places"
+
+
+def rows_of(frame: pd.DataFrame, key: str) -> pd.DataFrame:
+    """The rows of one score."""
+    return frame[frame["score"] == key]
+
+
+def changed(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Second less first, head by head; without intervals, which only a paired study gives."""
+    both = first.merge(second, on=["layer", "head"], suffixes=("", "_second"))
+    return both.assign(value=both["value_second"] - both["value"], low=None, high=None)
+
+
+def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
+    """The scores of one checkpoint and task."""
+    mine = choices.on_task(frame, task)
+    keys = choices.keys_of(mine)
+    shape = (int(mine["layer"].max()) + 1, int(mine["head"].max()) + 1)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        layout = st.segmented_control("Plane", [PLANE, LIKENESS, COMPARE], default=PLANE, required=True, key="layout",
+                                      bind="query-params")  # fmt: skip
+        across_key = choices.pick_score("Across", keys, choices.FIRST[0], key="across")
+        up_key = choices.pick_score("Up", keys, choices.FIRST[1], key="up") if layout == PLANE else across_key
+        colour_key = across_key
+        if layout != COMPARE:
+            colour_key = choices.pick_score("Colour", keys, choices.FIRST[2], key="colour")
+        bars = st.toggle("Intervals", key="bars", bind="query-params", help="95 % intervals as bars")
+    across, up, colour = (axis_of(rows_of(mine, key), label_of(key), shape) for key in (across_key, up_key, colour_key))
+    note = choices.meaning(colour_key)
+    if layout == LIKENESS:
+        across, up, note = likeness.places(name, task, mine, shape)
+    elif layout == COMPARE:
+        across, up, colour, note = compared(across_key, mine, frame, f"{name} · {task}", shape)
+    lines, before = likeness.lines(mine, shape), st.session_state.get("brushed", [])
+    brushed, opened = show_atlas(shape, across, up, colour, key="heads", bars=bars, labels=lines, selected=before)
+    if opened:
+        target = {"checkpoint": name, "head": opened} | ({"task": task} if task else {})
+        st.switch_page(PAGES_FOLDER / "head.py", query_params=target)
+    st.session_state["brushed"] = brushed
+    st.caption(plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the "
+                     "first layer"))  # fmt: skip
+    table(mine, brushed, list(dict.fromkeys([across_key, up_key, colour_key])))
+
+
+def compared(
+    key: str, mine: pd.DataFrame, frame: pd.DataFrame, title: str, shape: tuple[int, int]
+) -> tuple[Axis, Axis, Axis, str]:
+    """One score here, and on another task or of another checkpoint; colour is the change."""
+    places = st.columns(2)
+    with places[0]:
+        other = choices.pick_place("beside", label="Compare with", none="the same checkpoint")
+    frame = choices.scores_of(other) if other else frame
+    with places[1]:
+        task = choices.pick_task(frame, "beside_task")
+    first, second = rows_of(mine, key), rows_of(choices.on_task(frame, task), key)
+    second = second[(second["layer"] < shape[0]) & (second["head"] < shape[1])]
+    label = f"{label_of(key)}, {other or ''} {task or ''}"
+    note = f"{choices.meaning(key)}; colour: second less first" if len(second) else f"{label}: nothing is stored"
+    return (
+        axis_of(first, f"{label_of(key)}, {title}", shape), axis_of(second, label, shape),
+        axis_of(changed(first, second), "second less first", shape, diverging=True), note,
+    )  # fmt: skip
+
+
+def table(mine: pd.DataFrame, brushed: list[str], keys: list[str]) -> None:
+    """The shown scores of the brushed heads, or of all, with where they come from."""
+    shown = mine[mine["score"].isin(keys)].copy()
+    shown["name"] = [f"L{a + 1}H{b + 1}" for a, b in zip(shown["layer"], shown["head"], strict=True)]
+    shown = shown[shown["name"].isin(brushed)] if brushed else shown
+    rows: list[Row] = shown.drop(columns=["checkpoint", "layer", "head"]).to_dict("records")
+    said = f"{len(brushed)} heads selected" if brushed else "every head"
+    with st.expander(f"Scores and their sources: {said}", expanded=bool(brushed), icon=":material/table:"):
+        st.dataframe(pd.DataFrame(rows), hide_index=True, height=260)
+        show_files(shown, [], "atlas")
+
+
+st.title("Atlas")
+with clear_errors():
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        checkpoint = choices.pick_place()
+        scores = choices.scores_of(checkpoint) if checkpoint else pd.DataFrame()
+        on = choices.pick_task(scores) if len(scores) else None
+    if checkpoint and len(scores):
+        show_place(scores, checkpoint, on)
+    if checkpoint:
+        offer_to_measure(checkpoint, known=scores)

@@ -1,0 +1,80 @@
+"""One head: all that is known of it with its sources, the heads most like it, and its gallery."""
+
+import pandas as pd
+import streamlit as st
+
+from core.atlas.head import facts, nearest, sentence
+from core.attention import Head
+from core.scoring.registry import label_of
+from pages.parts.atlas import choices
+from pages.parts.atlas.gallery import show_gallery
+from pages.parts.atlas.measuring import offer_to_measure
+from pages.parts.files import show_files
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.head_links import show_links
+
+NUMBER = st.column_config.NumberColumn(format="%.3g")
+
+
+def pick_head(scores: pd.DataFrame) -> Head:
+    """One of the heads that have scores."""
+    heads = [str(Head(int(a), int(b))) for a, b in sorted(set(zip(scores["layer"], scores["head"], strict=True)))]
+    wanted = st.query_params.get("head", "")
+    start = heads.index(wanted) if wanted in heads else 0
+    name = st.selectbox("Head", heads, index=start, key="head", bind="query-params")
+    layer, _, head = name.removeprefix("L").partition("H")
+    return Head(int(layer) - 1, int(head) - 1)
+
+
+def show_facts(scores: pd.DataFrame, head: Head) -> None:
+    """One sentence, each part with its source."""
+    known = facts(scores, head)
+    st.markdown(f"**{plain(str(head))}**: {plain(sentence(known))}")
+    if known:
+        st.caption(plain("Sources: " + "; ".join(f"{fact.about}: {fact.source}" for fact in known)))
+
+
+def show_scores(scores: pd.DataFrame, head: Head) -> None:
+    """Every score with interval and baseline."""
+    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    mine = mine[~mine["score"].isin(choices.HIDDEN)]
+    keys = choices.keys_of(mine)
+    mine = mine.set_index("score").loc[keys].reset_index()
+    mine.insert(0, "what", [label_of(key) for key in mine["score"]])
+    columns = ["what", "value", "low", "high", "baseline", "q", "n", "task", "source"]
+    numbers = dict.fromkeys(["value", "low", "high", "baseline", "q"], NUMBER)
+    st.dataframe(mine[columns], hide_index=True, height=360, column_config=numbers)
+    show_files(mine[columns], [], f"head-{head}")
+
+
+def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) -> None:
+    """Links to the heads whose statistics are most alike."""
+    alike = nearest(scores, head)
+    if alike:
+        st.subheader("Nearest heads", anchor=False)
+        with st.container(horizontal=True):
+            for other, apart in alike:
+                target = {"checkpoint": name, "head": str(other)} | ({"task": task} if task else {})
+                st.page_link(PAGES_FOLDER / "head.py", label=f"{other} ({apart:.2f})", query_params=target)
+        st.caption("by their statistics: root mean square difference, in standard deviations over heads")
+
+
+st.title("One head")
+with clear_errors():
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        checkpoint = choices.pick_place()
+        scores = choices.scores_of(checkpoint) if checkpoint else pd.DataFrame()
+        task = choices.pick_task(scores) if len(scores) else None
+        head = pick_head(scores) if len(scores) else None
+    if checkpoint and head is not None:
+        known = choices.on_task(scores, task)
+        show_facts(known, head)
+        show_links(checkpoint, head, here="head")
+        show_nearest(known, head, checkpoint, task)
+        st.subheader("Every score", anchor=False)
+        show_scores(known, head)
+        st.subheader("Gallery", anchor=False)
+        show_gallery(checkpoint, head, task)
+    elif checkpoint:
+        offer_to_measure(checkpoint, known=scores)

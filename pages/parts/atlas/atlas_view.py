@@ -1,0 +1,79 @@
+"""The picture and the plane of all heads, one component: any three scores, hover, brush, click."""
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from core.attention import Head
+from pages.parts.maps.components import drawing_component
+
+_view = drawing_component("atlas_view", Path(__file__).resolve().parent)
+Numbers = list[float | None]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A score of every head, layer by layer; None where a head has none. domain: ends of its scale."""
+
+    label: str
+    values: Numbers
+    low: Numbers
+    high: Numbers
+    n: Numbers
+    domain: tuple[float, float]
+    diverging: bool = False
+
+
+def axis_of(rows: pd.DataFrame, label: str, shape: tuple[int, int], *, diverging: bool | None = None) -> Axis:
+    """One score's rows of the atlas (layer, head, value, low, high, n) as an axis."""
+    table = rows.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])
+    places = pd.MultiIndex.from_product([range(shape[0]), range(shape[1])])
+    whole = table.reindex(places)
+    columns = {name: [_known(value) for value in whole[name]] for name in ("value", "low", "high", "n")}
+    known = [value for name in ("value", "low", "high") for value in columns[name] if value is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    signed = low < 0 < high if diverging is None else diverging
+    if signed:
+        low, high = -max(-low, high), max(-low, high)
+    elif low > 0 and low < high / 2:
+        low = 0.0
+    spare = 0.0 if signed or high > low else 0.5
+    return Axis(label, columns["value"], columns["low"], columns["high"], columns["n"], (low - spare, high + spare),
+                diverging=signed)  # fmt: skip
+
+
+def show_atlas(
+    shape: tuple[int, int],
+    across: Axis,
+    up: Axis,
+    colour: Axis,
+    *,
+    key: str,
+    bars: bool = False,
+    labels: Sequence[str] = (),
+    selected: Sequence[str] = (),
+) -> tuple[list[str], str | None]:
+    """Mount it; returns the heads that are brushed, by name, and the one that was clicked in this run.
+
+    shape: layers, heads. labels: a line more about each head.
+    """
+    data: dict[str, Any] = {
+        "layers": shape[0], "heads": shape[1], "across": asdict(across), "up": asdict(up), "colour": asdict(colour),
+        "bars": bars, "labels": list(labels), "selected": list(selected),
+    }  # fmt: skip
+    data["id"] = hashlib.blake2b(json.dumps(data).encode(), digest_size=8).hexdigest()
+    result = _view(key=key, data=data, on_selected_change=lambda: None, on_opened_change=lambda: None)
+    names = [str(Head(layer, head)) for layer in range(shape[0]) for head in range(shape[1])]
+    opened = (result.opened or "").partition(" ")[0]
+    brushed = [name for name in result.selected or [] if name in names]
+    return brushed, opened if opened in names else None
+
+
+def _known(value: Any) -> float | None:
+    return None if pd.isna(value) or not math.isfinite(value) else round(float(value), 6)

@@ -1,0 +1,91 @@
+"""What the Atlas page and the page of one head ask for: whose scores, on which task, which of them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from core import config
+from core.atlas import scores as atlas
+from core.atlas import shipped
+from core.scoring.registry import SCORES, label_of
+from core.store.atlas import atlas_places
+from core.tasks.glue import TASKS
+from pages.parts import pickers
+from pages.parts.frame import resources
+
+FIRST = ("statistics/previous", "statistics/normalised entropy", "statistics/separator")  # that a new page shows
+HIDDEN = ("statistics/place x", "statistics/place y", "statistics/place stress")
+
+
+class Place(NamedTuple):
+    """Of which checkpoint and task the shown scores are."""
+
+    checkpoint: str
+    task: str | None
+
+    def __str__(self) -> str:
+        return f"{self.checkpoint} · {pickers.task_name(self.task)}" if self.task else self.checkpoint
+
+
+def known_checkpoints() -> list[str]:
+    """Those that have stored or shipped scores, then the others that can be opened."""
+    stored = list(dict.fromkeys(atlas_places(resources.database())["checkpoint"]))
+    return list(dict.fromkeys([*shipped.checkpoints(), *stored, *pickers.checkpoint_names()]))
+
+
+def pick_place(key: str = "checkpoint", *, label: str = "Checkpoint", none: str | None = None) -> str | None:
+    """A checkpoint by name; any other can be typed."""
+    names = ([none] if none else []) + known_checkpoints()
+    wanted = st.query_params.get(key) or st.session_state.get(key)
+    if wanted and wanted not in names:
+        names.append(wanted)
+    start = none or config.ENCODER
+    chosen = st.selectbox(label, names, index=names.index(start) if start in names else 0, key=key,
+                          accept_new_options=True, bind="query-params", help=pickers.CHECKPOINT_HELP)  # fmt: skip
+    return None if chosen in (None, none) else chosen
+
+
+def pick_task(frame: pd.DataFrame, key: str = "task") -> str | None:
+    """One of the tasks that these scores are on; None where they are on none."""
+    tasks = [task for task in dict.fromkeys(frame["task"]) if isinstance(task, str)]
+    if not tasks:
+        return None
+    wanted = st.query_params.get(key)
+    start = tasks.index(wanted) if wanted in tasks else tasks.index("sst2") if "sst2" in tasks else 0
+    return st.selectbox("Task", tasks, index=start, format_func=pickers.task_name, key=key, bind="query-params")
+
+
+def scores_of(checkpoint: str) -> pd.DataFrame:
+    """Every stored or shipped score of a checkpoint; none is measured here."""
+    return atlas.atlas(resources.database(), checkpoint=checkpoint, measure=False)
+
+
+def on_task(frame: pd.DataFrame, task: str | None) -> pd.DataFrame:
+    """The scores on a task, and those that belong to none."""
+    return frame[frame["task"].isna() | (frame["task"] == task)]
+
+
+def keys_of(frame: pd.DataFrame) -> list[str]:
+    """The scores that can be chosen, in the order of the registry."""
+    order = {key: number for number, key in enumerate(SCORES)}
+    keys = [key for key in dict.fromkeys(frame["score"]) if key not in HIDDEN]
+    return sorted(keys, key=lambda key: (order.get("/".join(key.split("/")[:2]), len(order)), key))
+
+
+def pick_score(label: str, keys: Sequence[str], usual: str, *, key: str) -> str:
+    """One score."""
+    start = keys.index(usual) if usual in keys else 0
+    return st.selectbox(label, keys, index=start, format_func=label_of, key=key, bind="query-params")
+
+
+def meaning(key: str) -> str:
+    """A score's formula and source, for captions."""
+    record = SCORES.get("/".join(key.split("/")[:2]))
+    return f"{label_of(key)}: {record.formula} ({record.source})" if record else label_of(key)
+
+
+def is_task(name: str | None) -> bool:
+    """Whether it is one of GLUE's, whose rows are bundled."""
+    return name in TASKS

@@ -1,0 +1,96 @@
+"""The gallery of a head: small maps of the inputs where a score is highest, at its deciles, and lowest."""
+
+from html import escape
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.attention import Head
+from core.scoring.registry import MAP_SCORES, SCORES
+from pages.parts import attending, pickers
+from pages.parts.atlas.choices import is_task, pick_score
+from pages.parts.frame import resources
+from pages.parts.frame.messages import plain
+
+CELL, LABELS, LEAST = 9, 62, 0.02  # pixels; weights below LEAST are not drawn
+TASK_ROWS, OWN = "task rows", "own sentences"
+OFFERED = [score.key for score in MAP_SCORES] + [f"norms/{score.name}" for score in MAP_SCORES]
+
+
+def show_gallery(checkpoint: str, head: Head, task: str | None) -> None:
+    """Choose a score and inputs, then see the chosen maps. Errors: CheckpointError, InputError."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
+        source = st.segmented_control(
+            "Inputs", [TASK_ROWS, OWN], default=TASK_ROWS, required=True, key="gallery_inputs"
+        )
+        asked = st.toggle("Show the gallery", key="gallery", bind="query-params", help="Runs every input once")
+    texts = _own() if source == OWN else _rows(task if is_task(task) else "sst2")
+    if not asked or not texts:
+        st.info("Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
+                icon=":material/gallery_thumbnail:")  # fmt: skip
+        return
+    from core.measuring.gallery import chosen
+
+    values = resources.input_scores(checkpoint, texts, key)[:, head.layer, head.head]
+    shelf = chosen(values)
+    if not shelf:
+        st.info("No input has this score: choose another.", icon=":material/info:")
+        return
+    pieces = []
+    for one in shelf:
+        shown = resources.shown(checkpoint, *texts[one.input], most=48)
+        weights = _weights(checkpoint, shown, key, head)
+        pieces.append(f"<figure><figcaption>{escape(one.where)}: {one.value:.3f}</figcaption>"
+                      f"{small_map(weights, shown.maps.tokens)}</figure>")  # fmt: skip
+    st.html(f'<div class="atlas-gallery">{STYLE}{"".join(pieces)}</div>')
+    known = int((~np.isnan(values)).sum())
+    st.caption(plain(f"{checkpoint} · {head} · {SCORES[key].label}: {SCORES[key].formula} · n = {known} inputs · mean "
+                     f"{np.nanmean(values):.3f} · rows are queries, columns keys"))  # fmt: skip
+    st.dataframe(pd.DataFrame({"where": [one.where for one in shelf], "value": [one.value for one in shelf],
+                               "text": [" | ".join(filter(None, texts[one.input])) for one in shelf]}),
+                 hide_index=True, height=200)  # fmt: skip
+
+
+def _weights(checkpoint: str, shown: resources.Shown, key: str, head: Head) -> np.ndarray:
+    if not key.startswith("norms/"):
+        return shown.maps.weights[head.layer, head.head]
+    from core.capture.norms import norm_maps
+
+    maps = norm_maps(resources.checkpoint(checkpoint), shown.encoding).heads[head.layer, head.head]
+    return maps / np.maximum(maps.sum(-1, keepdims=True), 1e-12)
+
+
+def _rows(task: str) -> tuple[tuple[str, str | None], ...]:
+    return tuple((row.text, row.pair) for row in pickers.task_rows(task, "dev"))
+
+
+def _own() -> tuple[tuple[str, str | None], ...]:
+    text = st.text_area("Sentences, one a line", value=attending.EXAMPLES, key="gallery_texts", height=110)
+    lines = [line.partition(" | ") for line in text.splitlines() if line.strip()]
+    return tuple((first.strip(), second.strip() or None) for first, _, second in lines[: attending.MOST_SENTENCES])
+
+
+STYLE = (
+    "<style>.atlas-gallery{display:flex;flex-wrap:wrap;gap:14px;font:9px system-ui,sans-serif}.atlas-gallery figure"
+    "{margin:0}.atlas-gallery figcaption{font-size:12px;font-weight:600}.atlas-gallery text{fill:currentColor;"
+    "font-size:8px}.atlas-gallery rect{fill:#3476B3}</style>"
+)
+
+
+def small_map(weights: np.ndarray, tokens: tuple[str, ...]) -> str:
+    """A map [query, key] as SVG with its tokens; ink is weight."""
+    length = len(tokens)
+    size = LABELS + length * CELL
+    cells = [
+        f'<rect x="{LABELS + key * CELL}" y="{LABELS + query * CELL}" width="{CELL}" height="{CELL}" '
+        f'fill-opacity="{weights[query, key]:.2f}"/>'
+        for query, key in np.argwhere(weights >= LEAST)
+    ]
+    names = []
+    for k, token in enumerate(tokens):
+        at, word = LABELS + (k + 0.8) * CELL, escape(token[:11])
+        names.append(f'<text x="{LABELS - 3}" y="{at}" text-anchor="end">{word}</text>')
+        names.append(f'<text transform="translate({at},{LABELS - 3}) rotate(-90)">{word}</text>')
+    return f'<svg width="{size}" height="{size}" role="img">{"".join(cells + names)}</svg>'

@@ -1,0 +1,45 @@
+"""Measuring more scores of a checkpoint: one job a study, on a task's rows."""
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs import api
+from pages.parts import job_progress, pickers
+from pages.parts.frame import resources
+from pages.parts.frame.messages import clear_errors
+
+STUDIES = {
+    "statistics": "where weight goes, entropy, distance, likeness",
+    "roles": "roles against baselines",
+    "norms": "the same by norms |alpha f(x)|",
+    "features": "attention to features",
+    "relations": "attention along relations",
+    "redundancy": "nearest heads and groups by mean pattern",
+    "effective": "effective attention",
+}
+EFFECTS = "Effects, importance and change need a classifier: Disable heads, Prune and Change measure them."
+
+
+def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
+    """Studies to choose from, and how those that were started go on."""
+    with st.expander("Measure more of this checkpoint", expanded=known.empty, icon=":material/play_circle:"):
+        if known.empty:
+            st.info("Nothing is stored of this checkpoint: measure it here.", icon=":material/database:")
+        places = st.columns(2)
+        with places[0]:
+            chosen = st.multiselect("Scores", list(STUDIES), default=["statistics", "roles"], key="measure_studies",
+                                    format_func=lambda name: f"{name}: {STUDIES[name]}")  # fmt: skip
+        with places[1]:
+            tasks = pickers.pick_tasks("sst2", key="measure_tasks")
+        st.caption(EFFECTS)
+        if st.button("Measure", key="measure_start", disabled=not (chosen and tasks)):
+            with clear_errors():
+                db = resources.database()
+                for study in chosen:
+                    title = f"{study} of {checkpoint} on {pickers.named(tasks)}"
+                    wanted = {"checkpoint": checkpoint, "tasks": tasks}
+                    started = api.start(db, study, wanted, title)
+                    st.session_state.setdefault("atlas_jobs", []).append(started)
+                st.rerun()
+        for job in st.session_state.get("atlas_jobs", [])[-len(STUDIES) :]:
+            job_progress.show_job(job, rows=False)

@@ -1,0 +1,31 @@
+"""Beyond weights: norms |alpha f(x)|, rollout, flow and value zeroing of one input."""
+
+import streamlit as st
+
+from pages.parts import pickers
+from pages.parts.atlas import beyond
+from pages.parts.frame.messages import clear_errors
+from pages.parts.maps import example
+
+SHOWN = {
+    "norms": beyond.show_norms,
+    "rollout": beyond.show_rollout,
+    "flow": beyond.show_flow,
+    "value zeroing": beyond.show_zeroing,
+}
+
+st.title("Beyond weights")
+with clear_errors():
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = pickers.pick_checkpoint()
+        kind = st.segmented_control(
+            "View", list(SHOWN), default="norms", required=True, key="view", bind="query-params"
+        )
+        wanted = st.toggle("Compute", key="compute", value=False, bind="query-params", help="Runs the checkpoint once")
+    text = pickers.pick_text("Sentence", default=example.TEXT)
+    pair = pickers.pick_text("Second sentence, optional", key="pair")
+    st.caption(beyond.MEANING[kind])
+    if name and text.strip() and wanted:
+        SHOWN[kind](name, text, pair.strip() or None)
+    else:
+        st.info("Type a sentence and turn on Compute.", icon=":material/play_circle:")

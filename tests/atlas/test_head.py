@@ -1,0 +1,65 @@
+"""What is known of one head: a sentence whose numbers are those of the rows, and the heads most like it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core.atlas.head import facts, nearest, sentence
+from core.attention import Head
+from core.scoring.registry import MAP_SCORES
+
+ROW = {"checkpoint": "a", "task": "sst2", "layer": 0, "head": 1, "low": None, "high": None, "n": 300, "baseline": 0.1,
+       "q": None, "source": "study, run 1"}  # fmt: skip
+
+
+def frame(*rows):
+    return pd.DataFrame([ROW | row for row in rows]).astype(dict.fromkeys(("value", "low", "high", "q"), "float64"))
+
+
+def test_every_part_of_the_sentence_is_a_row_with_its_source():
+    scores = frame(
+        {"score": "classify-maps/class share/Diagonal", "value": 0.97},
+        {"score": "classify-maps/class share/Vertical", "value": 0.03},
+        {"score": "roles/previous", "value": 0.99, "low": 0.98, "high": 0.995, "q": 0.001},
+        {"score": "roles/rare", "value": 0.2, "q": 0.9},
+        {
+            "score": "disable/disable heads/sst2 accuracy",
+            "value": -0.002,
+            "low": -0.011,
+            "high": 0.006,
+            "source": "s, run 2",
+        },
+        {"score": "change/cosine", "value": 0.93},
+        {"score": "frame-heads/frames/later_to_earlier", "value": 0.4, "q": 0.2},
+        {"score": "roles/next", "value": 1.0, "q": 0.0, "head": 2},
+    )
+    known = facts(scores, Head(0, 1))
+    assert sentence(known) == (
+        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); accuracy -0.2 [-1.1, 0.6] "
+        "points when changed (disable), may be luck; cosine 0.93 with before fine-tuning; frame score 0.40, does not "
+        "survive its nulls."
+    )
+    assert known[2].source == "s, run 2"
+    assert {fact.about for fact in known} == {"class", "roles", "effect", "change", "frames"}
+    assert sentence(facts(scores, Head(3, 3))) == "Nothing is stored of this head yet."
+
+
+def test_a_head_without_a_role_says_so():
+    scores = frame({"score": "roles/previous", "value": 0.2, "q": 0.4}, {"score": "roles/rare", "value": 0.2, "q": 0.9})
+    assert sentence(facts(scores, Head(0, 1))) == "none of 2 roles above three times its baseline."
+
+
+def test_nearest_heads_by_hand():
+    chance = np.random.default_rng(0)
+    table = chance.normal(size=(6, 3))
+    rows = [
+        {"score": MAP_SCORES[column].key, "value": table[head, column], "head": head}
+        for head in range(6)
+        for column in range(3)
+    ]
+    scaled = (table - table.mean(0)) / table.std(0, ddof=1)
+    apart = {head: np.sqrt(((scaled[head] - scaled[2]) ** 2).mean()) for head in range(6) if head != 2}
+    found = nearest(frame(*rows), Head(0, 2), most=3)
+    assert [head.head for head, _ in found] == sorted(apart, key=apart.get)[:3]
+    assert found[0][1] == pytest.approx(min(apart.values()))
+    assert nearest(frame(*rows), Head(1, 2)) == []
