@@ -74,7 +74,8 @@ def by_layer(some: Sequence[Score]) -> list[Estimate | None]:
 
 @dataclass(frozen=True)
 class SeparatorLayer:
-    """One layer of `separators`. ratio: the loss's gradient by attention to separators over that to other tokens."""
+    """One layer of `separators`. ratio: the loss's gradient by attention to separators over that to other tokens;
+    weight, norm: the separators' share of each, None of norms in runs from before they were measured."""
 
     layer: int
     ratio: float | None
@@ -82,6 +83,7 @@ class SeparatorLayer:
     ratio_high: float | None
     weight_on_separators: float | None
     n: int | None
+    norm_on_separators: float | None = None
 
 
 def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:

@@ -2,8 +2,10 @@
 
 Clark et al. 2019, 3.2: if attention to [SEP] does nothing, turning it up or down does not move the loss: the mean over
 rows of |d loss / d A[layer, head, query, key]| for keys that are separators, beside all other keys, by layer (from
-layer 5 of 12 up it becomes small in BERT-base). Here the loss is that of the fine-tuned task. Beside it the weight on
-separators, and what happens to predictions when their columns are cut in a layer (knockout, renormalised).
+layer 5 of 12 up it becomes small in BERT-base). Here the loss is that of the fine-tuned task. Beside it three more
+looks at the same claim: the weight on separators and their share of the pieces (what uniform attention would give
+them); their share of norms |alpha f(x)|, since a no-op has weight but adds little (Kobayashi et al. 2020); and what
+happens to predictions when their columns are cut in a layer (knockout, renormalised).
 """
 
 from collections.abc import Sequence
@@ -23,6 +25,7 @@ from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
 from core.tasks.glue import task_of
 
 RESAMPLES = 2000
+FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_high")  # unknown without separators
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -40,14 +43,17 @@ class Options:
 
 @dataclass(frozen=True)
 class Slopes:
-    """Of some rows. to_separator, to_other [layer, row]: mean |d loss / d A| over heads, queries and such keys; weight
-    [layer, row]: mean attention on all separators; gold, plain [row], changed [layer or all, row] without them."""
+    """Of some rows. to_separator, to_other [layer, row]: mean |d loss / d A| over heads, queries and such keys; weight,
+    norm [layer, row]: mean attention on all separators, and their share of norms; share [row]: theirs of the pieces;
+    gold, plain [row], changed [layer or all, row] without them."""
 
     rows: np.ndarray
     layers: int
     to_separator: np.ndarray
     to_other: np.ndarray
     weight: np.ndarray
+    norm: np.ndarray
+    share: np.ndarray
     gold: np.ndarray
     plain: np.ndarray
     changed: np.ndarray
@@ -67,6 +73,7 @@ class SeparatorsStudy(Study[Options, Slopes]):
         from core.capture.interventions import Knockout
         from core.capture.knockout import edges_of
         from core.capture.running import predict
+        from core.capture.separators import separator_norms
         from core.capture.slopes import separator_slopes
 
         opened, every = disabling.opened(options), disabling.rows_of(options)
@@ -80,14 +87,15 @@ class SeparatorsStudy(Study[Options, Slopes]):
         ]
         partial = Slopes(
             np.array(unit.arguments.rows), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
-            slopes.weight.numpy(), np.array([row.label for row in rows]),
+            slopes.weight.numpy(), separator_norms(checkpoint, encodings).numpy(),
+            np.array([len(one.separators) / len(one) for one in encodings]), np.array([row.label for row in rows]),
             opened.predicted(predict(checkpoint, encodings)), np.array(changed),
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def merge(self, options: Options, partials: Sequence[Slopes]) -> Slopes:
         """All rows, in the task's order."""
-        names = ("rows", "to_separator", "to_other", "weight", "gold", "plain", "changed")
+        names = ("rows", "to_separator", "to_other", "weight", "norm", "share", "gold", "plain", "changed")
         return Slopes(layers=partials[0].layers, **in_order(partials, names))
 
     def rows(self, options: Options, merged: Slopes) -> list[Row]:
@@ -104,29 +112,32 @@ class SeparatorsStudy(Study[Options, Slopes]):
 
 
 def gradient_facts(merged: Slopes, layer: int, *, seed: int) -> Row:
-    """Mean gradients of a layer, their ratio (of means, bootstrap over rows), and the weight on separators."""
+    """Mean gradients of a layer and their ratio (of means), and how much of weights and of norms separators have,
+    beside their share of the pieces; intervals by one bootstrap over rows."""
     known = np.isfinite(merged.to_separator[layer])
-    separator, other = merged.to_separator[layer, known], merged.to_other[layer, known]
     if not known.any():
-        return {
-            "gradient_separator": None,
-            "gradient_other": None,
-            "ratio": None,
-            "ratio_low": None,
-            "ratio_high": None,
-        }
+        return dict.fromkeys(FACTS)
+    separator, other, weight, norm = (
+        one[layer, known] for one in (merged.to_separator, merged.to_other, merged.weight, merged.norm)
+    )
     n = int(known.sum())
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
     low, high = np.quantile((counts @ separator) / (counts @ other), [0.025, 0.975])
-    return {
+    facts: Row = {
         "gradient_separator": float(separator.mean()),
         "gradient_other": float(other.mean()),
         "ratio": float(separator.mean() / other.mean()),
         "ratio_low": float(low),
         "ratio_high": float(high),
-        "weight_on_separators": float(merged.weight[layer, known].mean()),
+        "separators_of_pieces": float(merged.share[known].mean()),
         "with_separators": n,
     }
+    for name, values in (("weight_on_separators", weight), ("norm_on_separators", norm)):
+        ends = np.quantile(counts @ values / n, [0.025, 0.975])
+        known_values = [float(values.mean()), *map(float, ends)]
+        names = (name, f"{name}_low", f"{name}_high")
+        facts |= {key: one if np.isfinite(one) else None for key, one in zip(names, known_values, strict=True)}
+    return facts
 
 
 STUDY = SeparatorsStudy()

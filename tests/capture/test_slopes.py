@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from core.capture.norms import norm_maps
+from core.capture.separators import separator_norms
 from core.capture.slopes import separator_slopes, weight_slopes
 from core.errors import InputError
 from tests.capture import by_hand
-from tests.capture.conftest import TEXT
+from tests.capture.conftest import TEXT, tiny
 from tests.capture.test_components import double
 from tests.capture.test_interventions import classifier
 
@@ -54,6 +56,24 @@ def test_means_over_separators_and_the_rest_spelled_out():
             assert float(found.to_other[layer, k]) == pytest.approx(np.mean(both[False]), rel=1e-4)
             mass = weights[layer, 0][:, :, list(encoding.separators)].sum(-1).mean()
             assert float(found.weight[layer, k]) == pytest.approx(float(mass), rel=1e-4)
+
+
+def test_the_separators_share_of_norms_spelled_out():
+    checkpoint = classifier("bert")
+    some = [checkpoint.encode(TEXT[0], TEXT[3]), checkpoint.encode(TEXT[3])]
+    shares = separator_norms(checkpoint, some)
+    for k, encoding in enumerate(some):
+        norms = norm_maps(checkpoint, encoding).heads
+        for layer in range(3):
+            rows = [
+                norms[layer, head, query, list(encoding.separators)].sum() / norms[layer, head, query].sum()
+                for head in range(4)
+                for query in range(len(encoding))
+            ]
+            assert float(shares[layer, k]) == pytest.approx(np.mean(rows), rel=1e-4)
+    without = classifier("gpt2")
+    assert bool(separator_norms(without, [without.encode(TEXT[0])]).isnan().all())
+    assert bool(separator_norms(tiny("xlnet"), [tiny("xlnet").encode(TEXT[0])]).isnan().all())
 
 
 def test_inputs_without_separators_are_unknown_and_labels_are_needed():

@@ -292,11 +292,13 @@ def test_separators_are_a_no_op_where_the_loss_moves_less_with_them(ratios, half
     rows = [{"kind": "baseline", "name": "untouched"}]
     for k, ratio in enumerate(ratios):
         ends = {"ratio_low": ratio - half, "ratio_high": ratio + half}
-        rows.append({"kind": "layer", "layer": k, "ratio": ratio, "weight_on_separators": 0.5, "n": 80} | ends)
+        weights = {"weight_on_separators": 0.5, "norm_on_separators": 0.1}
+        rows.append({"kind": "layer", "layer": k, "ratio": ratio, "n": 80} | weights | ends)
     rows.append({"kind": "layer", "name": "all layers", "layer": None, "n": 80})
     (one,) = no_op(evidence(found("separators", rows, "rte")))
     assert one.outcome == outcome
     assert "layers 3 to 6" in one.said
+    assert "weight on separators there 0.50, of norms 0.10" in one.said
     assert one.n == 80
     nothing = [{"kind": "layer", "layer": 0, "ratio": None, "n": 80}]
     assert only(no_op(evidence(found("separators", nothing, "rte")))) == UNTESTED

@@ -146,3 +146,6 @@ def test_separators_by_layer(options):
         assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"]
         assert 0 < row["weight_on_separators"] < 1
         assert row["with_separators"] == 40
+        for name in ("weight_on_separators", "norm_on_separators"):
+            assert 0 < row[f"{name}_low"] <= row[name] <= row[f"{name}_high"] < 1
+        assert 0 < row["separators_of_pieces"] < 0.2

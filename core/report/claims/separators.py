@@ -28,6 +28,9 @@ def _smaller(result: StepResult) -> Outcome | None:
         f"gradient by attention to separators over that to other tokens, layers {names[0]} to {names[-1]}: "
         f"{said(ratio, 2)}; weight on separators there {weight:.2f}"
     )
+    norms = [one.norm_on_separators for one in upper if one.norm_on_separators is not None]
+    if norms:
+        sentence += f", of norms {sum(norms) / len(norms):.2f}"
     falls = _falls(layers)
     if decision.word == HOLDS and falls:
         sentence += f"; the ratio falls from {falls[0]:.2f} below to {falls[1]:.2f} there"

@@ -125,9 +125,29 @@ def _separators(rows: pd.DataFrame) -> None:
             title="How much the loss moves with attention to separators, beside other tokens",
         )  # fmt: skip
         st.altair_chart(chart)
-    _table(layers, ["name", "weight_on_separators", "gradient_separator", "gradient_other", "ratio", "ratio_low",
-                    "ratio_high"])  # fmt: skip
+    if "norm_on_separators" in layers and layers["norm_on_separators"].notna().any():
+        st.altair_chart(_weights_and_norms(layers))
+        st.caption(
+            "A no-op has weight and adds little: its share of norms (weight times the length of what the token hands "
+            "on) is smaller than its share of weights. Dashed: the separators' share of the pieces."
+        )
+    _table(layers, ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
+                    "gradient_other", "ratio", "ratio_low", "ratio_high"])  # fmt: skip
     _cut(rows)
+
+
+def _weights_and_norms(layers: pd.DataFrame) -> Any:
+    """The separators' share of weights and of norms, layer by layer."""
+    shares = {"weights": "weight_on_separators", "norms": "norm_on_separators"}
+    long = pd.concat([
+        layers.assign(of=kind, share=layers[name], low=layers[f"{name}_low"], high=layers[f"{name}_high"])
+        for kind, name in shares.items()
+    ])  # fmt: skip
+    return charts.bars_with_intervals(
+        long, x="name", y="share", low="low", high="high", colour="of", sort=None, x_title="layer",
+        rule=float(layers["separators_of_pieces"].mean()), y_title="share on separators",
+        title="Weight on separators, and what it adds (95%)",
+    )  # fmt: skip
 
 
 def _table(rows: pd.DataFrame, columns: list[str]) -> None:
