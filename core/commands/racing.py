@@ -36,7 +36,7 @@ def raced(options: Any, own: Racing) -> tuple[racing.RaceStudy, racing.Options] 
             raise InputError("--margin and --anytime are options of a race; a sweep was asked for: add --race.")
         return None
     shared = ("checkpoint", "task", "data", "split", "limit", "dtype", "device", "seed", "what", "operator", "heads",
-              "reference", "draws")  # fmt: skip
+              "reference", "draws", "mean_by")  # fmt: skip
     given = {name: getattr(options, name) for name in shared}
     return racing.STUDY, racing.STUDY.read(given | {"margin": own.margin, "anytime": own.anytime})
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ROWS, FITTED_ROWS, DRAWS = 200, 64, 3  # reference rows; those that fit constants; rows drawn for each input
 STEPS = 20  # of the constants' descent
+MEANS = {"class": "class of position", "position": "absolute position", "all": "all positions together"}
 
 
 @runtime_checkable
@@ -29,6 +30,8 @@ class Asked(Protocol):
     @property
     def draws(self) -> int: ...
     @property
+    def mean_by(self) -> str: ...
+    @property
     def seed(self) -> int: ...
 
 
@@ -39,6 +42,8 @@ def check(operator: str, asked: Asked) -> None:
             f'The operator "{operator}" needs reference rows; the reference set holds {max(0, asked.reference)}: '
             "ask for two or more."
         )
+    if operator == "mean" and asked.mean_by not in MEANS:
+        raise InputError(f'A mean is taken by {", ".join(MEANS)}; "{asked.mean_by}" is none of them: choose one.')
     if operator == "resample" and asked.draws < 1:
         raise InputError(f"Resampling draws at least one row for each input; {asked.draws} were asked for.")
 
@@ -55,7 +60,7 @@ def sources(operator: str, opened: Opened, asked: Asked) -> "list[Source | None]
         return [constants(opened, asked).source]
     encodings = opened.encoded(reference_rows(opened, asked))
     if operator == "mean":
-        return [mean_outputs(opened.checkpoint, encodings)]
+        return [mean_outputs(opened.checkpoint, encodings, by=asked.mean_by)]
     return [Donors(opened.checkpoint, tuple(encodings), asked.seed, draw) for draw in range(asked.draws)]
 
 

@@ -76,10 +76,12 @@ def map_change(
     for maps, places in zip((first, second), sides, strict=True):
         part = maps[:, :, places][..., places].astype(np.float64)
         mass = part.sum(-1, keepdims=True)
-        elsewhere.append(1 - mass[..., 0].mean(-1))
+        nothing = len(places) == maps.shape[-1]  # every word has a partner; rows sum to 1 only to rounding
+        elsewhere.append(np.zeros(maps.shape[:2]) if nothing else 1 - mass[..., 0].mean(-1))
         scaled = np.divide(part, mass, out=np.zeros_like(part), where=mass > 1e-12)
         kept.append(scaled.reshape(*scaled.shape[:2], -1))
     bottom = np.linalg.norm(kept[0], axis=-1) * np.linalg.norm(kept[1], axis=-1)
     together = (kept[0] * kept[1]).sum(-1)
     cosine = np.divide(together, bottom, out=np.full(bottom.shape, np.nan), where=bottom > 0)
+    cosine[(kept[0] == kept[1]).all(-1) & (bottom > 0)] = 1.0  # what is the same is so exactly
     return MapChange(np.minimum(cosine, 1.0), np.clip(elsewhere[0], 0, 1), np.clip(elsewhere[1], 0, 1))

@@ -22,7 +22,7 @@ from core.measuring.provenance import provenance
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.tasks.glue import Task, TaskRow, task_of
 
 
@@ -46,8 +46,9 @@ class Options:
     ] = "disable"
     heads: Annotated[str, Flag('groups changed together, like "L1H2,L7H6; L4H1,L2-attention"')] = ""
     within: Annotated[float, Flag("duplicates: nearer than this share of the mean distance")] = 0.5
-    reference: Annotated[int, Flag("train rows that mean, resample and constant take from")] = references.ROWS
-    draws: Annotated[int, Flag("rows that resample draws for each input")] = references.DRAWS
+    reference: Reference = references.ROWS
+    draws: DrawnRows = references.DRAWS
+    mean_by: MeanBy = "class"
 
 
 @dataclass(frozen=True)

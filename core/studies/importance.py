@@ -21,6 +21,7 @@ from core.scoring import effects
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.studies.task_rows import units_of
 from core.tasks.glue import task_of
 
 READINGS = ("example", "token")
@@ -87,7 +88,7 @@ class Importance(Study[Options, Weighed]):
             raise InputError(
                 f'Importance is read per {" or per ".join(READINGS)}; "{options.reading}" is neither: choose one.'
             )
-        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+        return units_of(options)
 
     def run(self, options: Options, unit: Unit) -> Done[Weighed]:
         """Gradient sums of these rows, and with `sweep` their predictions without each head."""

@@ -18,21 +18,14 @@ from core.measuring.outcomes import in_order
 from core.measuring.provenance import provenance
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
+from core.studies.task_rows import RowOptions, units_of
 from core.tasks.glue import task_of
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class Options(RowOptions):
     """Which edges are cut, of which checkpoint, on which rows."""
 
-    checkpoint: Classifier
-    task: TaskName = "sst2"
-    data: Data = None
-    split: Split = "dev"
-    limit: Limit = 500
-    device: str = "auto"
-    seed: Seed = 0
     edges: Annotated[tuple[str, ...], Flag("separators, first, across, current, previous, next; give several")] = (
         "separators",
         "first",
@@ -73,7 +66,7 @@ class KnockoutStudy(Study[Options, Knocked]):
 
         for kind in options.edges:
             edges_of(kind, causal=False)
-        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+        return units_of(options)
 
     def run(self, options: Options, unit: Unit) -> Done[Knocked]:
         """Predictions of these rows, plain and under every cut."""

@@ -21,7 +21,7 @@ from core.scoring.effects import max_t
 from core.scoring.rank_agreement import operators_agree
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.tasks.glue import task_of
 
 DEFAULT = ("disable", "zero", "mean", "resample", "constant")
@@ -41,8 +41,9 @@ class Options:
     device: str = "auto"
     seed: Seed = 0
     operators: Annotated[tuple[str, ...], Flag("give several", name="--operator")] = DEFAULT
-    reference: Annotated[int, Flag("train rows that mean, resample and constant take from")] = references.ROWS
-    draws: Annotated[int, Flag("rows that resample draws for each input")] = references.DRAWS
+    reference: Reference = references.ROWS
+    draws: DrawnRows = references.DRAWS
+    mean_by: MeanBy = "class"
 
 
 @dataclass(frozen=True)

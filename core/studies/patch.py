@@ -19,24 +19,19 @@ from core.measuring.provenance import provenance
 from core.scoring.recovered import FLOOR, recovered_share
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
+from core.studies.options import Limit
 from core.studies.perturb import DEFAULT, made_of
+from core.studies.task_rows import RowOptions, units_of
 from core.tasks.glue import task_of
 
 WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class Options(RowOptions):
     """What is patched, of which checkpoint, on pairs made how."""
 
-    checkpoint: Classifier
-    task: TaskName = "sst2"
-    data: Data = None
-    split: Split = "dev"
     limit: Limit = 100
-    device: str = "auto"
-    seed: Seed = 0
     kind: Annotated[str, Flag(f"how B is made of a row: {', '.join(DEFAULT)}")] = "drop"
     what: Annotated[str, Flag("heads, layers (all heads of one), blocks, feedforward or layers-whole")] = "heads"
     floor: Annotated[float, Flag("pairs whose logit differences differ less are left out and counted", least=0.0)] = (
@@ -73,7 +68,7 @@ class PatchStudy(Study[Options, Patched]):
             raise InputError(f'What is patched is one of {", ".join(WHAT)}; "{options.what}" is none of them.')
         if options.kind not in DEFAULT:
             raise InputError(f'A pair is made by one of {", ".join(DEFAULT)}; "{options.kind}" is none of them.')
-        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+        return units_of(options)
 
     def run(self, options: Options, unit: Unit) -> Done[Patched]:
         """m of these pairs."""

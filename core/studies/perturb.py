@@ -20,7 +20,7 @@ from core.measuring.outcomes import in_order
 from core.measuring.provenance import provenance
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
+from core.studies.task_rows import RowOptions, units_of
 from core.tasks.glue import Task, task_of
 from core.tasks.perturbations import KINDS, Choice, perturb
 
@@ -32,16 +32,9 @@ DEFAULT = tuple(kind for kind in KINDS if kind not in ("typed", "same"))
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class Options(RowOptions):
     """Which perturbations, of which checkpoint, on which rows."""
 
-    checkpoint: Classifier
-    task: TaskName = "sst2"
-    data: Data = None
-    split: Split = "dev"
-    limit: Limit = 500
-    device: str = "auto"
-    seed: Seed = 0
     kinds: Annotated[tuple[str, ...], Flag(f"of {', '.join(DEFAULT)}; give several", name="--kind")] = DEFAULT
 
 
@@ -74,7 +67,7 @@ class PerturbStudy(Study[Options, Perturbations]):
         """Slices of the task's rows; kinds that cannot be are refused here."""
         if unknown := [kind for kind in options.kinds if kind not in DEFAULT and kind != "same"]:
             raise InputError(f'Rows are changed by {", ".join(DEFAULT)}; "{unknown[0]}" is none of them: choose some.')
-        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+        return units_of(options)
 
     def run(self, options: Options, unit: Unit) -> Done[Perturbations]:
         """Predictions of these rows and of what was made of them."""

@@ -21,7 +21,7 @@ from core.measuring.races import Race, Round, Taken
 from core.scoring.racing import ALPHA, FIRST
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.tasks.glue import TaskRow, task_of
 
 EXACT_A_UNIT = 16  # rows of a unit that runs every variant; more where fewer are left
@@ -44,8 +44,9 @@ class Options:
     operator: Annotated[str, Flag("disable, zero, mean, resample, constant, previous, current, next or first")] = (
         "disable"
     )
-    reference: Annotated[int, Flag("train rows that mean, resample and constant take from")] = references.ROWS
-    draws: Annotated[int, Flag("rows that resample draws for each input")] = references.DRAWS
+    reference: Reference = references.ROWS
+    draws: DrawnRows = references.DRAWS
+    mean_by: MeanBy = "class"
     heads: Annotated[str, Flag('groups disabled together, like "L1H2,L7H6; L4H1"')] = ""
     margin: Annotated[
         float | None,

@@ -21,7 +21,8 @@ from core.measuring.provenance import provenance
 from core.store.rows import Row
 from core.studies.contract import Done, Study, Unit
 from core.studies.knockout import layers_of
-from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
+from core.studies.options import Limit
+from core.studies.task_rows import RowOptions, units_of
 from core.tasks.glue import task_of
 
 RESAMPLES = 2000
@@ -29,16 +30,10 @@ FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_hi
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class Options:
+class Options(RowOptions):
     """Which checkpoint, on which rows."""
 
-    checkpoint: Classifier
-    task: TaskName = "sst2"
-    data: Data = None
-    split: Split = "dev"
     limit: Limit = 200
-    device: str = "auto"
-    seed: Seed = 0
 
 
 @dataclass(frozen=True)
@@ -66,7 +61,7 @@ class SeparatorsStudy(Study[Options, Slopes]):
 
     def units(self, options: Options) -> list[Unit]:
         """Slices of the task's rows."""
-        return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
+        return units_of(options)
 
     def run(self, options: Options, unit: Unit) -> Done[Slopes]:
         """Gradients, weights and predictions of these rows."""

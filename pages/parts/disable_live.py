@@ -8,7 +8,7 @@ import streamlit as st
 from core.attention import Head
 from core.capture.components import Component, parse_components
 from pages.parts import charts, pickers
-from pages.parts.disable_constants import constants_of, pick_fitting_task
+from pages.parts.disable_stand_ins import constants_of, mean_by, pick_fitting_task
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.head_links import show_links
@@ -45,14 +45,15 @@ def show_live() -> None:
         placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",
     )
     task = pick_fitting_task() if operator == "constant" else ""
+    by = mean_by(operator, key="live_mean_by").get("mean_by", "class")
     if not name or not text:
         st.info("Type a sentence, then click heads in the picture to disable them.", icon=":material/touch_app:")
         return
     with clear_errors():
-        _compared(name, text, pair or None, typed or "", operator, task)
+        _compared(name, text, pair or None, typed or "", operator, task, by)
 
 
-def _compared(name: str, text: str, pair: str | None, typed: str, operator: str, task: str) -> None:
+def _compared(name: str, text: str, pair: str | None, typed: str, operator: str, task: str, by: str) -> None:
     from core.capture.comparing import compare
     from core.capture.sweeping import changes_of
 
@@ -60,7 +61,7 @@ def _compared(name: str, text: str, pair: str | None, typed: str, operator: str,
     components = parse_components(typed)
     heads = [one for one in components if isinstance(one, Head)]
     encoding = checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)
-    source = resources.stand_in(name, checkpoint, operator, paired=pair is not None) if heads else None
+    source = resources.stand_in(name, checkpoint, operator, paired=pair is not None, by=by) if heads else None
     if operator == "constant" and heads:
         source = constants_of(name, checkpoint, task, heads)
     found = compare(checkpoint, encoding, changes_of(components, operator, source))

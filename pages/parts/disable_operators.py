@@ -8,6 +8,7 @@ from core.store.runs import study_rows
 from core.studies import operators
 from pages.parts import charts, job_progress
 from pages.parts.disable_live import SWEPT
+from pages.parts.disable_stand_ins import mean_by
 from pages.parts.disable_sweeps import active_jobs, shared_options
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -30,9 +31,10 @@ def _start() -> None:
     shared = shared_options()
     chosen = st.multiselect("Operators", list(SWEPT), default=list(operators.DEFAULT), format_func=SWEPT.__getitem__,
                             key="operators")  # fmt: skip
+    how = mean_by("mean" if "mean" in chosen else "", key="operators_mean_by")
     if st.button("Set side by side", type="primary", disabled=shared is None) and shared:
         with clear_errors():
-            options = shared | {"operators": chosen, "limit": min(shared["limit"] or 200, 200)}
+            options = shared | how | {"operators": chosen, "limit": min(shared["limit"] or 200, 200)}
             job_progress.begin("operators", options, f"Operators on {shared['checkpoint']}")
             st.rerun()
 

@@ -9,6 +9,7 @@ from core.measuring.disabling import PARTS
 from core.store.jobs import jobs
 from pages.parts import job_progress, pickers
 from pages.parts.disable_live import SWEPT
+from pages.parts.disable_stand_ins import mean_by
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors
 
@@ -60,7 +61,7 @@ def start_sweep() -> None:
         middle.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
     )
     rough = right.checkbox("bfloat16", help="Faster on a CPU that has it; near a tie predictions may differ.")
-    chosen = _groups(what)
+    chosen = _groups(what) | mean_by(operator, key="mean_by")
     if shared:
         job_progress.say_time("disable", shared | chosen | {"what": what, "operator": operator})
     if last.button("Sweep", type="primary", width="stretch", disabled=shared is None) and shared:

@@ -11,6 +11,7 @@ from core.studies.contract import declared
 from core.studies.race import STUDY, Options
 from pages.parts import job_progress
 from pages.parts.disable_live import SWEPT
+from pages.parts.disable_stand_ins import mean_by
 from pages.parts.disable_sweeps import WHAT, shared_options
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -49,10 +50,11 @@ def _start() -> None:
     heads = ""
     if what == "groups":
         heads = st.text_input("Groups", key="race_heads", placeholder="L1H2,L7H6; L4H1", help=SAID["heads"].help)
+    how = mean_by(operator, key="race_mean_by")
     anytime = st.checkbox("Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime")
     if st.button("Race", type="primary", disabled=shared is None) and shared:
         with clear_errors():
-            more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime}
+            more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
             options = STUDY.read(shared | more)
             job_progress.begin("race", shared | more, STUDY.title(options))
             st.rerun()

@@ -7,7 +7,10 @@ import pytest
 import torch
 
 from core.attention import Head
-from core.capture.interventions import Intervention
+from core.capture.blocks import PartChange
+from core.capture.components import PART_KINDS, Part
+from core.capture.interventions import OPERATORS, Intervention, Knockout
+from core.capture.knockout import edges_of
 from core.capture.outputs import Alignment, ByClass, Donors, Patched, classes_of, head_outputs, mean_outputs
 from core.capture.running import model_inputs, predict, prepared
 from core.capture.sweeping import every_head, sweep
@@ -139,10 +142,18 @@ def test_causal_models_stay_causal_under_every_operator(family):
     later = [*encoding.ids[:-2], *(one + 1 for one in encoding.ids[-2:])]
     partner = head_outputs(checkpoint, [checkpoint.encode(TEXT[0].upper())])
     aligned = Alignment(tuple((k, k) for k in range(1, min(len(encoding), partner[0].shape[1]), 2)))
-    for source in (*sources(checkpoint), Patched(partner, [aligned])):
-        chosen = [Intervention(source.operator, CHOSEN, source)]
+    given = [*sources(checkpoint), Patched(partner, [aligned])]
+    every = [[Intervention(one.operator, CHOSEN, one)] for one in given]
+    every += [[Intervention(name, CHOSEN)] for name in OPERATORS if name != "next"]
+    every += [[PartChange(Part(1, kind))] for kind in PART_KINDS]
+    every += [
+        [Knockout(edges_of(kind, causal=True), frozenset({0, 2}), renormalised)]
+        for kind in ("current", "previous")
+        for renormalised in (True, False)
+    ]
+    for chosen in every:
         first, second = states(checkpoint, encoding.ids, chosen), states(checkpoint, later, chosen)
-        assert torch.allclose(first[:-2], second[:-2], atol=1e-6), source.operator
+        assert torch.allclose(first[:-2], second[:-2], atol=1e-6), chosen
         assert (first[-1] - second[-1]).abs().max() > 1e-4
         assert (first - states(checkpoint, encoding.ids, [])).abs().max() > 1e-4
 

@@ -3,35 +3,19 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-import core.__main__
 from core.capture.pruning import pruned_heads
 from core.errors import AtlasError, InputError
 from core.models.opening import open_checkpoint
-from tests.studies.planted import CARRIER, save_planted, write_rows
+from tests.commands.asking import asking_planted
+from tests.studies.planted import CARRIER
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("planted")
-    checkpoint, data = save_planted(folder / "checkpoint"), write_rows(folder / "data", rows=24)
-    database = folder / "atlas.duckdb"
-
-    def command(study, *arguments):
-        done = CliRunner().invoke(
-            core.__main__.app,
-            ["study", study, str(checkpoint), "--data", str(data), "--workers", "1", *map(str, arguments)],
-            env={"ATLAS_DB": str(database), "OMP_NUM_THREADS": "1", "COLUMNS": "300"},
-        )
-        if done.exception and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        assert done.exit_code == 0, done.output
-        return done.stdout
-
-    return command
+    return asking_planted(tmp_path_factory.mktemp("planted"))
 
 
 def test_a_sweep_and_another_beside_it(asked):

@@ -3,15 +3,14 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-import core.__main__
 from core.errors import AtlasError
 from core.jobs import api
 from core.jobs.executors import Place
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
+from tests.commands.asking import asking
 from tests.studies.planted import CARRIER, save_planted, write_rows
 
 
@@ -24,19 +23,7 @@ def planted(tmp_path_factory):
 @pytest.fixture(scope="module")
 def asked(planted):
     checkpoint, data, folder = planted
-
-    def command(study, *arguments):
-        done = CliRunner().invoke(
-            core.__main__.app,
-            ["study", study, str(checkpoint), "--data", str(data), "--workers", "1", *map(str, arguments)],
-            env={"ATLAS_DB": str(folder / "atlas.duckdb"), "OMP_NUM_THREADS": "1", "COLUMNS": "300"},
-        )
-        if done.exception and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        assert done.exit_code == 0, done.output
-        return done.stdout
-
-    return command
+    return asking(checkpoint, data, folder / "atlas.duckdb")
 
 
 @pytest.mark.slow
@@ -75,16 +62,33 @@ def test_refusals(asked, arguments, said):
 def test_rounds_are_units_and_any_number_of_workers_gives_the_same_verdicts(planted, tmp_path):
     checkpoint, data, _ = planted
     options = {"checkpoint": str(checkpoint), "data": str(data), "margin": 1.1, "first": 16, "control": "always"}
-    found = []
-    for workers in (1, 2):
-        with Database(tmp_path / f"{workers}.duckdb") as db:
-            keeper = api.runner(db, Place(workers=workers, threads=1))
-            done = api.wait(db, api.start(db, "race", options), 240)
-            assert done.state == "done", done.error
-            keys = {one["key"].rsplit("-", 1)[0] for one in db.read("SELECT key FROM job_unit").to_dict("records")}
-            assert keys >= {"round-0", "round-1", "round-2"}
-            assert store.progress(db, done.job)["done"] == done.units
-            found.append(runs.run_rows(db, done.run))
-            keeper.close()
+    found = [race_at(Place(workers=workers, threads=1), tmp_path, options) for workers in (1, 2)]
     assert found[0] == found[1]
     assert found[0][0]["over"]
+
+
+@pytest.mark.slow  # a cluster of two processes starts in some ten seconds
+def test_a_dask_cluster_gives_the_verdicts_of_this_machine(planted, tmp_path):
+    from distributed import LocalCluster
+
+    checkpoint, data, _ = planted
+    options = {"checkpoint": str(checkpoint), "data": str(data), "margin": 1.1, "first": 16, "control": "always"}
+    here = race_at(Place(workers=1, threads=1), tmp_path, options)
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        there = race_at(Place(cluster=cluster.scheduler_address), tmp_path, options)
+    assert there == here
+    assert here[0]["over"]
+
+
+def race_at(place, folder, options):
+    """The rows of a race run there, with a database of its own."""
+    with Database(folder / f"{place.cluster or place.workers}.duckdb".replace("/", "-").replace(":", "-")) as db:
+        keeper = api.runner(db, place)
+        done = api.wait(db, api.start(db, "race", options), 240)
+        assert done.state == "done", done.error
+        keys = {one["key"].rsplit("-", 1)[0] for one in db.read("SELECT key FROM job_unit").to_dict("records")}
+        assert keys >= {"round-0", "round-1", "round-2"}
+        assert store.progress(db, done.job)["done"] == done.units
+        rows = runs.run_rows(db, done.run)
+        keeper.close()
+    return rows

@@ -60,6 +60,16 @@ def test_sweeps_take_operators_from_train_rows(options, operator):
     assert worst["statistic"] == f"{operator} heads"
 
 
+def test_a_mean_may_be_over_other_positions(options):
+    wanted, changes = options | {"operator": "mean", "limit": 20}, []
+    for by in ("class", "all"):
+        rows = rows_of("disable", wanted | {"mean_by": by})
+        changes.append([row["accuracy_change"] for row in rows if row["kind"] == "variant"])
+    assert changes[0] != changes[1]
+    with pytest.raises(InputError, match='"word" is none of them'):
+        DISABLE.units(DISABLE.read(options | {"operator": "mean", "mean_by": "word"}))
+
+
 def test_blocks_and_layers_are_taken_out_whole(options):
     for what, name in (("blocks", "L2-attention"), ("layers-whole", "L2-layer")):
         rows = rows_of("disable", options | {"what": what})

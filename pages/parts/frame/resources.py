@@ -173,11 +173,12 @@ def open_pipeline(name: str | None = None) -> Any:
     return opened
 
 
-def stand_in(name: str, checkpoint: "Checkpoint", operator: str, *, paired: bool) -> "Source | None":
-    """What stands in under "mean" and "resample": 200 train rows of the samples, sentences (SST-2) or pairs (MRPC)."""
+def stand_in(name: str, checkpoint: "Checkpoint", operator: str, *, paired: bool, by: str) -> "Source | None":
+    """What stands in under "mean" and "resample": 200 train rows of the samples, sentences (SST-2) or pairs (MRPC). by: what a
+    mean is over."""
     if operator not in ("mean", "resample"):
         return None
-    return _stand_in(name, checkpoint.weights_hash, operator, "mrpc" if paired else "sst2", checkpoint)
+    return _stand_in(name, checkpoint.weights_hash, operator, "mrpc" if paired else "sst2", by, checkpoint)
 
 
 def constants(name: str, checkpoint: "Checkpoint", task: str, heads: frozenset["Head"]) -> "FittedHere":
@@ -231,13 +232,15 @@ def _constants(
 
 
 @st.cache_resource(show_spinner="Running the reference rows ...", max_entries=8)
-def _stand_in(name: str, weights: str, operator: str, task: str, _checkpoint: "Checkpoint") -> "Source":
+def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _checkpoint: "Checkpoint") -> "Source":
     from core.capture.outputs import Donors, mean_outputs
     from core.tasks.glue import read_rows
 
     rows = read_rows(task, "train", limit=REFERENCE_ROWS, seed=0)
     encodings = [_checkpoint.encode(row.text, row.pair, max_length=PIECES_SHOWN) for row in rows]
-    return mean_outputs(_checkpoint, encodings) if operator == "mean" else Donors(_checkpoint, tuple(encodings))
+    if operator == "mean":
+        return mean_outputs(_checkpoint, encodings, by=by)
+    return Donors(_checkpoint, tuple(encodings))
 
 
 def split_revision(name: str) -> tuple[str, str | None]:

@@ -22,7 +22,7 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
 
     raw = resources.shown(name, text, pair)
     weights, left = both_maps(resources.checkpoint(name), raw.encoding)
-    compared = panes.with_effective(name, raw)
+    compared = panes.raw_and_effective(raw, weights, left)
     said = (text if pair is None else f"{text} | {pair}")[:200]
     maps_grid.show_grid(compared.panes, caption=said, key="effective", note=compared.note)
     rows = pd.DataFrame(

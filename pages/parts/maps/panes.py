@@ -29,7 +29,11 @@ def with_effective(name: str, shown: Shown) -> Compared:
     """Raw and effective attention of one input. Errors: InputError, CheckpointError."""
     from core.measuring.attending import both_maps
 
-    weights, left = both_maps(resources.checkpoint(name), shown.encoding)
+    return raw_and_effective(shown, *both_maps(resources.checkpoint(name), shown.encoding))
+
+
+def raw_and_effective(shown: Shown, weights: np.ndarray, left: np.ndarray) -> Compared:
+    """The same of maps that are there: raw weights, and what is left of them [layer, head, query, key]."""
     raw = pane_of(shown, "raw")
     effective = Pane("effective", raw.layers, raw.heads, raw.tokens, as_bytes(left), raw.causal)
     panes, _ = _with_difference([raw, effective], (weights, left))

@@ -1,4 +1,4 @@
-"""Optimal constants on the live page: which rows fit them, and what they cost there."""
+"""What stands in for heads, as pages ask for it: what means are over, which rows fit constants and at what loss."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,13 +7,20 @@ import streamlit as st
 
 from core.attention import Head
 from core.errors import InputError
-from core.measuring.references import FITTED_ROWS
+from core.measuring.references import FITTED_ROWS, MEANS
 from pages.parts import pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
 
 if TYPE_CHECKING:
     from core.capture.interventions import Source
+
+
+def mean_by(operator: str, *, key: str) -> dict[str, str]:
+    """What the mean is taken over, as an option of studies; {} where the operator is another."""
+    if operator != "mean":
+        return {}
+    return {"mean_by": st.selectbox("Mean by", list(MEANS), format_func=MEANS.__getitem__, key=key)}
 
 
 def pick_fitting_task() -> str:

@@ -1,0 +1,25 @@
+"""What the studies of one classifier on a task's rows share: which rows, and units of them."""
+
+import pydantic.dataclasses
+
+from core.measuring import disabling
+from core.studies.contract import Unit
+from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class RowOptions:
+    """Which checkpoint, on which rows of which task."""
+
+    checkpoint: Classifier
+    task: TaskName = "sst2"
+    data: Data = None
+    split: Split = "dev"
+    limit: Limit = 500
+    device: str = "auto"
+    seed: Seed = 0
+
+
+def units_of(options: disabling.Asked) -> list[Unit]:
+    """Slices of the task's rows, `core.measuring.disabling.Slice` each."""
+    return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]
