@@ -174,8 +174,9 @@ def open_pipeline(name: str | None = None) -> Any:
 
 
 def stand_in(name: str, checkpoint: "Checkpoint", operator: str, *, paired: bool, by: str) -> "Source | None":
-    """What stands in under "mean" and "resample": 200 train rows of the samples, sentences (SST-2) or pairs (MRPC). by: what a
-    mean is over."""
+    """What stands in under "mean" and "resample": 200 train rows of the samples, sentences (SST-2) or pairs (MRPC).
+
+    by: what a mean is over."""
     if operator not in ("mean", "resample"):
         return None
     return _stand_in(name, checkpoint.weights_hash, operator, "mrpc" if paired else "sst2", by, checkpoint)
