@@ -20,8 +20,9 @@ def baseline_row(task: Task, gold: np.ndarray, plain: np.ndarray, about: Row) ->
 def change_rows(
     task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, facts: Sequence[Row], *, seed: int
 ) -> list[Row]:
-    """A row a variant: facts, every metric with its change and paired bootstrap interval, how many predictions
-    flipped, McNemar's p for classes, and p corrected over the variants (max-T). changed [variant, row]."""
+    """A row a variant: facts, every metric with its change and paired bootstrap interval; of classes how many
+    predictions flipped, their share with Wilson's interval (of none too, where a bootstrap would be sure) and McNemar's
+    p; p corrected over the variants (max-T). changed [variant, row]."""
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
     flipped = None if task.is_score else effects.flips(plain, changed)
@@ -35,6 +36,9 @@ def change_rows(
             row[name] = None if one.value is None or whole[name] is None else whole[name] + one.value
             row |= {f"{name}_change": one.value, f"{name}_low": one.low, f"{name}_high": one.high}
         row["flipped"] = None if flipped is None else int(flipped[k])
+        if not task.is_score:
+            share = share_interval(changed[k] != plain)
+            row |= dict(zip(("changed_rate", "changed_low", "changed_high"), share, strict=True))
         row["mcnemar"] = None if task.is_score else effects.mcnemar(before.astype(bool), after[k].astype(bool))
         row["p"] = float(corrected[k])
         rows.append(row)

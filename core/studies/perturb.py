@@ -15,7 +15,7 @@ import pydantic.dataclasses
 
 from core.errors import InputError
 from core.measuring import disabling
-from core.measuring.changes import baseline_row, change_rows, share_interval
+from core.measuring.changes import baseline_row, change_rows
 from core.measuring.outcomes import in_order
 from core.measuring.provenance import provenance
 from core.store.rows import Row
@@ -135,9 +135,6 @@ def _row(options: Options, task: Task, merged: Perturbations, number: int, kind:
     gold, plain, changed = merged.gold[made], merged.plain[made], merged.changed[number, made]
     row = change_rows(task, gold, plain, changed[None], [fact], seed=options.seed)[0]
     row |= _before(task, gold, plain)
-    if not task.is_score:
-        rate, low, high = share_interval(changed != plain)
-        row |= {"changed_rate": rate, "changed_low": low, "changed_high": high}
     row["probability_change"] = float(merged.moved[number, made].mean())
     return row | {"constant": _constant(task, gold)}
 

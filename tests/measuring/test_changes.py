@@ -21,6 +21,9 @@ def test_changes_flips_and_correction():
     assert other["flipped"] == sum(a != b for a, b in zip(CHANGED[1], PLAIN, strict=True))
     assert other["accuracy_low"] <= other["accuracy_change"] <= other["accuracy_high"]
     assert other["n"] == 8
+    assert (other["changed_rate"], other["changed_low"], other["changed_high"]) == share_interval(CHANGED[1] != PLAIN)
+    assert same["changed_rate"] == same["changed_low"] == 0
+    assert same["changed_high"] > 0.3  # none of 8 says little
     assert baseline_row(task, GOLD, PLAIN, {"n": 8})["accuracy"] == pytest.approx(7 / 8)
 
 

@@ -61,11 +61,12 @@ def test_sweeps_take_operators_from_train_rows(options, operator):
 
 
 def test_a_mean_may_be_over_other_positions(options):
-    wanted, changes = options | {"operator": "mean", "limit": 20}, []
+    wanted, changes = options | {"operators": ["zero", "mean"], "limit": 20}, []
     for by in ("class", "all"):
-        rows = rows_of("disable", wanted | {"mean_by": by})
-        changes.append([row["accuracy_change"] for row in rows if row["kind"] == "variant"])
-    assert changes[0] != changes[1]
+        rows = rows_of("operators", wanted | {"mean_by": by})
+        changes.append({row["operator"]: row["value"] for row in rows if row.get("name") == str(CARRIER)})
+    assert changes[0]["zero"] == changes[1]["zero"]
+    assert changes[0]["mean"] != changes[1]["mean"]
     with pytest.raises(InputError, match='"word" is none of them'):
         DISABLE.units(DISABLE.read(options | {"operator": "mean", "mean_by": "word"}))
 

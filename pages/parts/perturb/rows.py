@@ -113,7 +113,7 @@ def _cut(rows: pd.DataFrame) -> None:
     )  # fmt: skip
     st.altair_chart(chart)
     _table(body, ["name", "with_edges", "n", metric, f"{metric}_change", f"{metric}_low", f"{metric}_high", "flipped",
-                  "mcnemar", "p"])  # fmt: skip
+                  "changed_low", "changed_high", "mcnemar", "p"])  # fmt: skip
 
 
 def _separators(rows: pd.DataFrame) -> None:
