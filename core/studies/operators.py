@@ -157,16 +157,16 @@ def _effects(options: Options, merged: Effects, about: Row) -> list[Row]:
 
 
 def _agreement(options: Options, merged: Effects, about: Row) -> list[Row]:
-    if merged.changes.shape[1] < 3 or len(merged.operators) < 2:
+    operators, heads, n = merged.changes.shape
+    if operators < 2 or heads < 3 or n < 4:
         return []
     agreement = operators_agree(merged.changes, seed=options.seed)
     rows = []
     for one, first in enumerate(merged.operators):
         for other, second in enumerate(merged.operators[one + 1 :], one + 1):
-            tau, low, high = (
-                None if np.isnan(part[one, other]) else float(part[one, other])
-                for part in (agreement.tau, agreement.low, agreement.high)
-            )
-            rows.append({"kind": "agreement", "name": f"{first} and {second}", "kendall": tau, "low": low, "high": high,
-                         **about, "heads": merged.changes.shape[1]})  # fmt: skip
+            figures = {name: getattr(agreement, name)[one, other] for name in ("tau", "low", "high", "same_rows")}
+            figures["itself"] = agreement.itself(one, other)
+            known = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
+            known["kendall"] = known.pop("tau")
+            rows.append({"kind": "agreement", "name": f"{first} and {second}", **known, **about, "heads": heads})
     return rows

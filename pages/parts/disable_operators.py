@@ -88,7 +88,12 @@ def _agreement(rows: pd.DataFrame) -> None:
     if rows.empty:
         return
     st.markdown("**Do operators rank heads alike?** Kendall's tau of mean effects (1 the same order, 0 no relation)")
-    st.dataframe(rows[["name", "kendall", "low", "high"]], hide_index=True)
+    columns = [name for name in ("name", "kendall", "low", "high", "itself", "same_rows") if name in rows]
+    st.dataframe(rows[columns], hide_index=True)
+    st.caption(
+        "Each operator on another half of the rows, since noise that both share would pass for agreement (same_rows "
+        "has it). itself: how well each agrees with itself across halves, the most that could be seen. 95% over heads."
+    )
 
 
 def _fit(one: pd.DataFrame) -> None:

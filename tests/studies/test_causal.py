@@ -47,6 +47,7 @@ def test_the_planted_head_leads_under_every_operator(options):
     pairs = [row for row in rows if row["kind"] == "agreement"]
     assert len(pairs) == 10
     assert all(-1 <= row["kendall"] <= 1 and row["low"] <= row["high"] for row in pairs)
+    assert {"itself", "same_rows"} <= set(pairs[0])
 
 
 @pytest.mark.parametrize("operator", ["mean", "resample", "constant"])
