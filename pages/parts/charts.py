@@ -16,6 +16,12 @@ from core.drawing import theme
 
 Layers = alt.LayerChart | alt.FacetChart  # what altair says that layering gives
 CELL = 26  # pixels of one head in a layer x head picture
+WIDEST, SMALLEST_CELL = 640, 8  # pixels: of such a picture, and of a head of the widest models
+
+
+def cell_of(heads: int) -> int:
+    """Pixels of one head where a layer has so many: CELL, and less where the picture would leave the page."""
+    return max(SMALLEST_CELL, min(CELL, WIDEST // max(heads, 1)))
 
 
 def head_picture(
@@ -57,6 +63,7 @@ def head_picture(
     written: dict[str, Any] = {} if categories else {"format": ".4~g"}
     tips = [alt.Tooltip("Name:N", title="head"), alt.Tooltip(_field(value, kind), title=label or value, **written)]
     tips += _tips(drawn, *tooltip)
+    cell = min(cell, cell_of(int(drawn["head"].max()) + 1)) if len(drawn) else cell
     cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(color=colour, tooltip=tips)
     if select:
         cells = cells.add_params(alt.selection_point(name="cell", fields=["layer", "head"], on="click", toggle=False))

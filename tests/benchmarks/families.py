@@ -2,10 +2,9 @@
 
 A row each, `NAME_ratio`: seconds of capture and scores over those of the model as transformers opens it, medians of
 interleaved rounds, of a random model of the family (4 layers x 8 heads, width 256) on 8 inputs of 128 tokens. Families
-whose softmax is watched run eager either way. `check_24x16_s`: the self-check of a BERT-large-sized model.
-`billion_*`: a LLaMA-like decoder of a billion parameters in bfloat16, written at random and opened: memory beyond its
-weights after block maxima of 512 tokens. ATLAS_BENCHMARK_FAMILIES=gpt2,t5 measures some of the rows alone, and names
-with "billion" or "check" those.
+whose softmax is watched run eager either way. `billion_*`: a LLaMA-like decoder of a billion parameters in bfloat16,
+written at random and opened: memory beyond its weights after block maxima of 512 tokens.
+ATLAS_BENCHMARK_FAMILIES=gpt2,t5 measures some of the rows alone, and billion that.
 """
 
 import gc
@@ -23,13 +22,11 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from core.capture.long_maps import block_maxima
 from core.capture.running import model_inputs, prepared
-from core.capture.selfcheck import self_check
-from core.models.checkpoint import Checkpoint
 from core.models.family import FAMILIES, family_of
 from core.models.opening import open_checkpoint
 from core.scoring.registry import head_scores
 from tests.benchmarks.capture import random_encoding
-from tests.capture.conftest import built, byte_level, wordpiece
+from tests.capture.conftest import built, byte_level
 
 ROUNDS, BATCH, LENGTH = 5, 8, 128
 SIZES = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 1024}
@@ -74,8 +71,6 @@ def main() -> dict[str, object]:
     for name in FAMILIES:
         if not chosen or name in chosen:
             figures[f"{name}_ratio"] = ratio(name)
-    if not chosen or "check" in chosen:
-        figures |= check_of_a_large_encoder()
     if not chosen or "billion" in chosen:
         figures |= of_a_billion()
     return figures
@@ -110,19 +105,6 @@ def ratio(name: str) -> float:
     bare(), captured()
     rounds = [(seconds(captured), seconds(bare)) for _ in range(ROUNDS)]
     return statistics.median(a / b for a, b in rounds)
-
-
-def check_of_a_large_encoder() -> dict[str, object]:
-    """The self-check of 24 layers x 16 heads, width 1024; the model is open already."""
-    tokenizer = wordpiece()
-    config = CONFIG_MAPPING["bert"](
-        vocab_size=30_522, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
-    )
-    model = AutoModel.from_config(config).eval().requires_grad_(requires_grad=False)
-    began = time.perf_counter()
-    findings = self_check(Checkpoint("bert-large-sized", model, tokenizer))
-    taken = time.perf_counter() - began
-    return {"check_24x16_s": taken, "check_24x16_passed": sum(one.passed for one in findings)}
 
 
 def of_a_billion() -> dict[str, object]:
