@@ -24,7 +24,8 @@ def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
 
 
 def _torchao() -> tuple[Any, Any]:
-    logging.getLogger("torchao").setLevel(logging.ERROR)  # it tells of CUDA kernels that a CPU cannot load
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # it tells of CUDA kernels that a CPU cannot load
     try:
         from torchao.quantization import Int8WeightOnlyConfig, quantize_
     except (ImportError, OSError, RuntimeError) as error:
@@ -32,4 +33,6 @@ def _torchao() -> tuple[Any, Any]:
             "8-bit weights are made by torchao, which cannot be loaded here: install that of requirements.txt, or "
             "open the checkpoint as bfloat16."
         ) from error
+    finally:
+        logging.disable(before)
     return quantize_, Int8WeightOnlyConfig()

@@ -17,6 +17,7 @@ from core.errors import CheckpointError
 
 LARGE = 500_000_000  # parameters; from here on "auto" keeps half precision, whose weights are half as many bytes
 HEADROOM = 300_000_000  # bytes for activations and buffers of one input, beside weights
+WHOLE = 256  # tokens of an input whose maps are kept whole; longer ones are kept as block maxima
 A_WEIGHT = 6  # bytes of one attention weight: float32, and uint16 for the page
 _HALF = {"F16": "float16", "BF16": "bfloat16"}
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

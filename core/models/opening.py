@@ -15,7 +15,8 @@ from core.models.checkpoint import Checkpoint
 from core.models.classifier import HEAD_FILE, with_head
 from core.models.eight_bits import in_eight_bits
 from core.models.family import family_of
-from core.models.memory import refuse_too_large, stored_weights
+from core.models.head_sets import head_sets
+from core.models.memory import WHOLE, maps_bytes, refuse_too_large, stored_weights
 from core.models.refusals import refuse_held, refuse_windows
 from core.models.weights import (
     hash_of_files,
@@ -68,7 +69,7 @@ def open_checkpoint(
     refuse_held(folder, name)
     stored, where = stored_weights(weights), choose_device(device)
     dtype = stored.opened_as(dtype)
-    taken = refuse_too_large(name, stored, dtype, where)
+    taken = refuse_too_large(name, stored, dtype, where, maps=_maps_taken(folder))
     if on_progress is not None:
         on_progress(0.0, taken)
     model, tokenizer = _load(folder, name, head, _DTYPES[dtype])
@@ -110,6 +111,18 @@ def choose_device(device: str) -> str:
             f"{chosen!r} was asked for; correct ATLAS_DEVICE or leave it out."
         )
     return chosen
+
+
+def _maps_taken(folder: Path) -> int:
+    """Bytes of all maps of an input of WHOLE tokens; 0 where the config cannot be read, which loading it says."""
+    from transformers import AutoConfig
+
+    try:
+        found = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        sets = head_sets(found, family_of(found.model_type))
+    except Exception:  # each family's config fails with classes of its own
+        return 0
+    return sum(maps_bytes(own.layers, own.heads, WHOLE) for own in sets)
 
 
 # ---------------------------------------------------------------- finding the folder

@@ -12,10 +12,11 @@ from core.capture.outputs import mean_outputs
 from core.capture.running import capture, model_inputs, prepared, run
 from core.capture.selfcheck import eager_weights, self_check
 from core.errors import InterventionError
+from core.models.classifier import fresh_classifier
 from core.models.family import FAMILIES as RECORDS
 from core.models.family import family_of
 from core.models.opening import open_checkpoint
-from tests.capture.conftest import NEW_FAMILIES, TEXT, WINDOW, newer, tiny
+from tests.capture.conftest import NEW_FAMILIES, SINKS, TEXT, WINDOW, built, newer, tiny
 
 REACHED = [name for name in NEW_FAMILIES if family_of(name).interceptable]
 OUTSIDE = ["deberta", "deberta-v2", "falcon", "gpt_neo", "xlnet"]
@@ -213,3 +214,12 @@ def test_xlm_roberta_keeps_two_positions_for_itself_and_runs_at_its_longest():
     longest = checkpoint.encode("dog " * 600)
     assert len(longest) == checkpoint.max_length == checkpoint.model.config.max_position_embeddings - 2
     assert states(checkpoint, longest).isfinite().all()
+
+
+@pytest.mark.parametrize("family", ["gemma2", "gpt_oss"])  # no SDPA in transformers
+def test_a_fresh_classifier_is_made_where_a_family_has_no_sdpa(family):
+    checkpoint = newer(family) if family == "gemma2" else built("gpt_oss", SINKS, encodes=False)
+    model = fresh_classifier(checkpoint, ("no", "yes"))
+    encoding = checkpoint.encode(TEXT[0])
+    with torch.no_grad():
+        assert model(**model_inputs(checkpoint, [encoding])).logits.shape == (1, 2)

@@ -34,12 +34,25 @@ def test_maps_writes_weights_and_tokens(tmp_path, checkpoint, first):
     assert tokens[0] == first
 
 
+def test_maps_of_a_part_of_an_encoder_decoder_have_the_sources_keys(tmp_path):
+    out = tmp_path / "cross.npz"
+    asked = ["maps", "atlas-translator", "--part", "cross", "--text", "the red dog sees a cat", "--out", str(out)]
+    done = core(*asked)
+    assert done.returncode == 0, done.stderr
+    assert "3 layers x 4 heads x 7 x 7 tokens" in done.stdout
+    with np.load(out) as saved:
+        assert saved["key_tokens"].tolist() == ["the", "red", "dog", "sees", "a", "cat", "</s>"]
+        assert saved["tokens"].tolist() == ["<s>", "ul", "kavo", "zin", "en", "miru", "opata"]  # its own translation
+        assert np.allclose(saved["weights"].sum(-1), 1, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["maps", "atlas-encoder", "--text", " ", "--out", "x.npz"], "type a text"),
         (["maps", "atlas-encoder", "--text", "a", "--out", "/no/such/folder/x.npz"], "in a folder that exists"),
         (["check", "no/such"], "bundled checkpoint"),
+        (["maps", "atlas-encoder", "--text", "a", "--part", "cross", "--out", "x.npz"], "one set of heads"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_status_2(arguments, sentence):
