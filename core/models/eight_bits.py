@@ -1,5 +1,8 @@
 """Weights of linear layers in 8 bits, by torchao: one scale a row, float32 arithmetic.
 
+torchao is no requirement: transformers imports it wherever it is installed, which costs every start seconds and lines
+on standard error. Who wants 8 bits installs it.
+
 Whatever is not a linear layer (embeddings, norms, GPT-2's Conv1D) stays as it is.
 """
 
@@ -30,8 +33,8 @@ def _torchao() -> tuple[Any, Any]:
         from torchao.quantization import Int8WeightOnlyConfig, quantize_
     except (ImportError, OSError, RuntimeError) as error:
         raise CheckpointError(
-            "8-bit weights are made by torchao, which cannot be loaded here: install that of requirements.txt, or "
-            "open the checkpoint as bfloat16."
+            "8-bit weights are made by torchao, which cannot be loaded here: pip install torchao==0.18.0, or open the "
+            "checkpoint as bfloat16."
         ) from error
     finally:
         logging.disable(before)
