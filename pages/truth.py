@@ -63,7 +63,13 @@ def agreement_part(found: pd.DataFrame, names: list[str]) -> None:
         )
         pairs = agreement.pair_agreements(found, first, second, names)
         rows = [{"classes": " / ".join(p.classes), "maps": p.maps, "differ": p.differ, "kappa": p.kappa} for p in pairs]
-        st.dataframe(pd.DataFrame(rows), hide_index=True)
+        one, two = st.columns(2)
+        one.dataframe(pd.DataFrame(rows), hide_index=True)
+        by_class = agreement.class_agreements(found, first, second, names)
+        two.dataframe(pd.DataFrame([vars(each) for each in by_class]), hide_index=True)
+        with st.expander("Every two people"):
+            everybody = [vars(each) for each in agreement.rater_pairs(found)]
+            st.dataframe(pd.DataFrame(everybody), hide_index=True)
 
 
 def doubts_part(class_set: str) -> None:

@@ -25,10 +25,11 @@ _GUARD = threading.Lock()
 
 @dataclass
 class _Kept:
-    """The books of one project and how far they have followed the store."""
+    """The books of one project and how far they have followed the store: to which marks, after how many writes."""
 
     board: Board
     marks: projects.Marks
+    writes: int = -1
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,17 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
                 f"Maps are handed out while a project is open; {known.title!r} is {known.state}: choose another "
                 "project, or ask an admin to open it."
             )
-        board = _followed(db, cursor, project).board
+        kept = _followed(db, cursor, project)
+        board = kept.board
         _store_demoted(cursor, project, board)
         held = board.held(person, seconds(moment))
         new = board.choose(person, seconds(moment), board.rules.ahead - len(held))
         until = datetime.fromtimestamp(seconds(moment) + board.rules.lapse, UTC).replace(tzinfo=None)
         rows = [projects.ClaimRow(one.map_id, person, one.passing, one.purpose, moment, until) for one in new]
         projects.add_claims(cursor, project, rows)
+        for one in new:
+            board.apply(Claimed(person, one, seconds(until)))
+        _wrote(db, cursor, kept)
         standing = board.standing(person)
         return Handed([*held, *new] if standing.phase != "paused" else [], standing, board.complete)
 
@@ -105,21 +110,24 @@ def record(
     events = [{**event, "stored": now or utc_now()} for event in events]
     if not any(event.get("project") for event in events):
         return Recorded(labels.record_events(db, events, secret=secret).acknowledged)
+    named_projects = {str(event["project"]) for event in events if event.get("project")}
     with _changing(db), db.write() as cursor:
+        books = {project: _followed(db, cursor, project) for project in named_projects}
         saved = labels.record_events(db, events, secret=secret)
         named = {f"{event['batch']}:{event['sequence']}": event for event in events}
         there = projects.answered(cursor, list(named))
         found = Recorded(saved.acknowledged)
         for event_id, event in named.items():
             if event.get("project") and event_id not in there:
-                _answer(db, cursor, event_id, event, found)
+                _answer(db, cursor, books[str(event["project"])].board, event_id, event, found)
+        for kept in books.values():
+            _wrote(db, cursor, kept)
         return found
 
 
-def _answer(db: Database, cursor: Any, event_id: str, event: Mapping[str, Any], found: Recorded) -> None:
+def _answer(db: Database, cursor: Any, board: Board, event_id: str, event: Mapping[str, Any], found: Recorded) -> None:
     """Enter one stored event of a project into the record and the books."""
     project, person = str(event["project"]), str(event["annotator"])
-    board = _followed(db, cursor, project).board
     if event["kind"] == "undo":
         board.apply(Undone(str(event["undoes"])))
     elif event["kind"] in ("label", "skip"):
@@ -193,8 +201,11 @@ def _books(db: Database) -> "dict[str, _Kept]":
 
 def _followed(db: Database, cursor: Any, project: str) -> _Kept:
     """The books of a project after everything the store has; called under the write lock."""
-    books, marks = _books(db), projects.marks(cursor)
+    books = _books(db)
     kept = books.get(project)
+    if kept is not None and kept.writes == db.writes:
+        return kept
+    marks = projects.marks(cursor, kept.marks if kept else projects.Marks())
     if kept is None or kept.marks.erasures != marks.erasures:
         kept = books[project] = _Kept(_new_board(db, project), projects.Marks())
         _follow(cursor, project, kept, anew=True)
@@ -205,8 +216,13 @@ def _followed(db: Database, cursor: Any, project: str) -> _Kept:
     if kept.marks.classes != marks.classes or not kept.board.present:
         classes = known_class_set(db, projects.one_project(db, project).class_set)
         kept.board.present = {name: classes.resolved(name) for name in (*classes.names, *dict(classes.merged))}
-    kept.marks = marks
+    kept.marks, kept.writes = marks, db.writes
     return kept
+
+
+def _wrote(db: Database, cursor: Any, kept: _Kept) -> None:
+    """The books have what this transaction wrote, and nobody else writes until it is committed."""
+    kept.marks, kept.writes = projects.marks(cursor, kept.marks), db.writes + 1
 
 
 def _new_board(db: Database, project: str) -> Board:

@@ -108,6 +108,55 @@ def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequen
     return sorted(found, key=lambda pair: (-pair.differ, pair.classes))
 
 
+@dataclass(frozen=True)
+class ClassAgreement:
+    """Two raters on one class against all others, over the maps both labelled. first, second: how many each gave it."""
+
+    name: str
+    first: int
+    second: int
+    both: int
+    kappa: float
+
+
+def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
+    """Kappa of each class against the rest, the least agreed on first; classes that neither gave left out."""
+    given = opinions(labels)[[first, second]].dropna()
+    found = []
+    for name in names:
+        a, b = (given[one] == name for one in (first, second))
+        if (a | b).any():
+            found.append(ClassAgreement(name, int(a.sum()), int(b.sum()), int((a & b).sum()), _kappa(a, b)))
+    return sorted(found, key=lambda one: (one.kappa, one.name))
+
+
+@dataclass(frozen=True)
+class RaterPair:
+    """Two raters on the maps both labelled: how many, the share of equal labels, Cohen's kappa."""
+
+    first: str
+    second: str
+    maps: int
+    share: float
+    kappa: float
+
+
+def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
+    """Every two raters with `fewest` maps in common, the least agreed first; intervals are `agreement`'s."""
+    given = opinions(labels)
+    codes = given.apply(
+        lambda column: column.astype("category").cat.set_categories(sorted(set(labels["class"]))).cat.codes
+    )
+    found = []
+    for one, other in combinations(given.columns, 2):
+        a, b = (codes[name].to_numpy() for name in (one, other))
+        shared = (a >= 0) & (b >= 0)
+        if shared.sum() >= fewest:
+            equal = float((a[shared] == b[shared]).mean())
+            found.append(RaterPair(one, other, int(shared.sum()), equal, _kappa(a[shared], b[shared])))
+    return sorted(found, key=lambda pair: (pair.kappa, pair.first, pair.second))
+
+
 def _kappa(a: Any, b: Any) -> float:
     if len(set(a) | set(b)) < 2:
         return float("nan")

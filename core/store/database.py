@@ -53,6 +53,7 @@ class Database:
     person: Person = OWNER
     _opened: "Database | None" = None
     _id: str | None = None
+    _writes = 0  # transactions that were committed through this handle's file
 
     def __init__(self, path: str | Path):
         self.path = Path(path).expanduser().resolve()
@@ -83,6 +84,11 @@ class Database:
         if shared._id is None:
             shared._id = str(self.cursor().execute("SELECT id FROM store_id").fetchall()[0][0])
         return shared._id
+
+    @property
+    def writes(self) -> int:
+        """How many transactions this process has committed: what was read before and after one number is the same."""
+        return self.shared._writes
 
     @property
     def closed(self) -> bool:
@@ -179,6 +185,7 @@ class Database:
             cursor.execute("BEGIN")
             yield cursor
             cursor.execute("COMMIT")
+            self.shared._writes += 1
             self.shared._place.must_hold(cursor)
             self.shared._rest.wrote()
         except BaseException as error:

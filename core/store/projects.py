@@ -261,14 +261,15 @@ class Marks:
     erasures: int = 0
 
 
-def marks(cursor: Any) -> Marks:
-    """How far one has read who reads now."""
+def marks(cursor: Any, since: Marks) -> Marks:
+    """How far one has read who reads now and had read to `since`."""
     found = cursor.execute(
-        """SELECT greatest((SELECT coalesce(max(ordinal), 0) FROM claim),
-                           (SELECT coalesce(max(ordinal), 0) FROM project_label),
-                           (SELECT coalesce(max(ordinal), 0) FROM project_event)),
-                  (SELECT coalesce(max(ordinal), 0) FROM label_event),
-                  (SELECT coalesce(max(ordinal), 0) FROM class_event), (SELECT count(*) FROM erasure)"""
+        """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
+                           (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
+                           (SELECT max(ordinal) FROM project_event WHERE ordinal > $ordinal), $ordinal),
+                  coalesce((SELECT max(ordinal) FROM label_event WHERE ordinal > $label), $label),
+                  (SELECT coalesce(max(ordinal), 0) FROM class_event), (SELECT count(*) FROM erasure)""",
+        {"ordinal": since.ordinal, "label": since.label},
     ).fetchall()
     return Marks(*found[0])
 
@@ -276,15 +277,21 @@ def marks(cursor: Any) -> Marks:
 def claims_since(cursor: Any, project: str, since: Marks, *, answered: bool = True) -> list[tuple[Any, ...]]:
     """(annotator, map, pass, purpose, until in seconds since 1970), oldest first. answered: also those whose map
     their holder has labelled or skipped."""
+    if answered:
+        return cursor.execute(
+            """SELECT annotator, map_id, pass, purpose, epoch(until) FROM claim
+               WHERE project = ? AND ordinal > ? ORDER BY ordinal""",
+            [project, since.ordinal],
+        ).fetchall()
     return cursor.execute(
         """SELECT annotator, map_id, pass, purpose, epoch(until) FROM claim
-           WHERE project = $project AND ordinal > $since AND ($answered OR NOT EXISTS (
+           WHERE project = $project AND ordinal > $since AND NOT EXISTS (
                SELECT 1 FROM project_label JOIN label_event USING (event)
                WHERE project_label.project = claim.project AND label_event.map_id = claim.map_id
                  AND label_event.annotator = claim.annotator AND label_event.pass = claim.pass
-                 AND event NOT IN (SELECT event FROM undone)))
+                 AND event NOT IN (SELECT event FROM undone))
            ORDER BY ordinal""",
-        {"project": project, "since": since.ordinal, "answered": answered},
+        {"project": project, "since": since.ordinal},
     ).fetchall()
 
 

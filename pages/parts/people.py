@@ -82,7 +82,8 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator") -> str:
     if known:
         st.text_input(label, known, disabled=True, help="Labels carry the name you signed in with.")
         return known
-    typed = st.text_input(label, key=key, max_chars=60, placeholder="a name for your labels")
+    trust = "Nobody signs in here, so names are taken on trust: give the same one each time."
+    typed = st.text_input(label, key=key, max_chars=60, placeholder="a name for your labels", help=trust)
     return unicodedata.normalize("NFC", typed).strip()
 
 

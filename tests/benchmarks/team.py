@@ -192,7 +192,7 @@ def label_in(page: Any, address: str, name: str) -> Any:
     box.fill(name)
     box.press("Enter")
     root = page.locator(".root[data-cursor]")
-    root.wait_for(timeout=PATIENCE)
+    root.wait_for(timeout=4 * PATIENCE)
     settled(page)
     page.evaluate(TYPE, [root.element_handle(), 1000 / RATE])
     return root

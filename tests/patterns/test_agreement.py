@@ -4,7 +4,17 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from core.errors import InputError
-from core.patterns.agreement import RESAMPLES, agreement, alpha, confusion, consensus, disputed, pair_agreements
+from core.patterns.agreement import (
+    RESAMPLES,
+    agreement,
+    alpha,
+    class_agreements,
+    confusion,
+    consensus,
+    disputed,
+    pair_agreements,
+    rater_pairs,
+)
 
 
 def frame(rows):
@@ -149,3 +159,26 @@ def test_one_class_everywhere_has_no_kappa():
     labels = frame([("m1", "a", 1, "x"), ("m1", "b", 1, "x")])
     assert np.isnan(agreement(labels, "a", "b").kappa)
     assert np.isnan(alpha(labels))
+
+
+def test_kappa_of_each_class_against_the_rest_and_of_every_two_people():
+    rows = [
+        ("m1", "x", "x", "x"),
+        ("m2", "x", "y", "x"),
+        ("m3", "y", "y", "x"),
+        ("m4", "y", "y", "y"),
+        ("m5", "z", "z", "y"),
+    ]
+    given = pd.DataFrame(
+        [(m, who, cls) for m, *classes in rows for who, cls in zip(("ada", "bob", "cyd"), classes, strict=True)],
+        columns=["map_id", "annotator", "class"],
+    ).assign(**{"pass": 1, "queue_order": "random"})
+    by_class = {one.name: one for one in class_agreements(given, "ada", "bob", ("x", "y", "z"))}
+    assert (by_class["x"].first, by_class["x"].second, by_class["x"].both) == (2, 1, 1)
+    assert by_class["x"].kappa == pytest.approx((0.8 - (2 * 1 + 3 * 4) / 25) / (1 - (2 * 1 + 3 * 4) / 25))
+    assert by_class["z"].kappa == 1
+    pairs = {(one.first, one.second): one for one in rater_pairs(given)}
+    assert set(pairs) == {("ada", "bob"), ("ada", "cyd"), ("bob", "cyd")}
+    both = agreement(given.assign(task="t", split="d", row_id=given["map_id"]), "ada", "cyd")
+    assert (pairs["ada", "cyd"].share, pairs["ada", "cyd"].kappa) == pytest.approx((both.share, both.kappa))
+    assert rater_pairs(given, fewest=6) == []
