@@ -34,7 +34,7 @@ from core.tuning.recipe import Recipe
 
 READINGS = {"first": "classifying token", "mean": "mean over tokens"}
 LAYER, FREEZE = "layer", "freeze"
-ROWS = {"train_limit": 1000, "dev_limit": 500}
+SHORT = {"train_limit": 2000, "dev_limit": 500, "epochs": 2}  # many runs, so short ones
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Options:
 
     @property
     def recipe(self) -> Recipe:
-        """Of the fine-tuning; at most ROWS unless the settings say otherwise."""
-        return Recipe.of(self.preset, ROWS | self.settings)
+        """Of the fine-tuning; SHORT unless the settings say otherwise."""
+        return Recipe.of(self.preset, SHORT | self.settings)
 
 
 @dataclass(frozen=True)

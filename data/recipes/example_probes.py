@@ -16,7 +16,7 @@ from core.jobs import worker
 from core.store.rows import plain
 from pages.parts.probes.shipped import FILE
 
-TUNING = {"train_limit": 2000, "dev_limit": 300, "epochs": 2, "precision": "bfloat16"}
+TUNING = {"dev_limit": 300, "precision": "bfloat16"}  # on a processor that computes in it
 STUDIES: dict[str, dict[str, Any]] = {
     "syntax": {"limit": 500},
     "probe": {"limit": 400},

@@ -52,7 +52,7 @@ def tree_picture(row: pd.Series) -> alt.LayerChart:
     tips = [alt.Tooltip(f"{name}:N") for name in ("text", "relation", "gold head", "probe head")]
     tips.append(alt.Tooltip("probability:Q", format=".2f"))
     base = alt.Chart(told).encode(x=alt.X("x:Q", **axis), y=alt.Y("y:Q", **y), tooltip=tips)
-    boxes = base.mark_rect(width=STEP - 6, height=22, fill="gray", cursor="pointer", cornerRadius=4).encode(
+    boxes = base.mark_rect(width=STEP - 14, height=22, fill="gray", cursor="pointer", cornerRadius=4).encode(
         fillOpacity=alt.condition(chosen, alt.value(0.5), alt.value(0.12), empty=False)
     )
     names = base.mark_text(fontSize=12, color="gray", limit=STEP - 8).encode(text="text:N").add_params(chosen)
