@@ -18,16 +18,19 @@ def heads(
     ),
     pairing: Annotated[str, typer.Option(help="product of pieces, or the paper's zip")] = "product",
     without_first: Annotated[bool, typer.Option("--without-first", help="leave out the first position")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="rank by the weight alone")] = False,
     revision: Annotated[str | None, typer.Option(help="revision of a hub id")] = None,
     top: Annotated[int, typer.Option(help="heads of a table; the other forms have every head")] = 10,
     as_json: Json = False,
     csv: Csv = False,
     latex: Latex = False,
 ) -> None:
-    """Rank the heads by how much they attend between a target and a frame element of one sentence (Fig 3)."""
+    """Rank the heads by how much more they attend between a target and a frame element of one sentence (Fig 3) than
+    between places at the same distance."""
     from core.capture.running import capture
     from core.frames.records import AnnotatedSentence, Element
     from core.frames.words import place
+    from core.measuring.distance_null import distance_null
     from core.measuring.frame_lookup import links_for, picture
     from core.models.opening import open_checkpoint
 
@@ -38,8 +41,9 @@ def heads(
     encoding = opened.encode(sentence)
     links = links_for(encoding, marked)
     found = picture(
-        capture(opened, encoding), encoding, links, direction=direction, pairing=pairing, without_first=without_first
-    )
+        capture(opened, encoding), encoding, links, direction=direction, pairing=pairing, without_first=without_first,
+        null=lambda: distance_null(opened),
+    )  # fmt: skip
     if not found.visible:
         raise InputError(
             "In a decoder a query sees no later key, and here every key would lie after its query: use "
@@ -56,8 +60,9 @@ def heads(
         "without_first": without_first,
         "n": 1,
         "places": found.places,
+        "beside": f"{found.borrowed} pairs of the bundled sentences" if found.borrowed else "other places here",
     }
-    _print(found.rows(), provenance, top, form)
+    _print(found.rows("score" if raw else "difference"), provenance, top, form)
 
 
 def _print(rows: list[dict[str, object]], provenance: dict[str, object], top: int, form: Form) -> None:
@@ -72,15 +77,17 @@ def _print(rows: list[dict[str, object]], provenance: dict[str, object], top: in
         "head",
         "score",
         "same distance",
+        "difference",
         "place",
         title=f"{provenance['checkpoint']}, {provenance['direction']}",
+        caption=f"same distance: {provenance['beside']}",
     )
     for row in rows[:top]:
         table.add_row(
             str(row["rank"]),
             str(row["name"]),
             f"{row['score']:.3f}",
-            f"{row['same_distance']:.3f}",
+            *("–" if row[name] != row[name] else f"{row[name]:.3f}" for name in ("same_distance", "difference")),
             f"{row['place_rank']:.0f} of {row['places']}",
         )
     Console().print(table)

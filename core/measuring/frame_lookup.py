@@ -4,7 +4,7 @@ Proposals join a lexicon of frames with a parser's words; everything they say ca
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from core.errors import InputError
 from core.frames.forms import lemmas
 from core.frames.lexicon import Lexicon, Roles
 from core.frames.records import AnnotatedSentence, Span, Spans, check_apart
+from core.measuring.distance_null import DistanceNull
 from core.measuring.framed import links_in_pieces, positions
 from core.scoring.links import Links, pairs_of, relation_score, shifted, without_key
 from core.tasks.language import TaggedSentence, TaggedWord
@@ -179,7 +180,8 @@ class LinkPicture:
 
     score: max over the links' pieces; NaN everywhere where a decoder cannot look that way (visible is False).
     others: mean of the same over all other places of the sentence at the same distances (NaN without another place).
-    place_rank: 1 where no other place scores higher; places: how many there are, the true one included.
+    place_rank: 1 where no other place scores higher; places: how many there are, the true one included. borrowed: pairs
+    of the bundled sentences that `others` is of, because this sentence has no other place; 0 where it has.
     """
 
     direction: str
@@ -190,10 +192,12 @@ class LinkPicture:
     visible: bool
     queries: tuple[int, ...]
     keys: tuple[int, ...]
+    borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """What heads are ranked by: "score", or "difference" from the other places where there are any."""
-        return self.score - self.others if by == "difference" and self.places > 1 else self.score
+        """What heads are ranked by: "score", or "difference" from what stands beside it where anything does."""
+        beside = self.places > 1 or self.borrowed > 0
+        return self.score - self.others if by == "difference" and beside else self.score
 
     def rows(self, by: str = "score") -> list[dict[str, Any]]:
         """One row a head, ranked from 1 by "score" or "difference", the first first; ties share a rank."""
@@ -225,8 +229,12 @@ def picture(
     direction: str,
     pairing: str = "product",
     without_first: bool = False,
+    null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score the links of one captured sentence in one direction. Raises InputError without a link."""
+    """Score the links of one captured sentence in one direction. Raises InputError without a link.
+
+    null: asked for what heads do at that distance at large, where this sentence has no other place at it.
+    """
     if not links:
         raise InputError(
             "A link needs a target and an element with pieces of the text; mark both, apart from each other."
@@ -236,7 +244,9 @@ def picture(
     places = shifted(links, encoding.ordinary)
     scores = np.stack([relation_score(weights, one, **how) for one in places])
     pairs = pairs_of(links, **how)
-    others = scores[1:].mean(0) if len(places) > 1 else np.full_like(scores[0], np.nan)
+    others, borrowed = scores[1:].mean(0) if len(places) > 1 else np.full_like(scores[0], np.nan), 0
+    if len(places) == 1 and pairs and null is not None:
+        others, borrowed = null().at(pairs)
     return LinkPicture(
         direction,
         scores[0],
@@ -246,6 +256,7 @@ def picture(
         bool(pairs),
         tuple(sorted({query for query, _ in pairs})),
         tuple(sorted({key for _, key in pairs})),
+        borrowed,
     )
 
 
@@ -254,6 +265,12 @@ def headline(found: LinkPicture, element: str, target: str, by: str = "differenc
     row = found.rows(by)[0]
     ends = (element, target) if found.direction == "element_to_target" else (target, element)
     said = f"{row['name']} looks from “{ends[0]}” to “{ends[1]}”: {row['score']:.2f}"
+    if found.borrowed:
+        return (
+            f"{said}, against {row['same_distance']:.2f} on average at the same distance in the bundled sentences "
+            f"({found.borrowed:,} pairs), because this sentence has no other place at it; first of "
+            f"{found.score.size} heads."
+        )
     if found.places == 1:
         return f"{said}; this sentence has no other place at the same distance to compare it with."
     return (

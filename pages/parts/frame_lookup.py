@@ -17,6 +17,7 @@ from pages.parts import charts, pickers
 from pages.parts.files import show_files
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frame_sets import show_runs
 from pages.parts.head_links import show_links
 
 EXAMPLES = (
@@ -72,9 +73,11 @@ def show_lookup() -> None:
 
 
 def _offer_examples() -> None:
-    st.info("Type a sentence above and press Enter, or start with one of these.", icon=":material/edit:")
+    st.caption("Type a sentence above and press Enter, or start with one of these.")
     for place, example in zip(st.columns(len(EXAMPLES)), EXAMPLES, strict=True):
         place.button(example, on_click=_take, args=(example,), width="stretch")
+    st.subheader("In many sentences at once")
+    show_runs()
 
 
 def _offer_annotation(marked: Marked) -> None:
@@ -95,7 +98,7 @@ def _inputs() -> tuple[str | None, str | None, str]:
     with places[0]:
         first = pickers.pick_checkpoint()
     with places[1]:
-        second = pickers.pick_checkpoint("Beside it", key="beside", none="no second checkpoint")
+        second = pickers.pick_checkpoint("Compare with", key="beside", none="no second checkpoint")
     with places[2]:
         text = pickers.pick_text(placeholder="Type a sentence and press Enter")
     return first, second, text
@@ -204,7 +207,7 @@ def show_heads(name: str, marked: Marked) -> None:
     )
     found = {
         one: picture(shown.maps, shown.encoding, links, direction=one, pairing="zip" if zipped else "product",
-                     without_first=sinkless)
+                     without_first=sinkless, null=lambda: resources.distance_null(name))
         for one in PROSE
     }  # fmt: skip
     chosen, drawn = _pictures(name, found)
@@ -276,6 +279,7 @@ def _table(name: str, rows: pd.DataFrame, found: Any, marked: Marked) -> None:
         },
     )  # fmt: skip
     other = "no other place at this distance" if found.places == 1 else f"{found.places - 1} other places compared"
+    other += f", so {found.borrowed:,} pairs of the bundled sentences stand beside it" if found.borrowed else ""
     st.caption(
         f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so a rank and no test · {other} · "
         f"{date.today():%d %B %Y}"

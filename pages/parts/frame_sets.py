@@ -38,7 +38,7 @@ def show_sets() -> None:
     first, second, options = _inputs()
     with clear_errors():
         _start(first, second, options)
-        _show_runs()
+        show_runs()
 
 
 def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
@@ -46,7 +46,7 @@ def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
     with places[0]:
         first = pickers.pick_checkpoint()
     with places[1]:
-        second = pickers.pick_checkpoint("Beside it", key="beside", none="no second checkpoint")
+        second = pickers.pick_checkpoint("Compare with", key="beside", none="no second checkpoint")
     source = places[2].selectbox("Sentences", list(SOURCES), format_func=SOURCES.__getitem__, key="frame_source")
     direction = bound.pick(
         places[3].selectbox, "Direction", list(DIRECTIONS), key="frame_direction", format_func=DIRECTIONS.__getitem__
@@ -127,7 +127,8 @@ def _start(first: str | None, second: str | None, options: dict[str, Any]) -> No
 # ---------------------------------------------------------------- what came out
 
 
-def _show_runs() -> None:
+def show_runs() -> None:
+    """The chosen result, or two, side by side."""
     db = resources.database()
     known = runs.known_runs(db, "frame-heads")
     if known.empty:

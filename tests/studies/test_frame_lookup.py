@@ -8,6 +8,7 @@ from core.errors import InputError
 from core.frames.forms import lemmas
 from core.frames.lexicon import bundled_lexicon
 from core.frames.records import AnnotatedSentence, Element
+from core.measuring.distance_null import FURTHEST, DistanceNull
 from core.measuring.frame_lookup import (
     headline,
     links_for,
@@ -188,6 +189,18 @@ def test_without_another_place_heads_are_ranked_by_weight_and_the_headline_says_
     assert found.rows("difference")[0]["score"] == found.score.max()
     assert [row["rank"] for row in found.rows("difference")] == [1, 2, 3, 4, 5, 6]
     assert "no other place at the same distance" in headline(found, "cook", "angry")
+
+
+def test_without_another_place_the_bundled_sentences_stand_beside_it():
+    made, maps = encoding("cook angry", 2), attention(4)
+    sentence = AnnotatedSentence("b", "cook angry", ((5, 10),), elements=(Element("Experiencer", ((0, 4),)),))
+    mean = np.full((2 * FURTHEST + 1, *maps.weights.shape[:2]), 0.25)
+    null = DistanceNull(mean, np.full(2 * FURTHEST + 1, 70), 9)
+    found = picture(maps, made, links_for(made, sentence), direction="element_to_target", null=lambda: null)
+    first = found.rows("difference")[0]
+    assert (found.places, found.borrowed, first["same_distance"]) == (1, 70, 0.25)
+    assert first["difference"] == pytest.approx(found.score.max() - 0.25)
+    assert "at the same distance in the bundled sentences (70 pairs)" in headline(found, "cook", "angry")
 
 
 def test_a_decoder_cannot_look_from_an_earlier_element():
