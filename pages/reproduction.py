@@ -88,7 +88,7 @@ def results() -> None:
     picked = pick_run(
         report.STUDY_NAME,
         NO_REPORT,
-        label="Report",
+        label="report",
         icon=":material/menu_book:",
     )
     if picked is None:

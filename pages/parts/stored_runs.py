@@ -22,7 +22,7 @@ def pick_run(
     empty: str,
     key: str = "run",
     *,
-    label: str = "Results of",
+    label: str = "result",
     icon: str = ":material/block:",
     kept: Callable[[pd.Series], bool] | None = None,
 ) -> tuple[str, pd.Series] | None:
@@ -43,7 +43,7 @@ def pick_run(
     result_card.show_card(run, about.loc[run], key=key)
     others = [one for one in about.index if one != run]
     if others:
-        with st.expander(f"{label} {len(others)} more" if label else f"{len(others)} more results"):
+        with st.expander(f"{len(others)} more {label}" + ("" if len(others) == 1 else "s")):
             for one in others[:MOST_LISTED]:
                 result_card.show_line(one, about.loc[one], key=key, chosen=key)
     return run, about.loc[run]

@@ -12,8 +12,7 @@ from pages.parts.frame import resources, shell
 FULL = {
     "features": {}, "relations": {}, "statistics": {}, "shares": {}, "patterns": {}, "finetune": {}, "change": {},
     "frames": {}, "reproduction": {}, "prune": {},
-    "disable": {"view": ["A task's rows", "Race", "Operators"]},
-    "perturb": {"view": ["A task's rows"]},
+    "disable": {"view": ["A task's rows"]},
 }  # fmt: skip
 
 
