@@ -53,6 +53,20 @@ def lexicon(folder: str | None) -> Lexicon:
     return release_lexicon(open_release(folder))
 
 
+def null_of(name: str) -> Any:
+    """How much each head of a checkpoint looks over each distance in the bundled sentences."""
+    opened = resources.checkpoint(name)
+    with st.spinner("Looking at the bundled sentences ..."):
+        return _null_of(opened.weights_hash, opened)
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _null_of(weights: str, _checkpoint: Any) -> Any:
+    from core.measuring.distance_null import distance_null
+
+    return distance_null(_checkpoint)
+
+
 def show_lookup() -> None:
     """The whole view; a fragment, so that a click reruns nothing else."""
     with clear_errors():
@@ -207,7 +221,7 @@ def show_heads(name: str, marked: Marked) -> None:
     )
     found = {
         one: picture(shown.maps, shown.encoding, links, direction=one, pairing="zip" if zipped else "product",
-                     without_first=sinkless, null=lambda: resources.distance_null(name))
+                     without_first=sinkless, null=lambda: null_of(name))
         for one in PROSE
     }  # fmt: skip
     chosen, drawn = _pictures(name, found)

@@ -173,13 +173,6 @@ def open_pipeline(name: str | None = None) -> Any:
     return opened
 
 
-def distance_null(name: str) -> Any:
-    """How much each head of a checkpoint looks over each distance in the bundled sentences."""
-    opened = checkpoint(name)
-    with st.spinner("Looking at the bundled sentences ..."):
-        return _distance_null(opened.weights_hash, opened)
-
-
 def stand_in(name: str, checkpoint: "Checkpoint", operator: str, *, paired: bool, by: str) -> "Source | None":
     """What stands in under "mean" and "resample": 200 train rows of the samples, sentences (SST-2) or pairs (MRPC).
 
@@ -237,13 +230,6 @@ def _constants(
     opened = Opened(_checkpoint, asked, label_order(asked, _checkpoint.labels))
     rows = read_rows(task, "train", folder=data or None, limit=references.FITTED_ROWS, seed=0)
     return FittedHere(references.fit(opened, rows, heads), len(rows), data)
-
-
-@st.cache_resource(show_spinner=False, max_entries=8)
-def _distance_null(weights: str, _checkpoint: "Checkpoint") -> Any:
-    from core.measuring import distance_null
-
-    return distance_null.distance_null(_checkpoint)
 
 
 @st.cache_resource(show_spinner="Running the reference rows ...", max_entries=8)
