@@ -26,6 +26,7 @@ from core.store.recovery import HeldError
 from core.store.rows import Row, plain
 from core.studies.options import LARGEST_SEED
 
+TOO_FEW = "too few"
 INTERRUPTED = 130  # exit status after Ctrl-C
 Form = Literal["table", "json", "csv", "latex"]
 Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or hub id")]
@@ -64,13 +65,19 @@ def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "ta
             json.dumps({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))}, ensure_ascii=False)
         )
         return
-    found = pd.DataFrame(list(rows))
+    found = pd.DataFrame(rows if form in ("csv", "latex") else [_with_words(row) for row in rows])
     if form == "csv":
         print(found.to_csv(index=False), end="")
     elif form == "latex":
         print(found.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
     else:
         _show_table(study, provenance, found)
+
+
+def _with_words(row: Row) -> Row:
+    """A row for people: a p or q that was asked for and is none had too few inputs that differ from 0."""
+    few = {name: TOO_FEW for name in ("p", "q") if name in row and (row[name] is None or row[name] != row[name])}
+    return row | few
 
 
 def _show_table(study: str, provenance: Row, found: pd.DataFrame) -> None:

@@ -23,6 +23,7 @@ EXAMPLES = """The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.
 The company said profits rose sharply. | Profits went up, the company reported."""
 MOST_SENTENCES = 200
+TOO_FEW = "too few"  # inputs; docs/few-inputs.md says how many that are
 SURE = 0.05  # q below which a head counts as above its null
 
 
@@ -189,6 +190,8 @@ def table(found: Found, rows: pd.DataFrame, columns: Sequence[str], *, by: str, 
     shown = shown.assign(name=[str(Head(int(a), int(b))) for a, b in zip(shown["layer"], shown["head"], strict=True)])
     kept = ["checkpoint", "task", "name", *(name for name in columns if name in shown)]
     shown = shown[kept].rename(columns={"name": "head", "low": "95% from", "high": "95% to"})
+    for name in {"p", "q"} & set(shown):
+        shown[name] = tested(shown[name])
     short = {name: st.column_config.NumberColumn(format="%.3g") for name in shown.select_dtypes("float").columns}
     event = st.dataframe(
         shown, hide_index=True, height=280, column_config=short, on_select="rerun", selection_mode="single-row", key=key
@@ -197,6 +200,14 @@ def table(found: Found, rows: pd.DataFrame, columns: Sequence[str], *, by: str, 
         row = shown.iloc[(event["selection"]["rows"] or [0])[0]]
         name = found.checkpoint if row["checkpoint"] == "difference" else row["checkpoint"]
         links(name, row["head"], found)
+
+
+def tested(values: pd.Series) -> pd.Series:
+    """p or q for a table: "too few" in words where too few inputs differ from 0 for a test."""
+    numbers = pd.to_numeric(values)
+    if numbers.notna().all():
+        return numbers
+    return numbers.map(lambda p: TOO_FEW if pd.isna(p) else f"{p:.3g}")
 
 
 def links(checkpoint: str, head: str, found: Found) -> None:

@@ -55,6 +55,19 @@ def test_json_is_one_object(capsys):
     assert json.loads(capsys.readouterr().out) == {"study": "heads", "provenance": {"seed": 3}, "rows": ROWS}
 
 
+def test_a_table_says_too_few_where_no_p_could_be_given(capsys):
+    rows = [
+        {"head": "L1H1", "q": 0.02},
+        {"head": "L1H2", "q": None},
+        {"head": "L1H3", "q": float("nan")},
+        {"head": "x"},
+    ]
+    output.show_rows("features", {}, rows)
+    lines = capsys.readouterr().out.splitlines()
+    said = {name: next(line for line in lines if name in line) for name in ("L1H1", "L1H2", "L1H3", "x ")}
+    assert ["too few" in said[name] for name in ("L1H1", "L1H2", "L1H3", "x ")] == [False, True, True, False]
+
+
 def test_csv_reads_back(capsys):
     output.show_rows("heads", {}, ROWS, "csv")
     first, second = csv_module.DictReader(io.StringIO(capsys.readouterr().out))

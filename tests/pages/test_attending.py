@@ -60,6 +60,7 @@ def test_features_of_pasted_sentences(db):
     heads = page.dataframe[0].value
     assert len(heads) == 36
     assert set(heads["head"]) == {f"L{a}H{b}" for a in range(1, 7) for b in range(1, 7)}
+    assert set(heads["q"]) == {"too few"}  # inputs for a test, in words
     page.selectbox(key="feature").set_value("negation")
     assert "n = 2 inputs with negation" in captions(page.run())
 

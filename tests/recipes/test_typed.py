@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import core.__main__
 from core import config
+from core.store.database import Database
 
 PAGES = [config.PROJECT / "README.md", *sorted((config.PROJECT / "docs").rglob("*.md"))]
 PAGES += [config.PROJECT / "data" / "README.md", *sorted((config.PROJECT / "data" / "models").glob("*/README.md"))]
@@ -83,7 +84,8 @@ def test_every_command_parses(line, tmp_path):
     command, path, rest = leaf(shlex.split(line.replace("FILE.", "file.")))
     existing = tmp_path / "file"
     existing.touch()
-    command.make_context(" ".join(path), rest)  # raises where an option is unknown, or a value is missing or wrong
+    context = command.make_context(" ".join(path), rest)  # raises for an unknown option and for a missing value
+    assert context.params
 
 
 @pytest.mark.parametrize("line", [one for one in OURS if whole(one) and "..." not in one])
@@ -112,6 +114,7 @@ def clone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     monkeypatch.delenv("ATLAS_GLUE", raising=False)
+    Database(tmp_path / "atlas.duckdb").close()
     return tmp_path
 
 
