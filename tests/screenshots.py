@@ -1,4 +1,4 @@
-"""Pictures of every page to look at: `python -m tests.screenshots --out DIR`.
+"""Pictures of every page to look at: `python -m tests.screenshots --out DIR`; those of the docs: `--docs`.
 
 Each page of the page table, light and dark, 1280 and 800 pixels wide, as it opens and (where a link can say so)
 with something on it.
@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from pages.parts.frame.page_table import PAGES
-from tests.pages.browsing import browsing, painted, serving, settled, visit
+from tests.pages.browsing import PROJECT, browsing, painted, serving, settled, visit
 
 WIDTHS, THEMES, TALLEST = (1280, 800), ("light", "dark"), 5000
 LINKS = {  # page: name of the picture to the rest of its address
@@ -33,14 +33,26 @@ LINKS = {  # page: name of the picture to the rest of its address
         + "The old man sat in the garden and looked at the quiet sea for a long time. " * 4,
     },
 }
+DOCS = {  # picture in docs/images: what is on it
+    "maps.png": "the maps page as it opens",
+    "file.png": "the maps of a sentence as one HTML file",
+    "findings.png": "the findings page with a pinned sentence",
+}
+WHOLE = "!document.querySelector('[data-testid=stSkeleton]')"  # widgets whose script comes late are there
+SENTENCE = "The keys to the old cabinet were on the table."
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True, help="folder to write into")
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument("--out", type=Path, help="folder to write into")
+    place.add_argument("--docs", action="store_true", help="only the pictures of the docs, into docs/images")
     parser.add_argument("--pages", nargs="*", default=[page.name for page in PAGES], help="only these pages")
     parser.add_argument("--db", type=Path, help="a database with results to show (default: an empty one)")
     options = parser.parse_args()
+    if options.docs:
+        for_docs(PROJECT / "docs" / "images")
+        return
     options.out.mkdir(parents=True, exist_ok=True)
     chosen = {"ATLAS_DB": str(options.db.resolve())} if options.db else {}
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder), **chosen) as address, browsing() as browser:
@@ -51,6 +63,40 @@ def main() -> None:
                         file = options.out / "-".join(filter(None, [page, name, theme, f"{width}.png"]))
                         take(browser, f"{address}/{page}{link}", file, theme=theme, width=width)
                         print(file)
+
+
+def for_docs(folder: Path) -> None:
+    """The pictures of DOCS, light, 1280 pixels wide; the findings page with what its own code pinned before."""
+    from core.capture.running import capture
+    from core.drawing.maps_page import Source, grid_of, maps_page
+    from core.drawing.panes import scored_pane, telling_head
+    from core.findings.pinning import pin_maps
+    from core.models.opening import open_checkpoint
+    from core.store.database import Database
+
+    opened = open_checkpoint("atlas-encoder")
+    encoding = opened.encode(SENTENCE)
+    maps = capture(opened, encoding)
+    pane = scored_pane("atlas-encoder", maps, first=encoding.first, separators=encoding.separators)
+    head = telling_head(pane.scores or {})
+    source = Source("atlas-encoder", SENTENCE, weights_hash=opened.weights_hash).with_command()
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place) / "maps.html"
+        page.write_text(maps_page([pane], source, head=head), encoding="utf-8")
+        with Database(Path(place) / "atlas.duckdb") as db:
+            pin_maps(db, grid_of([pane], source, head=head), source, maps, "This head looks at the token before.")
+        with serving(Path(place)) as address, browsing() as browser:
+            window = browser.new_page(viewport={"width": 1280, "height": 860})
+            for name, url in {"file.png": page.as_uri(), "maps.png": f"{address}/maps"}.items():
+                window.goto(url)
+                painted(window)
+                window.wait_for_function(WHOLE)
+                window.screenshot(path=folder / name)
+            visit(window, f"{address}/findings")
+            window.locator(
+                '[data-testid="stVegaLiteChart"] svg, [data-testid="stVegaLiteChart"] canvas'
+            ).first.wait_for()
+            window.screenshot(path=folder / "findings.png")
 
 
 def take(browser, address: str, file: Path, *, theme: str, width: int) -> None:
@@ -64,7 +110,7 @@ def take(browser, address: str, file: Path, *, theme: str, width: int) -> None:
     height = window.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     window.set_viewport_size({"width": width, "height": min(max(900, height), TALLEST)})
     settled(window)
-    window.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')")  # widgets whose script comes late
+    window.wait_for_function(WHOLE)
     window.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     window.screenshot(path=file)
     context.close()

@@ -130,8 +130,8 @@ def picture_of_map(maps: AttentionMaps, head: Head) -> dict[str, Any]:
         "width": {"step": 12},
         "height": {"step": 12},
         "encoding": {
-            "x": {"field": "key", **axis, "axis": {"orient": "top", "labelAngle": -60}},
-            "y": {"field": "query", **axis},
+            "x": {"field": "key", **axis, "axis": {"orient": "top", "labelAngle": -60, "labelOverlap": False}},
+            "y": {"field": "query", **axis, "axis": {"labelOverlap": False}},
             "color": {"field": "weight", "type": "quantitative", "scale": {"range": "ramp", "domain": [0, 1]}},
             "tooltip": [{"field": name} for name in ("query", "key", "weight")],
         },

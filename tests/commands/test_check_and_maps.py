@@ -6,6 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+from core.__main__ import app
 
 
 def core(*arguments):
@@ -61,3 +64,18 @@ def test_bad_input_is_one_sentence_and_exit_status_2(arguments, sentence):
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_file_that_ends_in_html_is_a_page_to_explore(tmp_path):
+    out = tmp_path / "maps.html"
+    words = ["maps", "atlas-encoder", "--text", "The <b>cat</b> sat.", "--words", "--out", str(out), "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["layers"], row["heads"]) == (6, 6)
+    page = out.read_text()
+    assert "Content-Security-Policy" in page
+    assert "<b>cat</b>" not in page
+    assert "--words --out maps.html" in page
+    small = CliRunner().invoke(app, [*words[:-1], "--megabytes", "0.1"])
+    assert small.exit_code == 0

@@ -5,6 +5,7 @@ import pytest
 
 from core.attention import Head
 from pages.parts import charts
+from pages.parts.files import results_page
 
 
 @pytest.fixture
@@ -85,3 +86,13 @@ def test_every_kind_of_chart_becomes_a_file(heads, rows, kind):
         assert file.startswith(b"<svg") if kind == "svg" else file.startswith(b"\x89PNG")
     if kind == "svg":
         assert charts.category_colours()[0].lower() in charts.exported(made[1], "svg").decode().lower()
+
+
+def test_a_result_is_a_page_in_one_file_with_its_rows_and_pictures():
+    rows = pd.DataFrame({"head": ["L1H1", "<img src=x>"], "value": [0.25, None]})
+    picture = charts.points(rows, x="value", y="value", title="two")
+    page = results_page(rows, [picture], "statistics")
+    assert "Content-Security-Policy" in page
+    assert "<td>L1H1</td><td>0.25</td>" in page
+    assert "<img src=x>" not in page
+    assert "chart-0" in page
