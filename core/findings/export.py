@@ -25,7 +25,10 @@ def html(findings: Sequence[Finding]) -> str:
         parts += [Chart(picture) for picture in one.pictures if not one.maps]
         parts += [Table(COLUMNS, [_row(number) for number in one.numbers])] if one.numbers else []
         parts.append(Words("", _origin(one), one.command))
-    return html_page("Findings", parts, lead=f"{len(findings)} findings of Attention Atlas, {date.today():%d %B %Y}")
+    one = len(findings) == 1
+    title, count = (findings[0].title, "A result") if one else ("Findings", f"{len(findings)} findings")
+    return html_page(title, parts[1:] if one and not findings[0].note else parts,
+                     lead=f"{count} of Attention Atlas, {date.today():%d %B %Y}")  # fmt: skip
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
@@ -92,9 +95,10 @@ def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, 
 
 def _origin(one: Finding) -> str:
     who = f"Pinned by {one.annotator}, " if one.annotator else "Pinned "
+    when = f"{who}{one.stored:%d %B %Y}. " if one.stored else ""
     weights = f"\nWeights {one.weights_hash}" if one.weights_hash else ""
     run = f"\nRun {one.run}" if one.run else ""
-    return f"{one.about}{weights}{run}\n{who}{one.stored:%d %B %Y}. L1H1 is the first head of the first layer."
+    return f"{one.about}{weights}{run}\n{when}L1H1 is the first head of the first layer."
 
 
 def _row(number: Number) -> tuple[str | float | int | None, ...]:

@@ -23,23 +23,25 @@ MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds se
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
     """Pin a stored run with a note; returns the finding's id. Errors: StoreError for an unknown run; RightsError."""
+    return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
+
+
+def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
+    """A stored run as a finding that is not kept. Errors: StoreError for an unknown run."""
     known, rows = runs.one_run(db, run), runs.run_rows(db, run)
     numbers = numbers_of(rows)
-    return findings.pin(
-        db,
-        Finding(
-            kind="run",
-            title=title.strip() or str(known["title"]),
-            note=note.strip(),
-            about=about(known),
-            command=command(known),
-            numbers=numbers,
-            pictures=pictures_of(numbers),
-            run=run,
-            checkpoint=known["checkpoint"],
-            weights_hash=known["weights_hash"],
-            annotator=annotator,
-        ),
+    return Finding(
+        kind="run",
+        title=title.strip() or str(known["title"]),
+        note=note.strip(),
+        about=about(known),
+        command=command(known),
+        numbers=numbers,
+        pictures=pictures_of(numbers),
+        run=run,
+        checkpoint=known["checkpoint"],
+        weights_hash=known["weights_hash"],
+        annotator=annotator,
     )
 
 

@@ -84,9 +84,18 @@ def _files(run: str, key: str) -> None:
     made: list[tuple[str, Any]] = [("csv", lambda: pd.DataFrame(rows()).to_csv(index=False))]
     if said_of.has_heads(run):
         made += [(kind, lambda kind=kind: charts.exported(picture(rows()), kind)) for kind in ("svg", "png")]
+    made.append(("html", lambda: _page(run)))
     for kind, make in made:
         st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
                            icon=":material/download:")  # fmt: skip
+
+
+def _page(run: str) -> str:
+    """The result as a page in one file, with its command and the checkpoint's hash."""
+    from core.findings import export
+    from core.findings.pinning import finding_of_run
+
+    return export.html([finding_of_run(resources.database(), run)])
 
 
 def picture(rows: Sequence[Row]) -> Any:

@@ -26,7 +26,7 @@ from tests.drawing.made import random_maps, random_pane
 EVIL = "<img src=x onerror=window.owned=1></script>`${x}` {\\input|y}"
 ROWS = [
     {"statistic": "entropy", "feature": None, "layer": layer, "head": head, "value": 0.1 * layer + 0.01 * head,
-     "low": 0.1 * layer, "high": 0.1 * layer + 0.05, "n": 12, "q": 0.02}
+     "low": 0.1 * layer, "high": 0.1 * layer + 0.05, "n": 12, "q": 0.02, "checkpoint": "atlas-encoder", "task": "mrpc"}
     for layer in range(3) for head in range(4)
 ]  # fmt: skip
 
@@ -125,10 +125,20 @@ def test_one_page_has_every_finding_and_no_text_becomes_markup(pinned):
     assert "0.2 to 0.25" in page
 
 
+def test_a_result_card_saves_its_run_as_a_page_with_command_and_hash(db):
+    run, _ = stored_run(db)
+    page = export.html([pinning.finding_of_run(db, run)])
+    assert "<title>Statistics of atlas-encoder</title>" in page
+    assert "python -m core jobs start statistics" in page
+    assert "ab" * 32 in page
+    assert "Pinned" not in page
+    assert findings.findings(db) == []
+
+
 def test_markdown_and_bibtex_hold_the_same_and_escape_it(pinned):
     text, cited = export.markdown(pinned, "pictures"), export.bibtex(pinned)
     assert "<img src=x" not in text
-    assert "| L3H4 | entropy | 0.23 | 0.2 to 0.25 | 0.02 | 12 |" in text
+    assert "| L3H4 | entropy mrpc | 0.23 | 0.2 to 0.25 | 0.02 | 12 |" in text
     links = re.findall(r"\]\(pictures/([^)]+)\)", text)
     assert sorted(links) == sorted(export.svgs(pinned))
     assert len(links) == 3
@@ -170,8 +180,8 @@ def test_a_stored_run_is_pinned_on_its_page_and_stands_among_the_findings(db, mo
     app.query_params["inputs"] = "task rows"
     app.run()
     app.switch_page("../../statistics.py").run()
-    app.text_area(key="pin_statistics_note").set_value("look *here*")
-    app.button(key="pin_statistics_pin").click().run()
+    app.text_area(key="pin_run_statistics_note").set_value("look *here*")
+    app.button(key="pin_run_statistics_pin").click().run()
     assert not app.exception
     assert "Pinned." in [one.value for one in app.success]
     app.switch_page("../../findings.py").run()
