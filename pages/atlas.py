@@ -49,8 +49,8 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     lines, before = likeness.lines(mine, shape), st.session_state.get("brushed", [])
     brushed, opened = show_atlas(shape, across, up, colour, key="heads", bars=bars, labels=lines, selected=before)
     if opened:
-        target = {"checkpoint": name, "head": opened} | ({"task": task} if task else {})
-        st.switch_page(PAGES_FOLDER / "head.py", query_params=target)
+        choices.ask_for(opened, name, task)
+        st.switch_page(PAGES_FOLDER / "head.py")
     st.session_state["brushed"] = brushed
     st.caption(plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the "
                      "first layer"))  # fmt: skip

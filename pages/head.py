@@ -20,8 +20,8 @@ NUMBER = st.column_config.NumberColumn(format="%.3g")
 def pick_head(scores: pd.DataFrame) -> Head:
     """One of the heads that have scores."""
     heads = [str(Head(int(a), int(b))) for a, b in sorted(set(zip(scores["layer"], scores["head"], strict=True)))]
-    wanted = st.query_params.get("head", "")
-    start = heads.index(wanted) if wanted in heads else 0
+    asked = choices.wanted("head")
+    start = heads.index(asked) if asked in heads else 0
     name = st.selectbox("Head", heads, index=start, key="head", bind="query-params")
     layer, _, head = name.removeprefix("L").partition("H")
     return Head(int(layer) - 1, int(head) - 1)

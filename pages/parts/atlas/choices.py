@@ -16,6 +16,7 @@ from pages.parts import pickers
 from pages.parts.frame import resources
 
 FIRST = ("statistics/previous", "statistics/normalised entropy", "statistics/separator")  # that a new page shows
+ASKED = "head_asked"
 HIDDEN = ("statistics/place x", "statistics/place y", "statistics/place stress")
 
 
@@ -29,6 +30,16 @@ class Place(NamedTuple):
         return f"{self.checkpoint} · {pickers.task_name(self.task)}" if self.task else self.checkpoint
 
 
+def ask_for(head: str, checkpoint: str, task: str | None) -> None:
+    """What the page of one head opens with when its link names nothing else."""
+    st.session_state[ASKED] = {"checkpoint": checkpoint, "head": head} | ({"task": task} if task else {})
+
+
+def wanted(key: str) -> str | None:
+    """What the link names, or else what a click on the Atlas page asked for."""
+    return st.query_params.get(key) or st.session_state.get(ASKED, {}).get(key)
+
+
 def known_checkpoints() -> list[str]:
     """Those that have stored or shipped scores, then the others that can be opened."""
     stored = list(dict.fromkeys(atlas_places(resources.database())["checkpoint"]))
@@ -38,10 +49,10 @@ def known_checkpoints() -> list[str]:
 def pick_place(key: str = "checkpoint", *, label: str = "Checkpoint", none: str | None = None) -> str | None:
     """A checkpoint by name; any other can be typed."""
     names = ([none] if none else []) + known_checkpoints()
-    wanted = st.query_params.get(key) or st.session_state.get(key)
-    if wanted and wanted not in names:
-        names.append(wanted)
-    start = none or config.ENCODER
+    asked = wanted(key) or st.session_state.get(key)
+    if asked and asked not in names:
+        names.append(asked)
+    start = asked or none or config.ENCODER
     chosen = st.selectbox(label, names, index=names.index(start) if start in names else 0, key=key,
                           accept_new_options=True, bind="query-params", help=pickers.CHECKPOINT_HELP)  # fmt: skip
     return None if chosen in (None, none) else chosen
@@ -52,8 +63,8 @@ def pick_task(frame: pd.DataFrame, key: str = "task") -> str | None:
     tasks = [task for task in dict.fromkeys(frame["task"]) if isinstance(task, str)]
     if not tasks:
         return None
-    wanted = st.query_params.get(key)
-    start = tasks.index(wanted) if wanted in tasks else tasks.index("sst2") if "sst2" in tasks else 0
+    asked = wanted(key)
+    start = tasks.index(asked) if asked in tasks else tasks.index("sst2") if "sst2" in tasks else 0
     return st.selectbox("Task", tasks, index=start, format_func=pickers.task_name, key=key, bind="query-params")
 
 
