@@ -7,7 +7,7 @@ import streamlit as st
 from core.labelling.progress import Progress, progress
 from core.store import projects
 from core.store.label_checks import now
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 
@@ -86,7 +86,5 @@ if not open_:
     st.info("There is no project yet: make one on the Projects page.", icon=":material/groups:")
     st.page_link(PAGES_FOLDER / "projects.py", label="Projects", icon=":material/groups:")
     st.stop()
-chosen = st.selectbox(
-    "Project", list(open_), format_func=lambda name: open_[name].title, key="project", bind="query-params"
-)
+chosen = bound.pick(st.selectbox, "Project", list(open_), key="project", format_func=lambda name: open_[name].title)
 show(db, open_[chosen])

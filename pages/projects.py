@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.labelling import handing
 from core.store import projects
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.label_tools import set_names
@@ -47,7 +47,7 @@ def one_project(db, known, by: str) -> None:
         PAGES_FOLDER / "label.py",
         label="Label in it",
         icon=":material/stylus:",
-        query_params={"project": known.title},
+        query_params={"project": known.project},
     )
     with clear_errors():
         for place, (kind, label) in zip(st.columns(4), ACTS.items(), strict=True):
@@ -91,9 +91,7 @@ if not found:
     st.stop()
 overview(db, found)
 titles = {one.project: one for one in found}
-chosen = st.selectbox(
-    "Project", list(titles), format_func=lambda name: titles[name].title, key="project", bind="query-params"
-)
+chosen = bound.pick(st.selectbox, "Project", list(titles), key="project", format_func=lambda name: titles[name].title)
 one_project(db, titles[chosen], by)
 st.caption(
     plain(f"{len(found)} projects · {date.today():%d %B %Y} · labels of a project count in it alone (docs/team.md)")

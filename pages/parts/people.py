@@ -82,8 +82,7 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator") -> str:
     if known:
         st.text_input(label, known, disabled=True, help="Labels carry the name you signed in with.")
         return known
-    trust = "Nobody signs in here, so names are taken on trust: give the same one each time."
-    typed = st.text_input(label, key=key, max_chars=60, placeholder="a name for your labels", help=trust)
+    typed = st.text_input(label, key=key, max_chars=60, placeholder="a name for your labels; it is taken on trust")
     return unicodedata.normalize("NFC", typed).strip()
 
 

@@ -181,13 +181,13 @@ def made(folder: Path, maps: int) -> tuple[str, str]:
 
     fill(folder, maps)
     with Database(folder / "atlas.duckdb") as db:
-        project = make_project(db, TITLE, "bert", Recipe(count=maps), Rules(k=K, ahead=8, lapse=60.0))
+        project = make_project(db, TITLE, "bert", Recipe(count=maps), Rules(k=K, ahead=8, lapse=20.0))
         return project, db.id
 
 
-def label_in(page: Any, address: str, name: str) -> Any:
+def label_in(page: Any, address: str, project: str, name: str) -> Any:
     """A browser on the project's sheet, which labels by itself from now on, one map a second."""
-    visit(page, f"{address}/label?project={TITLE}")
+    visit(page, f"{address}/label?project={project}")
     box = page.get_by_label("Your name")
     box.fill(name)
     box.press("Enter")
@@ -232,7 +232,7 @@ def run(seconds: float, *, kills: int) -> dict[str, object]:
         server = Server(folder)
         try:
             pages = [browser.new_context().new_page() for _ in range(BROWSERS)]
-            roots = [label_in(page, server.address, f"browser{k}") for k, page in enumerate(pages)]
+            roots = [label_in(page, server.address, project, f"browser{k}") for k, page in enumerate(pages)]
             team = Team(server.address, project, database, PEOPLE)
             waited = elsewhere.submit(asyncio.run, _together(team, server, seconds, kills)).result()
             saved = [int(root.get_attribute("data-saved") or 0) for root in roots]

@@ -95,7 +95,7 @@ async def doors(address: str, project: str) -> dict[str, object]:
             answer = await door.post("/team/maps", json={"project": project, "annotator": f"new{k % 8}"})
             waits.append(1000 * (time.monotonic() - began))
             assert answer.headers["content-type"].startswith("application/octet-stream"), answer.text
-        dashboard = [await viewer.visit("dashboard", urlencode({"project": TITLE})) for _ in range(6)]
+        dashboard = [await viewer.visit("dashboard", urlencode({"project": project})) for _ in range(6)]
     return {
         "next_maps_cold_ms": waits[0],
         "next_maps_median_ms": statistics.median(waits[1:]),
@@ -114,7 +114,7 @@ def label_page(project: str | None) -> tuple[float, float]:
     for k in range(6):
         page = AppTest.from_file(shell.__file__, default_timeout=120).run()
         page.session_state["annotator"] = f"viewer{k}"
-        page.session_state["project"] = project
+        page.session_state["project"] = project or ""
         began = time.monotonic()
         page.switch_page("../../label.py").run()
         taken.append(time.monotonic() - began)

@@ -28,8 +28,8 @@ def made(folder, **rules) -> str:
     return project
 
 
-def open_project(page, address, name="ada"):
-    visit(page, f"{address}/label?project=Who sees what")
+def open_project(page, address, project, name="ada"):
+    visit(page, f"{address}/label?project={project}")
     box = page.get_by_label("Your name")
     box.fill(name)
     box.press("Enter")
@@ -43,7 +43,7 @@ def open_project(page, address, name="ada"):
 def test_training_feedback_and_labels_through_a_killed_server(page, tmp_path):
     project, port = made(tmp_path), free_port()
     with serving(tmp_path, port=port) as address:
-        root = open_project(page, address)
+        root = open_project(page, address, project)
         expect(root.locator(".word")).to_contain_text("Training, round 1")
         page.keyboard.press("2")
         expect(root).to_have_attribute("data-feedback", "wrong")

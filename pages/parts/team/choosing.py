@@ -2,31 +2,25 @@
 
 import streamlit as st
 
-from core.labelling.snapshot import known_class_set
 from core.store import projects
 from core.store.database import Database
-from pages.parts.label_tools import set_names
+from pages.parts.frame import bound
+from pages.parts.label_tools import pick_class_set
 
 
 def pick(db: Database) -> tuple[str, str | None]:
     """The class set, and the project or None for all labels of the class set."""
     known = {one.project: one for one in projects.projects(db) if one.state != "archived"}
     left, right = st.columns(2)
-    chosen = left.selectbox(
+    chosen = bound.pick(
+        left.selectbox,
         "Labels of",
-        [None, *known],
-        format_func=lambda name: known[name].title if name else "everybody",
+        ["", *known],
         key="project",
-        bind="query-params",
+        format_func=lambda name: known[name].title if name else "everybody",
     )
     if chosen:
         right.text_input("Class set", known[chosen].class_set, disabled=True)
         return known[chosen].class_set, chosen
-    class_set = right.selectbox(
-        "Class set",
-        set_names(db),
-        format_func=lambda one: known_class_set(db, one).title,
-        key="class_set",
-        bind="query-params",
-    )
-    return class_set, None
+    with right:
+        return pick_class_set(db), None

@@ -8,6 +8,7 @@ from core.labelling.snapshot import known_class_set
 from core.store import projects
 from core.store.database import Database
 from pages.parts import label_tools, people
+from pages.parts.frame import bound
 from pages.parts.frame.messages import plain
 from pages.parts.label_sheet import send_maps, show_sheet
 from pages.parts.team.project_sheet import next_sheet
@@ -18,12 +19,12 @@ def pick_project(db: Database) -> projects.Project | None:
     open_ = {one.project: one for one in projects.projects(db) if one.state in ("open", "paused")}
     if not open_:
         return None
-    chosen = st.selectbox(
+    chosen = bound.pick(
+        st.selectbox,
         "Project",
-        [None, *open_],
-        format_func=lambda name: open_[name].title if name else "none: label what you like",
+        ["", *open_],
         key="project",
-        bind="query-params",
+        format_func=lambda name: open_[name].title if name else "none: label what you like",
         help="In a project each map goes to several people, and you are handed the next one.",
     )
     return open_.get(chosen)
