@@ -49,6 +49,7 @@ PARTS = (
 TUNED = {  # of fine-tuned checkpoints
     Part.CHANGE, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS,
 }  # fmt: skip
+PROBED = ("part of speech", "subject number", "main auxiliary")
 TRAIN_TREES = 4  # times the sentences of the other parts
 PRUNED_SHARES = (0.0, 0.3, 0.4, 0.6, 0.9)
 INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three columns
@@ -213,7 +214,7 @@ class _Planned:
         limit = TRAIN_TREES * self.options.tree_limit
         return [
             self._step(Part.SYNTAX, syntax.STUDY, syntax.Options(**shared, limit=limit)),
-            self._step(Part.PROBE, probe.STUDY, probe.Options(**shared, limit=limit)),
+            self._step(Part.PROBE, probe.STUDY, probe.Options(**shared, limit=limit, properties=PROBED)),
         ]
 
     def _transferred(self) -> list[Step]:

@@ -104,3 +104,18 @@ def test_arcs_are_marked_where_they_differ_from_gold_and_belong_to_both_words():
     assert words_table(row, 0)["text"].tolist() == ["dogs", "now"]  # with what the probe hangs on it
     assert table["probe head"].tolist() == ["dogs"]
     assert tree_picture(row).to_dict()["layer"]
+
+
+def test_a_run_of_ones_own_stands_before_the_shipped_one():
+    from core.store.runs import Provenance, record_run, store_rows
+
+    db, known = resources.database(), SHIPPED["syntax"]
+    options = known["options"] | {"treebank": "gold-trees"}
+    run = record_run(db, "syntax", options, Provenance(checkpoint="atlas-encoder"))
+    store_rows(db, run, known["rows"])
+    app = opened("probes", view="Syntax in attention")
+    assert "gold-trees" in said(app)
+    app.selectbox(key="parsed").set_value("shipped")
+    text = said(fine(app.run()))
+    assert "parsed by machine" in text
+    assert "gold-trees" not in text

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import config
+from core.store.rows import from_json
 from core.store.runs import runs, study_rows
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
@@ -60,8 +61,8 @@ def pick_result(study: str, *, key: str) -> Result | None:
     if chosen == SHIPPED:
         return ours
     about = known.loc[chosen]
-    options = about["options"] if "options" in about and isinstance(about["options"], dict) else {}
-    caption = f"{_about(options | {'checkpoint': about['checkpoint']})} · {about['created']:%d %B %Y}"
+    options = from_json(about["options"]) or {}
+    caption = f"{_about(options)} · {about['created']:%d %B %Y}"
     return Result(study_rows(resources.database(), chosen), options, caption)
 
 
