@@ -16,7 +16,7 @@ DATA = PROJECT / "data"
 BUNDLED_MODELS = DATA / "models"
 SAMPLES = DATA / "samples"
 ANNOTATIONS = DATA / "annotations"
-RECORD = DATA / "record"  # what the project measured on its own checkpoints
+RECORD = Path(os.environ.get("ATLAS_RECORD") or DATA / "record")  # what the project measured on its own checkpoints
 
 LABELLED = {"bert": ("bert", "bert-base-sst2", "minilm"), "gpt2": ("gpt2",)}  # folders of ANNOTATIONS by class set
 

@@ -54,7 +54,7 @@ def main() -> None:
         for_docs(PROJECT / "docs" / "images")
         return
     options.out.mkdir(parents=True, exist_ok=True)
-    chosen = {"ATLAS_DB": str(options.db.resolve())} if options.db else {}
+    chosen = {"ATLAS_RECORD": ""} | ({"ATLAS_DB": str(options.db.resolve())} if options.db else {})
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder), **chosen) as address, browsing() as browser:
         for theme in THEMES:
             for width in WIDTHS:

@@ -48,7 +48,8 @@ def serving(
     before: Callable[[], object] | None = None,
     **environment: str,
 ) -> Iterator[str]:
-    """`streamlit run app.py` with its own database in `folder`; yields its address once it answers.
+    """`streamlit run app.py` with its own database in `folder`, and without the results that ship unless ATLAS_RECORD
+    says so, so that forms are not folded away; yields its address once it answers.
 
     base: the path it lives at, like "/atlas". before: called in the new process before the server starts.
     """
@@ -56,7 +57,8 @@ def serving(
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
     if base:
         command += ["--server.baseUrlPath", base.strip("/")]
-    settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1", **environment}
+    settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1"}
+    settings = settings | {"ATLAS_RECORD": str(folder / "no-record")} | environment
     server = subprocess.Popen(
         command, cwd=PROJECT, env=settings, stdout=log, stderr=subprocess.STDOUT, preexec_fn=before
     )
