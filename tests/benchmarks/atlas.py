@@ -69,7 +69,8 @@ def main() -> dict[str, object]:
     figures: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder) / "atlas.duckdb")
-        with serving(Path(folder)) as address, browsing() as window:
+        with serving(Path(folder)) as address, browsing() as browser:
+            window = browser.new_page(viewport={"width": 1280, "height": 860})
             figures["paint_ms_144"] = painted(window, address, "wide")
             figures["paint_ms_384"] = painted(window, address, "large")
     torch.manual_seed(0)
