@@ -23,7 +23,7 @@ from core.store import runs
 from core.store.database import Database
 from core.store.runs import Provenance
 from tests.benchmarks.capture import PageScores, SegmentedNames, random_encoding, seconds
-from tests.pages.browsing import browsing, serving, visit
+from tests.pages.browsing import PATIENCE, browsing, serving, visit
 
 ROUNDS, ROWS = 3, int(os.environ.get("ATLAS_BENCHMARK_ROWS", "872"))
 SHAPES = {"wide": (12, 12), "large": (24, 16)}
@@ -71,6 +71,7 @@ def main() -> dict[str, object]:
         fill(Path(folder) / "atlas.duckdb")
         with serving(Path(folder)) as address, browsing() as browser:
             window = browser.new_page(viewport={"width": 1280, "height": 860})
+            window.set_default_timeout(PATIENCE)
             figures["paint_ms_144"] = painted(window, address, "wide")
             figures["paint_ms_384"] = painted(window, address, "large")
     torch.manual_seed(0)
