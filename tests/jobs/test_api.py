@@ -16,7 +16,7 @@ from tests.jobs.tiny import Squares
 TINY = "tests.jobs.tiny"
 
 
-def until(true, seconds=30.0):
+def until(true, seconds=120.0):
     """Wait for something another process does."""
     end = time.monotonic() + seconds
     while not true():
