@@ -116,7 +116,7 @@ def _ask(
         if heads or (sets == 1 and one.heads):
             mine.append(replace(one, heads=heads if sets > 1 else one.heads))
     refuse_across(mine, own.part)
-    shape = {"layers": own.layers, "heads": own.heads, "causal": own.causal}
+    shape: dict[str, Any] = {"layers": own.layers, "heads": own.heads, "causal": own.causal}
     for layer, touches in touches_of(mine, **shape, some=batch["some"], inputs=batch["inputs"]).items():
         wanted.touches[own.call(layer)] = touches
     for layer, cuts in cuts_of(mine, **shape, some=batch["some"]).items():

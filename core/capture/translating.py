@@ -93,7 +93,8 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
     found: list[np.ndarray] = [np.empty(0)] * len(encodings)
     own = checkpoint.head_set("cross")
     for inputs in batches(encodings, BATCH_TOKENS):
-        some, kept = [encodings[k] for k in inputs], {}
+        some = [encodings[k] for k in inputs]
+        kept: dict[int, torch.Tensor] = {}
         with torch.no_grad(), prepared(
             checkpoint, watcher=kept.__setitem__, layers=own.calls, some=some, inputs=inputs
         ):  # fmt: skip

@@ -25,9 +25,9 @@ def html(findings: Sequence[Finding]) -> str:
         parts += [Chart(picture) for picture in one.pictures if not one.maps]
         parts += [Table(COLUMNS, [_row(number) for number in one.numbers])] if one.numbers else []
         parts.append(Words("", _origin(one), one.command))
-    one = len(findings) == 1
-    title, count = (findings[0].title, "A result") if one else ("Findings", f"{len(findings)} findings")
-    return html_page(title, parts[1:] if one and not findings[0].note else parts,
+    single = len(findings) == 1
+    title, count = (findings[0].title, "A result") if single else ("Findings", f"{len(findings)} findings")
+    return html_page(title, parts[1:] if single and not findings[0].note else parts,
                      lead=f"{count} of Attention Atlas, {date.today():%d %B %Y}")  # fmt: skip
 
 

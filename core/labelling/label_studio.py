@@ -173,11 +173,13 @@ def _added_rows(
 def _own_rows(task: dict[str, Any]) -> list[Row]:
     """The events that our export put into a task, the first with its map."""
     data = task.get("data")
-    atlas = data.get("atlas") if isinstance(data, dict) else None
-    events = atlas.get("events") if isinstance(atlas, dict) else None
+    known = data.get("atlas") if isinstance(data, dict) else None
+    atlas: dict[str, Any] = known if isinstance(known, dict) else {}
+    events = atlas.get("events")
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events) or not events:
         return []
-    facts = atlas.get("map") if isinstance(atlas.get("map"), dict) else {}
+    of_map = atlas.get("map")
+    facts = of_map if isinstance(of_map, dict) else {}
     history = {"class_events": atlas["class_events"]} if "class_events" in atlas else {}
     bare = {name: value for name, value in facts.items() if name not in ("weights", "map_stored")}
     return [facts | history | events[0], *(bare | event for event in events[1:])]

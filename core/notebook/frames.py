@@ -37,7 +37,7 @@ def heads(model: Any, tokenizer: Any = None, texts: Text | Sequence[Text] = ()) 
     for number, (text, pair) in enumerate(rows):
         encoding = encode(checkpoint, text, pair)
         maps = maps_of(checkpoint, encoding)
-        places = {"first": encoding.first, "separators": encoding.separators}
+        places: dict[str, Any] = {"first": encoding.first, "separators": encoding.separators}
         for kept, scores in ((means, map_scores(maps, **places)), (evenly, even_scores(maps, **places))):
             _take(kept, _stacked(scores, maps), number)
     return _frame(means, evenly, names)

@@ -71,6 +71,11 @@ class Swept:
     exact_plain: np.ndarray | None = None
     exact: np.ndarray | None = None
 
+    @property
+    def in_float32(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """exact_plain and exact, which are there together or not at all."""
+        return None if self.exact is None or self.exact_plain is None else (self.exact_plain, self.exact)
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -212,8 +217,9 @@ def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> dict[s
     plain, every = np.full(len(rows), np.nan), np.full((variants, len(rows)), np.nan)
     for one in partials:
         at = [places[row] for row in one.rows.tolist()]
-        plain[at] = one.exact_plain
-        every[:, at] = np.where(np.isnan(one.exact), every[:, at], one.exact)
+        if one.in_float32 is not None:
+            plain[at], exact = one.in_float32
+            every[:, at] = np.where(np.isnan(exact), every[:, at], exact)
     return {"exact_plain": plain, "exact": every}
 
 
@@ -248,8 +254,8 @@ class _Table:
         self.after = outcomes(task, swept.gold, self.changed)
         self.low = self.after - self.before
         self.exact = np.full_like(self.low, np.nan)
-        if swept.exact is not None:
-            self._take_exact(swept.exact, swept.exact_plain)
+        if swept.in_float32 is not None:
+            self._take_exact(*swept.in_float32)
         self.differences = precision.mixed(self.low, self.exact)
         self.again = precision.known(self.exact)
 
@@ -298,10 +304,10 @@ class _Table:
         """Each variant's change, by the arithmetic that its claim rests on."""
         gold, seed = self.swept.gold, self.options.seed
         found = effects.metric_intervals(name, gold, self.swept.plain, self.changed, seed=seed)
-        if self.swept.exact is None:
+        if self.swept.in_float32 is None:
             return found
-        some = np.flatnonzero(self.again)
-        exact = effects.metric_intervals(name, gold, self.swept.exact_plain, self.swept.exact[some], seed=seed)
+        some, (plain, changed) = np.flatnonzero(self.again), self.swept.in_float32
+        exact = effects.metric_intervals(name, gold, plain, changed[some], seed=seed)
         for k, one in zip(some, exact, strict=True):
             found[k] = one
         return found
@@ -312,8 +318,8 @@ class _Table:
             return {"flipped": None, "mcnemar": None}
         gold = self.swept.gold
         before, after = self.swept.plain, self.changed[k]
-        if self.swept.exact is not None and self.again[k]:
-            before, after = self.swept.exact_plain, self.swept.exact[k]
+        if self.swept.in_float32 is not None and self.again[k]:
+            before, after = self.swept.in_float32[0], self.swept.in_float32[1][k]
         return {
             "flipped": int(effects.flips(before, after[None])[0]),
             "mcnemar": effects.mcnemar(before == gold, after == gold),
