@@ -210,7 +210,11 @@ class _Planned:
 
     def _probed(self) -> list[Step]:
         """Probes of the treebank, or of the bundled one where it has no train part."""
-        shared = {"checkpoint": self.checkpoint, "treebank": self.data.trained_treebank, "seed": self.options.seed}
+        shared: dict[str, Any] = {
+            "checkpoint": self.checkpoint,
+            "treebank": self.data.trained_treebank,
+            "seed": self.options.seed,
+        }
         limit = TRAIN_TREES * self.options.tree_limit
         return [
             self._step(Part.SYNTAX, syntax.STUDY, syntax.Options(**shared, limit=limit)),

@@ -175,7 +175,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
         key = _key(options, unit.key)
         orders: tuple[Order, ...] = ()
         if of.what == CURVE:
-            predicted = pruned.before(on, options.recipe, of.seed, key, of.share, of.scope)
+            predicted = pruned.before(on, options.recipe, of.seed, key, of.share, of.scope)  # type: ignore[arg-type]
             found = [Pruned(CURVE, of.seed, of.scope, "before", of.share, predicted)]
         elif of.what == AFTER:
             points = [(scope, share) for scope in options.scopes for share in options.shares]
@@ -295,11 +295,11 @@ def subnetwork_rows(merged: Subnetworks, metric: str) -> list[Row]:
         rows.append({"kind": "subnetwork", "name": kind, "share": share}
                     | runs.score(metric, merged.gold, predicted[kind]).fields()
                     | {"n": len(merged.gold), "seeds": len(known[kind])})  # fmt: skip
-    for one, other in ((GOOD, BAD), (GOOD, RANDOM), (FULL, GOOD)):
-        if one in known and other in known:
-            more = runs.difference(metric, merged.gold, predicted[one], predicted[other])
-            rows.append({"kind": "difference", "name": f"{one} less {other}"} | more.fields()
-                        | {"n": len(merged.gold), "seeds": min(len(known[one]), len(known[other]))})  # fmt: skip
+    for better, other in ((GOOD, BAD), (GOOD, RANDOM), (FULL, GOOD)):
+        if better in known and other in known:
+            more = runs.difference(metric, merged.gold, predicted[better], predicted[other])
+            rows.append({"kind": "difference", "name": f"{better} less {other}"} | more.fields()
+                        | {"n": len(merged.gold), "seeds": min(len(known[better]), len(known[other]))})  # fmt: skip
     return rows
 
 
