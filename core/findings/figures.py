@@ -51,7 +51,9 @@ def _number(row: Row, name: str, what: str, value: str, low: str, high: str) -> 
     ends = [row[key] if _is_number(row.get(key)) else None for key in (low, high)]
     p = next((row[key] for key in ("q", "p") if _is_number(row.get(key))), None)
     n = row.get("n")
-    return Number(name, what, float(row[value]), ends[0], ends[1], p, int(n) if n is not None and _is_number(n) else None)
+    return Number(
+        name, what, float(row[value]), ends[0], ends[1], p, int(n) if n is not None and _is_number(n) else None
+    )
 
 
 def _is_number(value: Any) -> bool:
