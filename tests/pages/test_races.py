@@ -5,6 +5,7 @@ import torch
 
 from core.jobs import api
 from core.store import jobs
+from pages.parts import pickers
 from tests.pages.test_disabling import db, fine, opened, said, stored  # noqa: F401
 from tests.studies.planted import CARRIER, save_planted, write_rows
 
@@ -40,7 +41,10 @@ def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
 def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):  # noqa: F811
     begun = []
     monkeypatch.setattr(api, "start", lambda db, study, given, title="": begun.append((study, given)) or "job")
-    page = fine(opened("disable", view="Race", checkpoint=options["checkpoint"]))
+    names = pickers.checkpoint_names()
+    monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, options["checkpoint"]])  # AppTest cannot type one
+    page = fine(opened("disable", view="Race"))
+    page.selectbox(key="checkpoint").set_value(options["checkpoint"])
     page.number_input(key="race_margin").set_value(0.05).run()
     next(one for one in page.button if one.label == "Race").click().run()
     assert [study for study, _ in begun] == ["race"]
