@@ -1,5 +1,8 @@
 """Fetch a checkpoint from the hub, with progress, or say in one sentence why that is not possible."""
 
+import hashlib
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,37 +11,94 @@ from core import config
 from core.errors import CheckpointError
 
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model", "tokenizer*")
+BROKEN_OFF = {"ReadTimeout", "RemoteProtocolError", "ReadError"}  # of the library's transport, in the middle of a file
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
-    """The local snapshot of a hub id. Only configs, tokenizer files and safetensors are fetched."""
-    from huggingface_hub import errors as hub
+    """The local snapshot of a hub id. Only configs, tokenizer files and safetensors are fetched; a file that was cut
+    off is gone on with. What arrived is compared with the hashes that the hub names. Raises CheckpointError in one
+    sentence."""
     from huggingface_hub import snapshot_download
 
-    offline = config.settings().offline
+    offline, begun = config.settings().offline, time.time()
+    expected = 0 if offline or on_progress is None else _bytes_to_come(name, revision)
     try:
-        return Path(
+        folder = Path(
             snapshot_download(
                 name,
                 revision=revision,
                 allow_patterns=list(WANTED),
                 local_files_only=offline,
-                tqdm_class=_reporting(on_progress),
+                tqdm_class=_reporting(on_progress, expected),
             )
         )
-    except (hub.GatedRepoError, hub.RepositoryNotFoundError) as error:
-        raise CheckpointError(
-            f'The hub has no public checkpoint "{name}"; check the spelling, or open a bundled one: {_bundled()}.'
-        ) from error
-    except hub.RevisionNotFoundError as error:
-        raise CheckpointError(
-            f'"{name}" has no revision "{revision}"; leave the revision empty for the newest.'
-        ) from error
-    except Exception as error:  # every transport has its own classes of failure; all mean "not reachable"
-        raise CheckpointError(
-            f'"{name}" is no bundled name or folder, and the hub cannot be reached from here; '
-            f"connect to a network, give a local folder, or open a bundled checkpoint: {_bundled()}."
-        ) from error
+    except Exception as error:  # every transport has its own classes of failure
+        raise CheckpointError(_said(error, name, revision)) from error
+    _refuse_other_bytes(folder, name, since=begun)
+    return folder
+
+
+def _said(error: Exception, name: str, revision: str | None) -> str:
+    """One sentence: what the hub did, and what to do."""
+    from huggingface_hub import errors as hub
+
+    status = _status(error)
+    if isinstance(error, hub.RevisionNotFoundError):
+        return f'"{name}" has no revision "{revision}"; leave the revision empty for the newest.'
+    if isinstance(error, hub.RemoteEntryNotFoundError):
+        file = str(error.response.url).rpartition("/")[2]
+        return f'The hub lists {file} of "{name}" and does not have it; try again later, or another revision.'
+    if status in (401, 403, 404):
+        return f'The hub has no public checkpoint "{name}"; check the spelling, or open a bundled one: {_bundled()}.'
+    if status == 429:
+        return f'The hub got too many requests from here to give "{name}" now (429); wait some minutes and try again.'
+    if status is not None and status >= 500:
+        return f'The hub answered with an error of its own when asked for "{name}" ({status}); try again later.'
+    if "Consistency check failed" in str(error):
+        return f'A file of "{name}" has another length than the hub says; try again, or download it by hand.'
+    if type(error).__name__ in BROKEN_OFF:
+        return f'The hub stopped sending "{name}" before its end; what came is kept: try again, and it goes on there.'
+    return (
+        f'"{name}" is no bundled name or folder, and the hub cannot be reached from here; '
+        f"connect to a network, give a local folder, or open a bundled checkpoint: {_bundled()}."
+    )
+
+
+def _status(error: BaseException | None) -> int | None:
+    """The status of the hub's answer behind an error, if there was one."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if response is not None:
+            return int(response.status_code)
+        error = error.__cause__
+    return None
+
+
+def _refuse_other_bytes(folder: Path, name: str, *, since: float) -> None:
+    """Compare files that arrived since then with the hash that the hub names them by; they are deleted where it is
+    another. The library checks lengths alone."""
+    for file in sorted(folder.iterdir()):
+        blob = file.resolve()
+        arrived = blob.is_file() and blob.stat().st_mtime >= since - 1
+        if arrived and _HASH.fullmatch(blob.name) and _hash_of(blob, len(blob.name)) != blob.name:
+            file.unlink()
+            blob.unlink(missing_ok=True)
+            raise CheckpointError(
+                f'{file.name} of "{name}" is not what the hub names (its hash is another), so it was thrown away: try '
+                "again, and if it happens again do not use this checkpoint."
+            )
+
+
+def _hash_of(blob: Path, digits: int) -> str:
+    """sha256 of a large file; of a small one (40 digits) that of git, a sha1 over its length and itself."""
+    found = hashlib.sha256() if digits == 64 else hashlib.sha1(usedforsecurity=False)
+    if digits == 40:
+        found.update(b"blob %d\0" % blob.stat().st_size)
+    with blob.open("rb") as bytes_of:
+        while some := bytes_of.read(1 << 20):
+            found.update(some)
+    return found.hexdigest()
 
 
 def _bundled() -> str:
@@ -47,18 +107,37 @@ def _bundled() -> str:
     return ", ".join(bundled_names()) or "none"
 
 
-def _reporting(on_progress: Callable[[float, str], None] | None) -> Any:
-    """A tqdm class that tells `on_progress` the share of bytes done; quiet on the terminal's own stream."""
+def _bytes_to_come(name: str, revision: str | None) -> int:
+    """How much a download will fetch; 0 where that is not known. The library's own totals grow as files begin."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        files = snapshot_download(
+            name, revision=revision, allow_patterns=list(WANTED), tqdm_class=_reporting(None, 0), dry_run=True
+        )
+        return sum(file.file_size for file in files if file.will_download)
+    except Exception:  # the download itself says what is wrong
+        return 0
+
+
+def _reporting(on_progress: Callable[[float, str], None] | None, expected: int) -> Any:
+    """A tqdm class that tells `on_progress` the share of the expected bytes done; quiet on the terminal's stream."""
     from tqdm.auto import tqdm
 
     class Reporting(tqdm):
         def __init__(self, *arguments: Any, **options: Any) -> None:
-            options.pop("name", None)
+            self.counts = str(options.get("desc", "")).startswith("Reconstructing")  # bytes of all files; not transfers
             options["disable"] = on_progress is None
             super().__init__(*arguments, **options)
 
         def display(self, *arguments: Any, **options: Any) -> None:
-            if on_progress is not None and self.total:
-                on_progress(min(1.0, self.n / self.total), str(self.desc or "downloading"))
+            """Nothing on the terminal."""
+
+        def update(self, n: Any = 1) -> bool | None:
+            drawn = super().update(n)
+            if on_progress is not None and self.counts and expected:
+                done = min(self.n, expected)
+                on_progress(done / expected, f"downloading, {done / 1e6:.1f} of {expected / 1e6:.1f} MB")
+            return drawn
 
     return Reporting

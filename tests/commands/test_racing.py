@@ -84,7 +84,7 @@ def race_at(place, folder, options):
     """The rows of a race run there, with a database of its own."""
     with Database(folder / f"{place.cluster or place.workers}.duckdb".replace("/", "-").replace(":", "-")) as db:
         keeper = api.runner(db, place)
-        done = api.wait(db, api.start(db, "race", options), 240)
+        done = api.wait(db, api.start(db, "race", options), 600)
         assert done.state == "done", done.error
         keys = {one["key"].rsplit("-", 1)[0] for one in db.read("SELECT key FROM job_unit").to_dict("records")}
         assert keys >= {"round-0", "round-1", "round-2"}

@@ -27,7 +27,8 @@ class Hub:
 
     repositories: {id: {revision: folder}}. status: {a part of the path: the answer's status}. cut: {file: bytes after
     which the connection breaks}, once each. other: {file: bytes that are sent in its place}. says: {file: the length
-    that is said}. stalls: files that are begun and never go on. asked: every request as (method, path, range).
+    that is said}. stalls: files that are begun and never go on. missing: files that are listed and not there. asked:
+    every request as (method, path, range).
     """
 
     repositories: dict[str, dict[str, Path]]
@@ -37,6 +38,7 @@ class Hub:
     other: dict[str, bytes] = field(default_factory=dict)
     says: dict[str, int] = field(default_factory=dict)
     stalls: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -104,7 +106,7 @@ class _Routes(BaseHTTPRequestHandler):
             self._json({"id": name, "sha": hub.commit(folder), "siblings": [], "tags": [], "private": False})
         elif found["what"] == "tree":
             self._json([_listed(file) for file in sorted(folder.iterdir())])
-        elif not (folder / found["file"]).is_file():
+        elif found["file"] in hub.missing or not (folder / found["file"]).is_file():
             self._refuse(404, "EntryNotFound")
         else:
             self._file(folder / found["file"], hub.commit(folder), body=body)
@@ -136,12 +138,14 @@ class _Routes(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(hub.says.get(file.name, len(data)) - first))
         self.end_headers()
         if body:
-            self._send(file.name, data[first:])
+            self._send(file.name, data[first:], first)
 
-    def _send(self, name: str, data: bytes) -> None:
+    def _send(self, name: str, data: bytes, first: int) -> None:
         stop = self.hub.cut.pop(name, None)
-        whole = stop is None and name not in self.hub.stalls
-        self.wfile.write(data if whole else data[: stop or len(data) // 2])
+        if name in self.hub.stalls:
+            stop = 0 if first else len(data) // 2
+        whole = stop is None
+        self.wfile.write(data if whole else data[:stop])
         self.wfile.flush()
         if name in self.hub.stalls:
             self.hub.over.wait(60)

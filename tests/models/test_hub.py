@@ -1,0 +1,143 @@
+"""Checkpoints from a hub, on loopback: progress, resuming, revisions, and one sentence for each way it fails."""
+
+import pytest
+
+from core.errors import CheckpointError
+from core.models.opening import locate, open_checkpoint
+from tests.capture.conftest import tiny
+from tests.models.loopback_hub import serving_hub
+
+NAME, WEIGHTS = "someone/tiny-bert", "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Two revisions of one checkpoint."""
+    kept = {}
+    for revision in ("main", "v2"):
+        folder = tmp_path_factory.mktemp("hub") / revision
+        checkpoint = tiny("bert")
+        if revision == "v2":
+            checkpoint.model.embeddings.word_embeddings.weight.data[0] += 1
+        checkpoint.model.save_pretrained(folder)
+        checkpoint.tokenizer.save_pretrained(folder)
+        kept[revision] = folder
+    return kept
+
+
+@pytest.fixture
+def hub(folders, tmp_path, monkeypatch):
+    import huggingface_hub.constants as constants
+    from huggingface_hub.utils import _http
+
+    with serving_hub({NAME: folders}) as served:
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "ENDPOINT", served.address)
+        template = served.address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 1)
+        monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", 1)
+        monkeypatch.setattr("time.sleep", lambda _: None)  # the library waits before it tries again
+        _http.close_session()
+        yield served
+        _http.close_session()
+
+
+def test_a_checkpoint_is_downloaded_once_with_its_progress(hub, folders):
+    seen = []
+    locate(NAME, on_progress=lambda share, doing: seen.append(share))
+    opened = open_checkpoint(NAME)
+    assert opened.weights_hash == open_checkpoint(str(folders["main"])).weights_hash
+    assert seen == sorted(seen), seen
+    assert 0 <= seen[0] <= seen[-1] == 1, seen
+    open_checkpoint(NAME)
+    assert hub.ranges(WEIGHTS) == [None]
+
+
+def test_a_revision_has_weights_of_its_own_and_an_unknown_one_is_named(hub):
+    first, second = open_checkpoint(NAME), open_checkpoint(NAME, revision="v2")
+    assert first.weights_hash != second.weights_hash
+    with pytest.raises(CheckpointError, match='no revision "v3"; leave the revision empty'):
+        locate(NAME, revision="v3")
+
+
+def test_a_download_that_was_cut_goes_on_where_it_stopped(hub, folders, monkeypatch):
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)  # 10 MB: what has come since the last is lost
+    hub.cut[WEIGHTS] = 5000
+    assert (locate(NAME) / WEIGHTS).read_bytes() == (folders["main"] / WEIGHTS).read_bytes()
+    assert hub.ranges(WEIGHTS) == [None, "bytes=5000-"]
+
+
+def test_what_was_downloaded_opens_when_the_hub_is_gone(hub, monkeypatch):
+    import huggingface_hub.constants as constants
+
+    locate(NAME)
+    hub.status["/"] = 500
+    assert (locate(NAME) / WEIGHTS).is_file()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert (locate(NAME) / WEIGHTS).is_file()
+    with pytest.raises(CheckpointError, match="the hub cannot be reached from here; connect to a network"):
+        locate("someone/other")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (401, "no public checkpoint"),
+        (403, "no public checkpoint"),
+        (404, "no public checkpoint"),
+        (429, "too many requests .* wait some minutes"),
+        (500, "answered with an error of its own .*500"),
+        (503, "answered with an error of its own .*503"),
+    ],
+)
+def test_what_the_hub_refuses_is_one_sentence(hub, status, said):
+    hub.status[f"api/models/{NAME}"] = status
+    with pytest.raises(CheckpointError, match=said):
+        locate(NAME)
+
+
+def test_a_name_that_the_hub_does_not_know(hub):
+    with pytest.raises(CheckpointError, match='no public checkpoint "someone/else"; check the spelling'):
+        locate("someone/else")
+
+
+def test_a_file_that_is_listed_and_missing_is_named(hub):
+    hub.missing.add("config.json")
+    with pytest.raises(CheckpointError, match=r"lists config\.json .* does not have it"):
+        locate(NAME)
+
+
+def test_weights_that_are_not_those_that_the_hub_names_are_thrown_away(hub, folders):
+    good = (folders["main"] / WEIGHTS).read_bytes()
+    hub.other[WEIGHTS] = good[:-1] + bytes([good[-1] ^ 1])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors .* is not what the hub names .* thrown away"):
+        locate(NAME)
+    hub.other.clear()
+    assert (locate(NAME) / WEIGHTS).read_bytes() == good
+
+
+def test_a_length_that_is_not_true_is_said(hub, folders):
+    true = (folders["main"] / WEIGHTS).stat().st_size
+    hub.says[WEIGHTS] = true + 1000  # waits for more than there is
+    with pytest.raises(CheckpointError, match="stopped sending"):
+        locate(NAME)
+    hub.says[WEIGHTS] = true - 1000  # ends before the end, and the hash says so
+    with pytest.raises(CheckpointError, match=r"another length|not what the hub names"):
+        locate(NAME)
+
+
+def test_a_hub_that_stalls_is_left_after_its_time(hub, folders, monkeypatch):
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
+    hub.stalls.add(WEIGHTS)
+    with pytest.raises(CheckpointError, match="stopped sending"):
+        locate(NAME)
+    hub.stalls.clear()
+    assert (locate(NAME) / WEIGHTS).read_bytes() == (folders["main"] / WEIGHTS).read_bytes()
