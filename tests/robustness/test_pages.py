@@ -24,10 +24,11 @@ def store(tmp_path, monkeypatch):
 
 
 def opened(page: str, query: dict[str, str]) -> AppTest:
-    app = AppTest.from_file(shell.__file__, default_timeout=PATIENCE)
+    """The page as a link with this query opens it; without the query the first page cannot have answered it."""
+    app = AppTest.from_file(shell.__file__, default_timeout=PATIENCE).run().switch_page(f"../../{page}.py")
     for name, value in query.items():
         app.query_params[name] = value
-    return app.run().switch_page(f"../../{page}.py").run()
+    return app.run()
 
 
 def fine(app: AppTest) -> None:
