@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from core.patterns.training import Classifier
 
 BUNDLED = "bundled"
+WARNED_OUTSIDE, WARNED_UNSURE = 0.05, 0.15  # shares of a checkpoint's maps above which its class shares say little
 RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
 ON = {"checkpoints": "unseen checkpoints", "heads": "unseen heads", "fold": "unseen inputs"}  # the headline first
 SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
@@ -161,8 +162,6 @@ def unfamiliar(unsure: float, outside: float) -> bool:
     unsure, outside: shares of its maps, 0 to 1; of a left-out checkpoint 5 to 8 % were unsure, and 1 % of the maps
     trained on lie outside by construction.
     """
-    from core.patterns.suggestions import WARNED_OUTSIDE, WARNED_UNSURE
-
     return outside > WARNED_OUTSIDE or unsure > WARNED_UNSURE
 
 

@@ -16,7 +16,6 @@ from core.patterns.training import BASELINE, FOREST, Classifier
 
 BATCH = 256  # maps of 64 x 64; larger ones go in smaller batches so that memory stays the same
 DTYPES = ("float32", "bfloat16")
-WARNED_OUTSIDE, WARNED_UNSURE = 0.05, 0.15  # shares of a checkpoint's maps above which its class shares say little
 UNSURE = 0.5  # a first choice below it is a guess: the classifier holds all others together as likely
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
 
