@@ -194,7 +194,13 @@ def table(found: Found, rows: pd.DataFrame, columns: Sequence[str], *, by: str, 
         shown[name] = tested(shown[name])
     short = {name: st.column_config.NumberColumn(format="%.3g") for name in shown.select_dtypes("float").columns}
     event = st.dataframe(
-        shown, hide_index=True, height=280, column_config=short, on_select="rerun", selection_mode="single-row", key=key
+        shown,
+        hide_index=True,
+        height=280,
+        column_config=short,
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"table_{key}",
     )
     if len(shown):
         row = shown.iloc[(event["selection"]["rows"] or [0])[0]]

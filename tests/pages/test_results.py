@@ -118,3 +118,10 @@ def test_the_picture_of_a_result_is_of_its_first_statistic():
     assert list(result_card.heads_of([{"note": "none"}, *rows])["statistic"].unique()) == ["entropy"]
     assert result_card.heads_of([{"note": "none"}]).empty
     assert result_card.picture(rows).to_dict()["title"] == ["a · sst2"]
+
+
+@pytest.mark.shipped
+def test_from_disabling_to_what_heads_attend_to(db):
+    app = opened("disable")
+    app.switch_page("../../features.py").run()
+    assert not app.error, app.error[0].value  # both pages once kept different things under one name
