@@ -24,8 +24,8 @@ def store(tmp_path, monkeypatch):
 
 
 def opened(page: str, query: dict[str, str]) -> AppTest:
-    """The page as a link with this query opens it; without the query the first page cannot have answered it."""
-    app = AppTest.from_file(shell.__file__, default_timeout=PATIENCE).run().switch_page(f"../../{page}.py")
+    """The page as a link with this query opens it: no other page has run before."""
+    app = AppTest.from_file(shell.__file__, default_timeout=PATIENCE).switch_page(f"../../{page}.py")
     for name, value in query.items():
         app.query_params[name] = value
     return app.run()
