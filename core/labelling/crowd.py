@@ -68,8 +68,8 @@ class Advice:
                 "majority."
             )
         return (
-            f"Majority does as well here ({about}): in simulations with people like these neither Dawid-Skene nor MACE "
-            "had more maps right on average."
+            f"Majority does as well as Dawid-Skene here ({about}), which in simulations with people like these had no "
+            "more maps right on average; MACE had some more where errors went evenly to all classes."
         )
 
 

@@ -43,6 +43,7 @@ function openQueue(sheet) {
   sheet.stack = [];
   sheet.steps = new Map();
   for (const entry of header.stack) push(sheet, entry);
+  recall(sheet);
   sheet.marks = new Set(header.stack.filter((one) => one.kind === "flag").map((one) => one.map_id));
   sheet.counts = { ...header.counts };
   sheet.scale = sheet.scale || header.scale;
@@ -59,6 +60,7 @@ const stateOf = (sheet, id) => { const steps = sheet.steps.get(id); return steps
 
 function push(sheet, entry) {
   sheet.stack.push(entry);
+  remember(sheet, entry);
   if (entry.kind !== "label" && entry.kind !== "skip") return;
   if (!sheet.steps.has(entry.map_id)) sheet.steps.set(entry.map_id, []);
   sheet.steps.get(entry.map_id).push(entry);
@@ -97,6 +99,7 @@ function skip(sheet) {
 function undo(sheet) {
   const entry = sheet.stack.pop();
   if (!entry) return;
+  sheet.mine.delete(keyOfMap(entry.map_id, entry.pass));
   const map = { id: entry.map_id, pass: entry.pass };
   emit(sheet, map, { kind: "undo", undoes: entry.event });
   const steps = sheet.steps.get(entry.map_id);
@@ -369,7 +372,7 @@ function startSheet(root) {
   parts.box.append(parts.canvas);
   root.replaceChildren(parts.word, parts.classes, parts.acts, parts.box, parts.about, parts.status);
   const sheet = { root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], parked: new Map(),
-    saved: 0, seen: new Set(), touched: new Set() };
+    saved: 0, seen: new Set(), touched: new Set(), mine: new Map() };
   root.onkeydown = (press) => { if (press.target.tagName !== "INPUT") onKey(sheet, press); };
   for (const kind of ["pointerdown", "pointermove"]) parts.canvas.addEventListener(kind, (press) => onPointer(sheet, press));
   const lift = () => { sheet.painting = false; };

@@ -15,7 +15,7 @@ from tests.labelling.test_projects import fill
 from tests.pages.browsing import PATIENCE, free_port, process_of, serving, settled, visit
 from tests.store.labelling import event
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]  # a server and a browser, minutes on a busy machine
 
 
 def made(folder, **rules) -> str:
@@ -40,32 +40,47 @@ def open_project(page, address, project, name="ada"):
     return root
 
 
-def test_training_feedback_and_labels_through_a_killed_server(page, tmp_path):
+def train(page, root):
+    """A wrong class on the exemplar, then the right one; the first maps are there then."""
+    expect(root.locator(".word")).to_contain_text("Training, round 1")
+    page.keyboard.press("2")
+    expect(root).to_have_attribute("data-feedback", "wrong")
+    expect(root.locator(".word")).to_contain_text("You said Diagonal; it is Vertical")
+    expect(root).to_have_attribute("data-sheets", "2")
+    page.keyboard.press("1")
+    expect(root).to_have_attribute("data-feedback", "right")
+    expect(root).to_have_attribute("data-sheets", "3")
+    for key in "123":
+        page.keyboard.press(key)
+    expect(root).to_have_attribute("data-saved", "5")
+    expect(root).to_have_attribute("data-sheets", "4")
+
+
+def votes_of(folder, project):
+    with Database(folder / "atlas.duckdb") as db:
+        return handing.board_of(db, project).labels_by_map()
+
+
+def test_training_feedback_and_labels_to_the_end_of_a_project(page, tmp_path):
+    project = made(tmp_path)
+    with serving(tmp_path) as address:
+        root = open_project(page, address, project)
+        train(page, root)
+        for key in "455":
+            page.keyboard.press(key)
+        expect(root.locator(".word")).to_contain_text("The project is complete")
+    assert {len(one) for one in votes_of(tmp_path, project).values()} == {1}
+
+
+def test_labels_wait_for_a_server_that_was_killed(page, tmp_path):
     project, port = made(tmp_path), free_port()
     with serving(tmp_path, port=port) as address:
         root = open_project(page, address, project)
-        expect(root.locator(".word")).to_contain_text("Training, round 1")
-        page.keyboard.press("2")
-        expect(root).to_have_attribute("data-feedback", "wrong")
-        expect(root.locator(".word")).to_contain_text("You said Diagonal; it is Vertical")
-        expect(root).to_have_attribute("data-sheets", "2")
-        page.keyboard.press("1")
-        expect(root).to_have_attribute("data-feedback", "right")
-        expect(root).to_have_attribute("data-sheets", "3")
-        for key in "123":
-            page.keyboard.press(key)
-        expect(root).to_have_attribute("data-saved", "5")
-        expect(root).to_have_attribute("data-sheets", "4")
+        train(page, root)
         os.kill(process_of(address), signal.SIGKILL)
     for key in "45":
         page.keyboard.press(key)
     expect(root).to_have_attribute("data-waiting", "2")
     with serving(tmp_path, port=port):
         expect(root).to_have_attribute("data-waiting", "0")
-        page.keyboard.press("5")
-        expect(root.locator(".word")).to_contain_text("The project is complete")
-    db = Database(tmp_path / "atlas.duckdb")
-    votes = handing.board_of(db, project).labels_by_map()
-    assert {len(one) for one in votes.values()} == {1}
-    assert len(labels.all_events(db)) == 1 + 2 + 6
-    db.close()
+    assert sum(map(len, votes_of(tmp_path, project).values())) == 5
