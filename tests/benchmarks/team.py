@@ -96,9 +96,13 @@ class Team:
         self.client = httpx.AsyncClient(base_url=address, headers=headers, timeout=30)
         self.batch = os.urandom(4).hex()
 
+    def batch_of(self, person: Annotator) -> str:
+        """The name of a person's outbox."""
+        return f"tab-{self.batch}-{person.name}"
+
     async def send(self, person: Annotator) -> bool:
         """One try to send the outbox; whether the server answered."""
-        name = f"tab-{self.batch}-{person.name}"
+        name = self.batch_of(person)
         box = {"database": person.database, "batch": name, "events": person.outbox}
         try:
             answer = await self.client.post("/team/labels", json={"boxes": [box], "secret": person.name})
@@ -198,23 +202,22 @@ def label_in(page: Any, address: str, project: str, name: str) -> Any:
     return root
 
 
-def judge(folder: Path, project: str, people: list[Annotator]) -> dict[str, object]:
+def judge(folder: Path, project: str, team: Team) -> dict[str, object]:
     """What the store says: maps with other than k labels that count, labels twice by one person, acknowledged ones
     that are not there."""
     with Database(folder / "atlas.duckdb") as db:
         found = projects.label_times(db, project)
         maps = [one.map_id for one in projects.project_maps(db, project)]
-        there = {row["event"].rsplit(":", 1)[0] + f":{row['sequence']}" for row in labels.all_events(db)}
-        mine = Counter(event.rsplit(":", 1)[0] for event in there)
+        stored = Counter(row["batch"] for row in labels.all_events(db))
     counted = found[found["counted"]].groupby("map_id")["annotator"].agg(["size", "nunique"])
     wrong = sum(1 for name in maps if name not in counted.index or counted.loc[name, "nunique"] != K
                 or counted.loc[name, "size"] != K)  # fmt: skip
-    sent = sum(len(person.acknowledged) for person in people)
-    stored = sum(count for batch, count in mine.items() if batch.rsplit("-", 1)[-1].startswith("person"))
+    lost = {person.name: len(person.acknowledged) - stored[team.batch_of(person)] for person in team.people}
+    sent = sum(len(person.acknowledged) for person in team.people)
     return {
         "labels_acknowledged": sent,
         "labels_stored": len(found),
-        "lost": sent - stored,
+        "lost": sum(max(0, missing) for missing in lost.values()),
         "surplus": int((~found["counted"]).sum()),
         "maps": len(maps),
         "maps_with_other_than_k": wrong,
@@ -241,7 +244,7 @@ def run(seconds: float, *, kills: int) -> dict[str, object]:
             elsewhere.submit(asyncio.run, _finish(Team(server.address, project, database, everybody))).result()
         finally:
             server.stop()
-        found = judge(folder, project, team.people)
+        found = judge(folder, project, team)
     apart = [value for when, value in waited if any(a - value <= when <= b for a, b in server.downs)]
     plain = [value for when, value in waited if not any(a - value <= when <= b for a, b in server.downs)]
     return {
