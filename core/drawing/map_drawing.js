@@ -27,6 +27,7 @@ function themeOf(element) {
     return found && found.length > 1 ? found : otherwise;
   };
   const sequential = colours("chart-sequential-colors", ["#F6F7F8", "#7DAED6", "#08264F"]);
+  const diverging = colours("chart-diverging-colors", ["#0B4F94", "#EEF0F1", "#8F4A08"]);
   return {
     text: read("text-color", "#22262B"),
     paper: read("background-color", "#FDFCFA"),
@@ -37,7 +38,8 @@ function themeOf(element) {
     font: read("font", "sans-serif"),
     sequential,
     ink: rampOf(sequential),
-    differences: rampOf(colours("chart-diverging-colors", ["#0B4F94", "#EEF0F1", "#8F4A08"])),
+    diverging,
+    differences: rampOf(diverging),
     hues: colours("chart-categorical-colors", ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C8C8C", "#B8A400"]),
   };
 }

@@ -91,6 +91,8 @@ def test_an_axis_keeps_every_head_and_marks_what_is_unknown():
     assert axis.low == [None, 0.4, None, None]
     assert axis.domain == (-0.6, 0.6)  # signed: the same length both ways
     assert axis.diverging
+    above = axis_of(rows.assign(value=[0.02, 0.2], low=[-0.1, 0.1]), "a share", (2, 2))
+    assert not above.diverging  # an interval that reaches below 0 makes no difference of a share
 
 
 def test_a_small_map_draws_the_weights_that_can_be_seen_and_no_markup_of_the_text():

@@ -38,7 +38,8 @@ def axis_of(rows: pd.DataFrame, label: str, shape: tuple[int, int], *, diverging
     columns = {name: [_known(value) for value in whole[name]] for name in ("value", "low", "high", "n")}
     known = [value for name in ("value", "low", "high") for value in columns[name] if value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    signed = low < 0 < high if diverging is None else diverging
+    values = [value for value in columns["value"] if value is not None]
+    signed = bool(values) and min(values) < 0 < max(values) if diverging is None else diverging
     if signed:
         low, high = -max(-low, high), max(-low, high)
     elif low > 0 and low < high / 2:
