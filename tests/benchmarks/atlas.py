@@ -47,10 +47,10 @@ def fill(file: Path) -> None:
 
 def painted(window, address: str, name: str) -> float:
     """Milliseconds from choosing another score to its painted component, median."""
-    visit(window, f"{address}/atlas?checkpoint={name}&across=statistics/entropy")
+    visit(window, f"{address}/atlas?checkpoint={name}")
     root = window.locator("[data-painted]").first
     waits = []
-    for score in ("to previous", "to first", "distance", "to itself", "to next", "to separator"):
+    for score in ("distance", "to first", "to previous", "to itself", "to next", "to separator"):
         before = root.get_attribute("data-painted")
         window.get_by_role("combobox", name="Across").click()
         option = window.get_by_role("option", name=score, exact=True)

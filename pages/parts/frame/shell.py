@@ -11,6 +11,7 @@ from pages.parts.frame.page_table import PAGES, PAGES_FOLDER
 from pages.parts.frame.resources import settle
 from pages.parts.job_progress import running_indicator
 
+READY = ("atlas", "head")  # pages that stand without a model, so they need not wait for one
 _NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")  # a parameter that some page may read; Streamlit keeps embed for itself
 
 
@@ -61,7 +62,7 @@ def show() -> None:
         running_indicator()
         style.watch_window()
     arrive(chosen.url_path)
-    if loading.busy() and chosen.url_path != PAGES[0].name:  # that page asks for nothing before it is there
+    if loading.busy() and chosen.url_path not in READY:
         with st.spinner("Loading the models ..."):
             loading.wait()
     try:
