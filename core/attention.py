@@ -5,7 +5,7 @@ and in the store; only what a person reads ("L1 H2") counts from 1, like the pap
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,11 @@ class Head(tuple[int, int]):
         made = super().__new__(cls, (layer, head))
         made.part = part
         return made
+
+    @classmethod
+    def _make(cls, items: Iterable[int]) -> "Head":
+        """From (layer, head), as records bring it back from JSON."""
+        return cls(*items)
 
     @property
     def layer(self) -> int:

@@ -9,10 +9,11 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -87,7 +88,7 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
     scripts = [workbench_script() + script("in_file")] if grids else []
     if charts:
         scripts.append(vega_script() + "\n" + script("charts"))
-    return page_template("page.html.j2", TEMPLATES).render(
+    return _template().render(
         title=title,
         lead=lead,
         parts=placed,
@@ -101,10 +102,14 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
 
 
 @cache
-def page_template(name: str, folder: Path) -> Any:
-    """A template that escapes every text and knows no undefined name."""
+def _template() -> Any:
+    return page_template("page.html.j2", TEMPLATES)
+
+
+def page_template(name: str, folder: Path, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Any:
+    """A template that escapes every text and knows no undefined name. filters: beyond Jinja's, by name."""
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
-    environment.filters["cell"] = written_cell
+    environment.filters |= {"cell": written_cell, **filters}  # before the template is compiled
     return environment.get_template(name)
 
 

@@ -85,9 +85,12 @@ def _count(cursor: Any, name: str) -> int:
 
 
 def _delete(cursor: Any, name: str) -> None:
-    gone = "SELECT event FROM label_event WHERE annotator = ?"
-    cursor.execute(f"DELETE FROM project_label WHERE event IN ({gone})", [name])  # noqa: S608 - our own text
-    cursor.execute(f"DELETE FROM label_event WHERE undoes IN ({gone})", [name])  # noqa: S608 - our own text
+    cursor.execute(
+        "DELETE FROM project_label WHERE event IN (SELECT event FROM label_event WHERE annotator = ?)", [name]
+    )
+    cursor.execute(
+        "DELETE FROM label_event WHERE undoes IN (SELECT event FROM label_event WHERE annotator = ?)", [name]
+    )
     cursor.execute("DELETE FROM label_event WHERE annotator = ?", [name])
     cursor.execute("DELETE FROM claim WHERE annotator = ?", [name])
 

@@ -8,6 +8,7 @@ row is dev, so that a file of labelled sentences is enough.
 import csv
 import hashlib
 import io
+import os
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -71,8 +72,10 @@ def absolute(task: str) -> str:
 def read_own(task: str) -> OwnFile:
     """The file, checked. Errors: InputError naming the file, and the column or row that must be mended."""
     path = config.inside(absolute(task))
-    if not path.exists():
-        raise InputError(f"A task of your own is a CSV or TSV file that is there; {path} is missing: check its name.")
+    if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
+        raise InputError(
+            f"A task of your own is a CSV or TSV file that is there; {str(path)[:300]} is missing: check its name."
+        )
     try:
         return _read(path, path.stat().st_mtime_ns)
     except (OSError, UnicodeDecodeError, csv.Error) as error:

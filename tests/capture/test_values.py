@@ -54,7 +54,7 @@ def test_the_model_is_left_without_hooks(family):
     assert not [module for module in checkpoint.model.modules() if module._forward_hooks]
 
 
-@pytest.mark.parametrize("family", ["xlnet", "gpt_neo"])
+@pytest.mark.parametrize("family", ["xlnet"])
 def test_families_that_keep_their_values_say_so(family):
     checkpoint = tiny(family)
     with pytest.raises(InputError, match=r"value vectors.*choose a BERT"):

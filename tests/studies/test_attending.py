@@ -200,7 +200,7 @@ def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
     (tmp_path / "x-dev.conllu").write_text(CONLLU)
     (tmp_path / "x-test.conllu").write_text(CONLLU.replace("old dogs bark", "big men ran").replace("old", "big")
                                             .replace("dogs", "men").replace("bark", "ran"))  # fmt: skip
-    rows = rows_of("dependencies", {"treebank": str(tmp_path), "checkpoint": "tiny"})
+    rows = rows_of("dependencies", {"treebank": str(tmp_path), "checkpoint": "atlas-encoder"})
     found = {(row["feature"], row["statistic"]): row for row in rows}
     row = found["amod", "forward"]
     assert row["n"] == 1

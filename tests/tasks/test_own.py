@@ -88,7 +88,7 @@ def test_what_must_be_mended_is_named_in_one_sentence(written, text, said):
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_text(written, tmp_path):
-    with pytest.raises(InputError, match="is a readable CSV"):
+    with pytest.raises(InputError, match="is missing: check its name"):
         task_of(str(tmp_path / "none.csv"))
     (tmp_path / "bytes.csv").write_bytes(b"sentence,label\n\xff\xfe,x\n")
     with pytest.raises(InputError, match="in UTF-8"):

@@ -74,15 +74,14 @@ def html_of(about: About, records: Records) -> str:
 
 @cache
 def _template() -> Any:
-    template = page_template("report.html.j2", TEMPLATES)
-    template.environment.filters |= {
+    filters = {
         "short": short,
         "task_name": task_name,
         "numbers": numbers_of,
         "thousands": lambda n: f"{n:,}",
         "digits": lambda value, digits: f"{value:.{digits}g}",
     }
-    return template
+    return page_template("report.html.j2", TEMPLATES, filters)
 
 
 def _part(item: Exhibit, records: Records) -> _Part:
