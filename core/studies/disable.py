@@ -259,7 +259,7 @@ class _Table:
         self.differences = precision.mixed(self.low, self.exact)
         self.again = precision.known(self.exact)
 
-    def _take_exact(self, exact: np.ndarray, plain: np.ndarray) -> None:
+    def _take_exact(self, plain: np.ndarray, exact: np.ndarray) -> None:
         """What float32 says of the variants that it was asked about, and of the untouched model."""
         known = precision.known(exact)
         self.whole = {
