@@ -3,7 +3,7 @@
 A head adds sum_j alpha[i, j] f(x_j) to token i, where f(x) = (x W_V + b_V) W_O with the head's own rows of W_O. A large
 weight on a small f(x) adds little: the norm |alpha f(x)| sees it. Summed over heads and keys, and with the bias of W_O,
 this is the output of the attention block before residual and LayerNorm. Values come from the attention function, W_O
-from the layer's last module of the block, so every family whose blocks are known (core.capture.blocks) has them.
+from the module that runs after it (core.capture.projections), so every family that is intercepted has them.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.blocks import writer
-from core.capture.components import Part
+from core.capture.projections import output_modules
 from core.capture.running import Observer, batches, model_inputs, prepared
-from core.errors import InputError, InterventionError
+from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
@@ -104,7 +103,8 @@ def contributions(
             inputs: list[int] = inputs,
         ) -> Tensor:
             exact = projections[layer].weight.dtype
-            take(layer, Contributions(held.pop().to(exact), values.to(exact), projections[layer]), inputs)
+            weights = held.pop()[..., : values.shape[2]].to(exact)  # what a sink takes adds nothing
+            take(layer, Contributions(weights, values.to(exact), projections[layer]), inputs)
             return output
 
         with torch.no_grad(), prepared(checkpoint, watcher=watch) as run:
@@ -147,16 +147,13 @@ def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*head
 
 
 def _writers(checkpoint: Checkpoint) -> list[nn.Module]:
-    kind = checkpoint.family.model_type
-    try:
-        if checkpoint.family.interceptable:
-            return [writer(checkpoint, Part(layer, "attention")) for layer in range(checkpoint.layers)]
-    except InterventionError:
-        pass  # the sentence below says it for norms
-    raise InputError(
-        f"Norm-based attention needs every head's values and output projection, which the family {kind} does not "
-        "hand over: choose a BERT- or GPT-2-like checkpoint."
-    )
+    modules = output_modules(checkpoint)
+    if not modules:
+        raise InputError(
+            "Norm-based attention needs every head's values and output projection, which the family "
+            f"{checkpoint.family.model_type} does not hand over: choose a BERT- or GPT-2-like checkpoint."
+        )
+    return modules
 
 
 def _projection(module: nn.Module, checkpoint: Checkpoint) -> OutputProjection:

@@ -16,10 +16,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from core.capture.blocks import layers_of
 from core.capture.function import Run, running
+from core.capture.projections import layer_modules
 from core.capture.running import BATCH_TOKENS, model_inputs, prepared
-from core.errors import InputError, InterventionError
+from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
@@ -69,15 +69,13 @@ def _calls(checkpoint: Checkpoint) -> Iterator[list[_Call]]:
 
 
 def _layers(checkpoint: Checkpoint) -> list[nn.Module]:
-    try:
-        if checkpoint.family.interceptable:
-            return layers_of(checkpoint)
-    except InterventionError:
-        pass  # the sentence below says it for value zeroing
-    raise InputError(
-        "Value zeroing runs single layers again, which the family "
-        f"{checkpoint.family.model_type} does not allow: choose a BERT- or GPT-2-like checkpoint."
-    )
+    layers = layer_modules(checkpoint)
+    if not layers:
+        raise InputError(
+            "Value zeroing runs single layers again, which the family "
+            f"{checkpoint.family.model_type} does not allow: choose a BERT- or GPT-2-like checkpoint."
+        )
+    return layers
 
 
 def _states(output: Any) -> Tensor:

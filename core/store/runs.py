@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from core.attention import PARTS
 from core.config import code_version
 from core.errors import StoreError
 from core.store import shipped
@@ -88,8 +89,8 @@ def store_rows(db: Database, run: str, rows: Iterable[Row]) -> None:
         bodies = ({"run": run, "position": start + place, "body": to_json(row)} for place, row in enumerate(rows))
         insert(cursor, "study_row", _ROW, bodies)
         scores = [row for row in rows if _is_score(row)]
-        insert(cursor, "head_score", _SCORE, (_score(run, row) for row in scores if not row.get("part")))
-        of_parts = (_score(run, row) | {"part": row["part"]} for row in scores if row.get("part"))
+        insert(cursor, "head_score", _SCORE, (_score(run, row) for row in scores if row.get("part") not in PARTS))
+        of_parts = (_score(run, row) | {"part": row["part"]} for row in scores if row.get("part") in PARTS)
         insert(cursor, "part_score", _PART_SCORE, of_parts)
 
 

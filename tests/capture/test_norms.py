@@ -1,28 +1,67 @@
 """Weights times values: all of them together are the block's output, and norms are those of a loop."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
 
-from core.capture.blocks import parts_kept
+from core.capture.blocks import writer
 from core.capture.components import Part
 from core.capture.norms import Contributions, contributions, norm_maps, normalised, run_norms
 from core.capture.running import model_inputs
 from core.errors import InputError
-from tests.capture.conftest import FAMILIES, tiny
+from tests.capture.conftest import (
+    DECODERS,
+    ENCODERS,
+    FAMILIES,
+    NEW_DECODERS,
+    NEW_ENCODERS,
+    NEW_FAMILIES,
+    SINKS,
+    built,
+    translator,
+)
 
-REACHED = ["bert", "roberta", "electra", "distilbert", "modernbert", "gpt2", "opt", "llama", "gpt_neox"]
+BLOCKS = ["bert", "roberta", "electra", "distilbert", "modernbert", "gpt2", "opt", "llama", "gpt_neox"]
+WRITERS = {  # of the other families that are intercepted: what the module of W_O is called in a layer
+    "albert": "attention.dense", "mobilebert": "attention.output.dense", "xlm-roberta": "attention.output.dense",
+    "phi": "self_attn.dense", **dict.fromkeys(["eurobert", "mistral", "qwen2", "qwen3", "gemma", "gemma2",
+                                               "gemma3_text", "phi3", "olmo2", "gpt_oss"], "self_attn.o_proj"),
+}  # fmt: skip
+REACHED = [*BLOCKS, *WRITERS]
+OTHERS = [name for name in (*FAMILIES, *NEW_FAMILIES) if name not in REACHED]
 SENTENCES = ["nobody in the village heard it stop , did they ?", "the old engine ran", "a small dog can carry"]
+
+
+def any_tiny(family):
+    sizes = {**ENCODERS, **DECODERS, **NEW_ENCODERS, **NEW_DECODERS, "gpt_oss": SINKS}[family]
+    return built(family, sizes, encodes=family in ENCODERS or family in NEW_ENCODERS)
 
 
 def biased(family):
     """A tiny checkpoint whose biases are not 0, as fresh ones are: that would hide a bias left out or counted twice."""
-    checkpoint = tiny(family)
+    checkpoint = any_tiny(family)
     with torch.no_grad():
         for name, value in checkpoint.model.named_parameters():
             if name.endswith("bias"):
                 value.normal_(std=0.2)
     return checkpoint
+
+
+@contextmanager
+def written(checkpoint):
+    """What every layer's module of W_O gives, by its name in the family's own code: kept in order."""
+    kept, model = [], checkpoint.model
+    if checkpoint.family.model_type in BLOCKS:
+        modules = [writer(checkpoint, Part(layer, "attention")) for layer in range(checkpoint.layers)]
+    else:
+        end = WRITERS[checkpoint.family.model_type]
+        modules = [module for name, module in model.named_modules() if name.endswith("." + end)]
+    handles = [module.register_forward_hook(lambda _, __, output: kept.append(output)) for module in modules]
+    yield kept
+    for handle in handles:
+        handle.remove()
 
 
 @pytest.mark.parametrize("family", REACHED)
@@ -35,13 +74,13 @@ def test_over_heads_and_keys_it_is_the_output_of_the_attention_block(family):
         taken.update({(layer, k): batch.output()[row] for row, k in enumerate(inputs)})
 
     contributions(checkpoint, encodings, take)
-    blocks = [Part(layer, "attention") for layer in range(checkpoint.layers)]
     for k, encoding in enumerate(encodings):
-        with torch.no_grad(), parts_kept(checkpoint, blocks) as kept:
+        with torch.no_grad(), written(checkpoint) as kept:
             checkpoint.model(**model_inputs(checkpoint, [encoding]))
-        for layer, block in enumerate(blocks):
-            near = 1e-5 * max(1.0, float(kept[block].abs().max()))  # float32 sums of values of that size
-            torch.testing.assert_close(taken[layer, k], kept[block][0], atol=near, rtol=0)
+        assert len(kept) == checkpoint.layers
+        for layer, output in enumerate(kept):
+            near = 1e-5 * max(1.0, float(output.abs().max()))  # float32 sums of values of that size
+            torch.testing.assert_close(taken[layer, k], output.reshape(len(encoding), -1), atol=near, rtol=0)
 
 
 def _by_hand(checkpoint, encoding, layer, head):
@@ -97,8 +136,8 @@ def test_a_row_that_adds_nothing_stays_zero():
     assert rows.tolist() == [[[0.25, 0.75], [0.0, 0.0]]]
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in REACHED])
+@pytest.mark.parametrize("family", [*OTHERS, "bart", "t5"])
 def test_another_family_gets_one_sentence(family):
-    checkpoint = tiny(family)
+    checkpoint = translator(family) if family in ("bart", "t5") else any_tiny(family)
     with pytest.raises(InputError, match=rf"the family {family} does not hand over: choose a BERT"):
         norm_maps(checkpoint, checkpoint.encode(SENTENCES[1]))

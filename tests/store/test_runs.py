@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from core.config import code_version
 from core.errors import StoreError
-from core.store import runs
+from core.store import migrations, runs
+from core.store.atlas import atlas_rows
 from core.store.rows import from_json, plain, to_json
 from core.store.runs import Provenance
 
@@ -135,3 +136,16 @@ def test_heads_of_an_encoder_decoder_are_told_apart_by_their_part(db):
     found = runs.head_scores(db, run=run).set_index("value")["part"]
     assert (found[0.1], found[0.2]) == ("encoder", "cross")
     assert found.isna()[0.3]
+
+
+def test_a_part_that_is_no_set_of_heads_keeps_a_score_among_those_of_all_heads(db):
+    run = runs.record_run(db, "classify-maps", {}, Provenance(checkpoint="a", task="sst2"))
+    row = {"statistic": "class share", "feature": "Diagonal", "part": "head share", "layer": 0, "head": 1, "value": 0.9}
+    runs.store_rows(db, run, [row])
+    assert atlas_rows(db, checkpoint="a")["score"].tolist() == ["classify-maps/class share/Diagonal"]
+    with db.write() as cursor:  # as versions before the step 011 kept it
+        cursor.execute("INSERT INTO part_score BY NAME SELECT *, 'head' AS part FROM head_score")
+        cursor.execute("DELETE FROM head_score")
+        step = next(step for step in migrations.known() if step.name == "head_scores_with_a_part")
+        cursor.execute(step.sql)
+    assert atlas_rows(db, checkpoint="a")["value"].tolist() == [0.9]

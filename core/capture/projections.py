@@ -1,0 +1,66 @@
+"""Which module every layer's heads write through (W_O), and the layer around it: seen in a forward, for any family.
+
+The first linear module that runs after a layer's attention, with as many inputs as its heads have outputs, takes what
+the heads put together. So no table of families is needed, and layers that share a module (ALBERT) are found as well.
+"""
+
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.capture.running import model_inputs, prepared
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+_ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), None, ())  # what is read is all one
+
+
+def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
+    """The module of every layer, in order; none where attention is out of reach or writes through something else."""
+    if not checkpoint.family.interceptable or len(checkpoint.sets) > 1:
+        return []
+    seen: list[nn.Module] = []
+    waiting: list[int] = []
+    thread = threading.get_ident()
+
+    def attended(_: int, output: Tensor, __: Tensor, ___: Tensor | None) -> Tensor:
+        waiting[:] = [output.shape[2] * output.shape[3]]
+        return output
+
+    def before(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        if threading.get_ident() == thread and waiting and arguments:  # other sessions may share the model
+            if arguments[0].shape[-1] == waiting[0]:
+                seen.append(module)
+            waiting.clear()
+
+    with torch.no_grad(), ExitStack() as stack:
+        for module in checkpoint.model.modules():
+            if is_linear(module):
+                stack.callback(module.register_forward_pre_hook(before).remove)
+        stack.enter_context(prepared(checkpoint)).mixer = attended
+        checkpoint.model(**model_inputs(checkpoint, [_ANY]))
+    return seen if len(seen) == checkpoint.layers else []
+
+
+def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
+    """The layer around each of `output_modules`: the nearest module above it that is one of a list; without repeats."""
+    names = {id(module): name for name, module in checkpoint.model.named_modules()}
+    layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
+    return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))
+
+
+def is_linear(module: nn.Module) -> bool:
+    """A matrix of its own: torch's Linear, or the one of GPT-2, which transformers calls Conv1D."""
+    return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
+
+
+def _listed(model: nn.Module, name: str) -> nn.Module | None:
+    path: Sequence[str] = name.split(".")
+    for end in range(len(path) - 1, 0, -1):
+        if isinstance(model.get_submodule(".".join(path[: end - 1])), nn.ModuleList):
+            return model.get_submodule(".".join(path[:end]))
+    return None
