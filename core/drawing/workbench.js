@@ -113,7 +113,7 @@ function makeColumns(workbench) {
 function makeColumn(place) {
   const parts = { named: `head-${place}` }, tab = (name, text, title) => make("button", { textContent: text, title, value: name });
   parts.title = make("h3");
-  parts.legend = make("canvas", { className: "legend", ariaHidden: "true" });
+  parts.legend = make("canvas", { className: "legend", ariaHidden: "true", width: 230, height: LEGEND_HEIGHT }); // an unsized canvas is 150 high
   parts.top = make("header", { className: "top" }, parts.title);
   parts.all = make("canvas", { className: "all", ariaHidden: "true" });
   parts.tree = make("div", { className: "tree", role: "rowgroup" });

@@ -29,6 +29,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+BLOCK = '[data-testid="stMainBlockContainer"]'
+DRESSED = f"getComputedStyle(document.querySelector('{BLOCK}')).paddingRight === '24px'"  # frame.css has come
 PATIENCE = 60_000  # ms; a bound for a machine that is busy with other tests, never waited out when all is well
 
 
@@ -133,7 +135,9 @@ def visit(page, address: str) -> None:
 
 
 def painted(page, number: int = 0):
-    """The map grid's root, once it has painted its data."""
+    """The map grid's root, once it has painted its data where it stays: the page's style may come after it."""
     root = page.locator(".root[data-painted]").nth(number)
     root.wait_for(timeout=PATIENCE)
+    settled(page)
+    page.wait_for_function(DRESSED, timeout=PATIENCE)
     return root

@@ -28,14 +28,18 @@ def encoder_maps():
 
 
 def type_sentence(page, text: str) -> None:
-    """Instead of the pair that the page opens with."""
+    """Instead of the pair that the page opens with; the maps are painted once without its second sentence."""
+    grid = painted(page)
+    pair = grid.get_attribute("data-painted")
     second, box = page.get_by_label("Second sentence"), page.get_by_label("Sentence", exact=True)
     expect(second).not_to_have_value("")
     second.fill("")
     second.press("Enter")
     expect(page).to_have_url(re.compile("text="))
+    alone = changed(page, grid, pair)
     box.fill(text)
     box.press("Enter")
+    changed(page, grid, alone)
 
 
 def changed(page, grid, seen: str | None) -> str:
@@ -59,12 +63,10 @@ def point_at(page, query: int, key: int, length: int) -> str:
 
 def test_a_typed_sentence_shows_every_head_and_hover_reads_the_weight_that_core_computed(page, address, encoder_maps):
     visit(page, f"{address}/maps")
-    opened = painted(page).get_attribute("data-painted")
     type_sentence(page, SENTENCE)
     grid = painted(page)
     expect(grid.get_by_role("gridcell")).to_have_count(36)
     page.wait_for_function("text => location.search.includes(text)", arg="keys+to+the+old")
-    changed(page, grid, opened)
     grid.locator(".allBox").focus()
     page.keyboard.type("l3h2")
     page.keyboard.press("Enter")
@@ -171,11 +173,9 @@ def test_script_in_a_sentence_is_text_everywhere(page, address):
     page.add_init_script("window.ran = 0; window.alert = () => { window.ran += 1; };")
     hostile = "<img src=x onerror=alert(1)> </script><script>alert(2)</script> **bold** [l](javascript:alert(3)) ok"
     visit(page, f"{address}/maps")
-    opened = painted(page).get_attribute("data-painted")
     type_sentence(page, hostile)
     grid = painted(page)
     page.wait_for_function("location.search.includes('onerror')")
-    changed(page, grid, opened)
     grid.locator(".allBox").focus()
     page.keyboard.type("L1H1")
     page.keyboard.press("Enter")

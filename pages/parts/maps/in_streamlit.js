@@ -13,7 +13,10 @@ export default function ({ data, parentElement, setStateValue }) {
     const back = () => takeView(workbench, Object.fromEntries(new URLSearchParams(location.search)));
     window.addEventListener("popstate", back);
     const page = new ResizeObserver(() => { if (workbench.header && host.room() !== workbench.room) draw(workbench); });
-    page.observe(document.querySelector('[data-testid="stMainBlockContainer"]') || document.body);
+    const block = document.querySelector('[data-testid="stMainBlockContainer"]') || document.body;
+    page.observe(block); // as high as the window; what stands in it says when something above the maps went away
+    const inside = block.querySelector('[data-testid="stVerticalBlock"]');
+    if (inside) page.observe(inside);
     workbench.leave = () => { workbench.stop(); page.disconnect(); window.removeEventListener("popstate", back); WORKBENCHES.delete(root); };
     WORKBENCHES.set(root, workbench);
   }
