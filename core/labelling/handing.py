@@ -115,7 +115,7 @@ def record(
         books = {project: _followed(db, cursor, project) for project in named_projects}
         saved = labels.record_events(db, events, secret=secret)
         named = {f"{event['batch']}:{event['sequence']}": event for event in events}
-        there = projects.answered(cursor, list(named))
+        there = projects.answered(cursor, list(named)) if saved.new < len(events) else set()
         found = Recorded(saved.acknowledged)
         for event_id, event in named.items():
             if event.get("project") and event_id not in there:
@@ -222,7 +222,7 @@ def _followed(db: Database, cursor: Any, project: str) -> _Kept:
 
 def _wrote(db: Database, cursor: Any, kept: _Kept) -> None:
     """The books have what this transaction wrote, and nobody else writes until it is committed."""
-    kept.marks, kept.writes = projects.marks(cursor, kept.marks), db.writes + 1
+    kept.marks, kept.writes = projects.marks_after_own(cursor, kept.marks), db.writes + 1
 
 
 def _new_board(db: Database, project: str) -> Board:

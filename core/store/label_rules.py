@@ -11,7 +11,7 @@ from typing import Any
 from core.store.class_names import known_names
 from core.store.label_checks import TAKES_BACK
 from core.store.people import Person
-from core.store.rows import Row
+from core.store.rows import Row, among
 
 _SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")  # what an event is, sent once or twice
 
@@ -43,11 +43,16 @@ def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
     return found
 
 
-def foreign_batch(cursor: Any, batch: str, owner: str, annotators: set[str]) -> str | None:
-    """Why `owner` may not send under `batch`, or None. An outbox from before owners were kept goes by its names."""
+def batch_owner(cursor: Any, batch: str) -> str | None:
+    """Who sent under `batch` first; None for a new one, and for one from before owners were kept."""
     kept = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
-    if kept:
-        mine = kept[0][0] == owner
+    return kept[0][0] if kept else None
+
+
+def foreign_batch(cursor: Any, batch: str, owner: str, kept: str | None, annotators: set[str]) -> str | None:
+    """Why `owner` may not send under `batch`, or None. kept: its owner; without one it goes by its events' names."""
+    if kept is not None:
+        mine = kept == owner
     else:
         before = cursor.execute("SELECT DISTINCT annotator FROM label_event WHERE batch = ?", [batch]).fetchall()
         mine = {name for (name,) in before} <= annotators
@@ -61,14 +66,13 @@ def foreign_batch(cursor: Any, batch: str, owner: str, annotators: set[str]) -> 
 
 def _known(cursor: Any, rows: Sequence[Row]) -> _Known:
     named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
+    these, values = among("event", list(named))
     events = cursor.execute(
-        "SELECT event, annotator, kind, class_set, map_id, pass, class, undoes FROM label_event "
-        "WHERE event IN (SELECT unnest(?))",
-        [list(named)],
+        f"SELECT event, {', '.join(_SAID)} FROM label_event WHERE {these}",  # noqa: S608 - our columns
+        values,
     ).fetchall()
-    maps = cursor.execute(
-        "SELECT map_id FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list({row["map_id"] for row in rows})]
-    ).fetchall()
+    theirs, names = among("map_id", list({row["map_id"] for row in rows}))
+    maps = cursor.execute(f"SELECT map_id FROM attention_map WHERE {theirs}", names).fetchall()  # noqa: S608
     return _Known(
         {event: dict(zip(_SAID, said, strict=True)) for event, *said in events},
         frozenset(name for (name,) in maps),

@@ -26,8 +26,8 @@ from core.store.label_checks import (
     looks_like,
     now,
 )
-from core.store.label_rules import foreign_batch, owner_of, refusals
-from core.store.rows import Row, insert, to_json
+from core.store.label_rules import batch_owner, foreign_batch, owner_of, refusals
+from core.store.rows import FEW, Row, among, insert, to_json
 
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
 
@@ -94,9 +94,6 @@ def map_facts(db: Database) -> pd.DataFrame:
 # ---------------------------------------------------------------- events
 
 
-FEW = 8  # events
-
-
 @dataclass(frozen=True)
 class Saved:
     """What the store answers: how many events were new, and the highest number of the batch that it has."""
@@ -129,12 +126,10 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
 
 def add_events(cursor: Any, rows: Sequence[Row]) -> int:
     """Add rows that `core.store.label_rules.refusals` has nothing against; returns how many were not there yet."""
-    known = cursor.execute(
-        "SELECT event FROM label_event WHERE event IN (SELECT unnest(?))", [[row["event"] for row in rows]]
-    ).fetchall()
-    there = {event for (event,) in known}
+    stored = _of_their_maps(cursor, rows)
+    there = {row["event"] for row in stored}
     new = list({row["event"]: row for row in rows if row["event"] not in there}.values())
-    _link(cursor, new)
+    _link(stored, new)
     _add(cursor, new)
     return len(new)
 
@@ -143,10 +138,12 @@ def _claim(cursor: Any, rows: Sequence[Row], owner: str | None) -> None:
     if owner is None:
         return
     for batch in {row["batch"] for row in rows}:
-        why = foreign_batch(cursor, batch, owner, {row["annotator"] for row in rows})
+        kept = batch_owner(cursor, batch)
+        why = foreign_batch(cursor, batch, owner, kept, {row["annotator"] for row in rows})
         if why:
             raise InputError(why)
-        cursor.execute("INSERT INTO label_batch VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [batch, owner, now()])
+        if kept is None:
+            cursor.execute("INSERT INTO label_batch VALUES (?, ?, ?)", [batch, owner, now()])
 
 
 def _add(cursor: Any, rows: list[Row]) -> None:
@@ -166,17 +163,23 @@ def _opinion(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["class_set"], row["map_id"], row["annotator"], row["pass"]
 
 
-def _link(cursor: Any, rows: list[Row]) -> None:
-    """Fill `supersedes`: the label or skip that stood when each new one came."""
+def _of_their_maps(cursor: Any, rows: Sequence[Row]) -> list[Row]:
+    """What is stored of the maps of these events, oldest first."""
+    theirs, values = among("map_id", sorted({row["map_id"] for row in rows}))
     found = cursor.execute(
-        """SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
-           WHERE map_id IN (SELECT unnest(?)) ORDER BY ordinal""",
-        [[row["map_id"] for row in rows]],
+        f"""SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
+            WHERE {theirs} ORDER BY ordinal""",  # noqa: S608 - our columns
+        values,
     )
     names = [column[0] for column in found.description]
+    return [dict(zip(names, one, strict=True)) for one in found.fetchall()]
+
+
+def _link(stored: list[Row], rows: list[Row]) -> None:
+    """Fill `supersedes`: the label or skip that stood when each new one came. stored: of the same maps, in order."""
     standing: dict[tuple[Any, ...], list[str]] = {}
     whose: dict[str, tuple[Any, ...]] = {}
-    for row in [*(dict(zip(names, one, strict=True)) for one in found.fetchall()), *rows]:
+    for row in [*stored, *rows]:
         opinion = whose.get(row["undoes"], _opinion(row)) if row["kind"] == "retire" else _opinion(row)
         stack = standing.setdefault(opinion, [])
         if row["kind"] in TAKES_BACK and row["undoes"] in stack:

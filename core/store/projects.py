@@ -5,7 +5,7 @@ answer that, and what admins did.
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from core.errors import InputError
 from core.store.database import Database
 from core.store.label_checks import LONGEST_NAME, LONGEST_NOTE, now
-from core.store.rows import Row, insert, to_json
+from core.store.rows import Row, among, insert, to_json
 
 STATES = {"make": "open", "open": "open", "pause": "paused", "close": "closed", "archive": "archived"}
 FROM = {"pause": ("open",), "open": ("paused", "closed"), "close": ("open", "paused")}
@@ -234,7 +234,8 @@ def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
 
 def answered(cursor: Any, events: Sequence[str]) -> set[str]:
     """Those of these events that are recorded as answers."""
-    found = cursor.execute("SELECT event FROM project_label WHERE event IN (SELECT unnest(?))", [list(events)])
+    these, values = among("event", list(events))
+    found = cursor.execute(f"SELECT event FROM project_label WHERE {these}", values)  # noqa: S608 - our column
     return {event for (event,) in found.fetchall()}
 
 
@@ -272,6 +273,18 @@ def marks(cursor: Any, since: Marks) -> Marks:
         {"ordinal": since.ordinal, "label": since.label},
     ).fetchall()
     return Marks(*found[0])
+
+
+def marks_after_own(cursor: Any, since: Marks) -> Marks:
+    """How far one has read who had read everything before this transaction, which added claims and answers only."""
+    found = cursor.execute(
+        """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
+                           (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
+                  coalesce((SELECT max(ordinal) FROM label_event WHERE ordinal > $label), $label)""",
+        {"ordinal": since.ordinal, "label": since.label},
+    ).fetchall()
+    ordinal, label = found[0]
+    return replace(since, ordinal=ordinal, label=label)
 
 
 def claims_since(cursor: Any, project: str, since: Marks, *, answered: bool = True) -> list[tuple[Any, ...]]:

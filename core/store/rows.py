@@ -3,7 +3,7 @@
 import contextlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
@@ -40,6 +40,19 @@ def to_json(value: Any) -> str:
 def from_json(text: str | None) -> Any:
     """The value of JSON text; None of None."""
     return None if text is None else json.loads(text)
+
+
+FEW = 8
+
+
+def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+    """SQL that `column` (a name written in this code) is one of `values`, and its parameters.
+
+    A few are written out: DuckDB plans that in half the time, and it is what a key press asks.
+    """
+    if 0 < len(values) <= FEW:
+        return f"{column} IN ({', '.join('?' * len(values))})", list(values)
+    return f"{column} IN (SELECT unnest(?))", [list(values)]
 
 
 def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, rows: Iterable[Row]) -> int:
