@@ -4,7 +4,10 @@ import pandas as pd
 import streamlit as st
 
 from core.atlas.head import facts, nearest, sentence
+from core.atlas.head_page import Gallery, head_page
 from core.attention import Head
+from core.drawing.packing import Grid
+from core.errors import AtlasError
 from core.scoring.registry import label_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.gallery import show_gallery
@@ -35,8 +38,8 @@ def show_facts(scores: pd.DataFrame, head: Head) -> None:
         st.caption(plain("Sources: " + "; ".join(f"{fact.about}: {fact.source}" for fact in known)))
 
 
-def show_scores(scores: pd.DataFrame, head: Head) -> None:
-    """Every score with interval and baseline."""
+def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
+    """Every score with interval and baseline; returns the table."""
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     mine = mine[~mine["score"].isin(choices.HIDDEN)]
     keys = choices.keys_of(mine)
@@ -45,7 +48,7 @@ def show_scores(scores: pd.DataFrame, head: Head) -> None:
     columns = ["what", "value", "low", "high", "baseline", "q", "n", "task", "source"]
     numbers = dict.fromkeys(["value", "low", "high", "baseline", "q"], NUMBER)
     st.dataframe(mine[columns], hide_index=True, height=360, column_config=numbers)
-    show_files(mine[columns], [], f"head-{head}")
+    return mine[columns]
 
 
 def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) -> None:
@@ -58,6 +61,16 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
                 target = {"checkpoint": name, "head": str(other)} | ({"task": task} if task else {})
                 st.page_link(PAGES_FOLDER / "head.py", label=f"{other} ({apart:.2f})", query_params=target)
         st.caption("by their statistics: root mean square difference, in standard deviations over heads")
+
+
+def example_maps(checkpoint: str, head: Head) -> Grid | str:
+    """What the page's file opens with: all heads on the example pair, or why they are left out."""
+    from core.atlas.example_grid import example_grid
+
+    try:
+        return example_grid(checkpoint, head=str(head))
+    except AtlasError as error:
+        return str(error)
 
 
 st.title("One head")
@@ -73,8 +86,15 @@ with clear_errors():
         show_links(checkpoint, head, here="head")
         show_nearest(known, head, checkpoint, task)
         st.subheader("Every score", anchor=False)
-        show_scores(known, head)
+        rows, files, gallery = show_scores(known, head), st.container(), Gallery()
         st.subheader("Gallery", anchor=False)
-        show_gallery(checkpoint, head, task)
+        with clear_errors():
+            gallery = show_gallery(checkpoint, head, task)
+        with files:
+            show_files(
+                rows, [], f"head-{head}",
+                page=lambda: head_page(head, checkpoint, known, rows, task=task, gallery=gallery,
+                                       maps=example_maps(checkpoint, head)),
+            )  # fmt: skip
     elif checkpoint:
         offer_to_measure(checkpoint, known=scores)

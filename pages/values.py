@@ -2,10 +2,10 @@
 
 import streamlit as st
 
+from core.atlas import example
 from pages.parts import pickers
 from pages.parts.atlas import beyond
 from pages.parts.frame.messages import clear_errors
-from pages.parts.maps import example
 
 SHOWN = {
     "norms": beyond.show_norms,

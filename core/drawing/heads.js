@@ -2,7 +2,7 @@
 // All heads of one pane: their names, their order, where each lies, how they are drawn, and what a screen reader hears.
 // A pane is one stack of maps: a checkpoint on an input, or the difference of two.
 
-const GAP = 3, LARGEST_TILE = 150, SAVED_SCALE = 2;
+const GAP = 3, LARGEST_TILE = 150, ONLY_TILE = 48, SAVED_SCALE = 2; // pixels; of the one map of a pane, the enlarged one is read
 
 // "L1H2", or of an encoder-decoder "Enc L1H2".
 const nameOf = (pane, index) => pane.named || `${pane.part ? pane.part + " " : ""}L${Math.floor(index / pane.heads) + 1}H${(index % pane.heads) + 1}`;
@@ -41,11 +41,11 @@ const rampFor = (workbench, pane) => (pane.signed ? workbench.theme.differences 
 
 function layoutOf(pane, view, width, height = Infinity) {
   const byLayer = !pane.scores[view.score] || view.show === "layers";
-  const left = byLayer ? 26 : 0, top = byLayer ? 16 : 0, caption = byLayer ? 0 : 15;
+  const left = byLayer && !pane.named ? 26 : 0, top = byLayer && !pane.named ? 16 : 0, caption = byLayer ? 0 : 15;
   const columns = Math.max(1, byLayer ? pane.heads : Math.max(4, Math.min(pane.heads, Math.floor(width / 76))));
   const rows = Math.ceil((byLayer ? pane.layers * pane.heads : ordered(pane, view).length) / columns) || 1;
   const across = Math.floor((width - left) / columns) - GAP, down = Math.floor((height - top) / rows) - GAP - caption;
-  const tile = Math.max(8, Math.min(LARGEST_TILE, across, down));
+  const tile = Math.max(8, Math.min(pane.named ? ONLY_TILE : LARGEST_TILE, across, down));
   const heads = ordered(pane, view).map((head, place) => {
     const row = Math.floor(place / columns), column = place % columns;
     return { ...head, x: left + column * (tile + GAP), y: top + caption + row * (tile + GAP + caption) };
@@ -58,7 +58,7 @@ function layoutOf(pane, view, width, height = Infinity) {
 
 function drawHeads(pen, workbench, pane, layout) {
   const { theme, weights, view } = workbench, step = layout.tile + GAP;
-  if (layout.byLayer) {
+  if (layout.byLayer && !pane.named) {
     const size = layout.tile < 20 ? 8 : 11;
     for (let h = 0; h < pane.heads; h++) pen.text(`H${h + 1}`, layout.left + h * step + layout.tile / 2, 8, { align: "center", size });
     for (let l = 0; l < pane.layers; l++) pen.text(`L${l + 1}`, layout.left - 5, layout.top + l * step + layout.tile / 2, { align: "right", size });
@@ -147,8 +147,8 @@ function seen(workbench, pane, index) {
   }
   const spread = pane.scores["normalised entropy"]?.values[index];
   if (spread > 0.9) return `${name} spreads its weight almost evenly over ${window ? `the ${window} tokens that its layer sees` : "all it sees"}: entropy ${spread.toFixed(2)} of 1.`;
-  const { q, k, value } = strongest(workbench, pane, index);
-  return `${name} has no single target here; its greatest weight is from “${pane.tokens[q]}” to “${pane.keyTokens[k]}”: ${(value / 65535).toFixed(2)}${over && `; it is shared${over}`}.`;
+  const { q, k, value } = strongest(workbench, pane, index), targets = Object.keys(pane.scores).length > 0;
+  return `${name}${targets ? " has no single target here; its" : ": its"} greatest weight is from “${pane.tokens[q]}” to “${pane.keyTokens[k]}”: ${(value / 65535).toFixed(2)}${over && `; it is shared${over}`}.`;
 }
 
 function differenceSeen(workbench, pane, index, name) {

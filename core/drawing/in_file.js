@@ -22,19 +22,32 @@ function restored(bytes) {
   return { header, weights };
 }
 
-// A workbench lives in a shadow root, so that its styles and the page's leave each other alone.
-async function openFile(place, text) {
+// A workbench lives in a shadow root, so that its styles and the page's leave each other alone. Of a shelf its buttons
+// choose which maps it shows; the look (matrix or lines) stays.
+async function openFile(place) {
   place.attachShadow({ mode: "open" }).append(document.getElementById("workbench").content.cloneNode(true));
-  const root = place.shadowRoot.querySelector(".root"), payload = await unpacked(text);
+  const root = place.shadowRoot.querySelector(".root"), buttons = [...document.querySelectorAll(`#${place.id}-shelf button`)];
   const room = () => Math.max(SMALLEST, Math.min(window.innerHeight - UNDER, 760));
   const workbench = startWorkbench(root, { tell: () => {}, room });
+  let payload, wanted = 0;
   const show = () => openMaps(workbench, payload, themeOf(root));
+  const choose = async (number) => {
+    wanted = number;
+    const read = await unpacked(document.getElementById(`${place.id}-maps${number ? `-${number}` : ""}`).textContent);
+    if (wanted !== number) return; // another one was chosen meanwhile
+    payload = read;
+    show();
+    takeView(workbench, { ...payload.header.opened, look: workbench.view.look });
+    buttons.forEach((button, k) => button.setAttribute("aria-pressed", String(k === number)));
+  };
+  buttons.forEach((button, number) => { button.onclick = () => choose(number); });
+  payload = await unpacked(document.getElementById(place.id + "-maps").textContent);
   show();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
 }
 
 for (const place of document.querySelectorAll(".maps")) {
-  openFile(place, document.getElementById(place.id + "-maps").textContent).catch((error) => {
+  openFile(place).catch((error) => {
     place.replaceWith(`The maps need a browser of 2023 or later (${error.message}).`);
   });
 }

@@ -13,6 +13,7 @@ from core.drawing.panes import Pane, header_of
 from core.errors import InputError
 
 MOST_BYTES = 2_000_000  # of the maps of one page, as text
+LEAST_BYTES = 20_000  # of one of several grids of a page, for its tokens and scores
 MIDDLE = 32767  # no difference, in the numbers of a signed pane
 HOPELESS = 12  # times smaller is more than compression has ever made maps
 SAMPLED, ROUGH = 12, 1.5  # maps of a stack that say how small it will be, and by how much they may be wrong
@@ -53,6 +54,17 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
         f"Maps in one file must leave room for their tokens and scores; {most / 1e6:g} MB is too little for these: "
         "allow more, or show fewer heads or a shorter text."
     )
+
+
+def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
+    """Several grids in at most `most` bytes of text together; each has room by how many weights it holds.
+
+    Errors: InputError where one of them cannot be made so small.
+    """
+    least = min(LEAST_BYTES, most // max(1, len(grids)))
+    sizes = [sum(len(pane.weights) for pane in grid.panes) for grid in grids]
+    room = most - least * len(grids)
+    return [pack(grid, least + room * size // max(1, sum(sizes))) for grid, size in zip(grids, sizes, strict=True)]
 
 
 def _ways(panes: Sequence[Pane], most: int) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from core.drawing import theme
-from core.drawing.packing import MOST_BYTES, Grid, pack
+from core.drawing.packing import MOST_BYTES, Grid, pack_together
 from core.drawing.payload import SCRIPTS, script, workbench_script, workbench_style
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -59,17 +59,26 @@ class PackedMaps:
     caption: str = ""
 
 
-Part = Words | Chart | Table | Grid | PackedMaps
+@dataclass(frozen=True)
+class Shelf:
+    """Maps in one workbench, one grid at a time. grids: by what their buttons say; the first one is open."""
+
+    grids: Mapping[str, Grid]
+    title: str = ""
+    caption: str = ""
+
+
+Part = Words | Chart | Table | Grid | PackedMaps | Shelf
 
 
 @dataclass(frozen=True)
 class _Placed:
-    """A part as the template has it: its kind, its number on the page, and the maps as text."""
+    """A part as the template has it: its kind, its number on the page, and its maps as text."""
 
     kind: str
     number: int
     part: Part
-    maps: str = ""
+    maps: Sequence[str] = ()
 
 
 def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
@@ -77,17 +86,10 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
 
     Errors: InputError where the maps cannot be made so small.
     """
-    given = list(parts)
-    grids = sum(isinstance(part, Grid) for part in given)
-    placed = [
-        _Placed(type(part).__name__, number, part, _packed(part, most // max(1, grids)))
-        for number, part in enumerate(given)
-    ]
-    grids += sum(isinstance(part, PackedMaps) for part in given)
+    placed = _placed(list(parts), most)
+    grids = any(one.maps for one in placed)
     charts = {one.number: one.part.specification for one in placed if isinstance(one.part, Chart)}
-    scripts = [workbench_script() + script("in_file")] if grids else []
-    if charts:
-        scripts.append(vega_script() + "\n" + script("charts"))
+    scripts = scripts_of(maps=grids, charts=bool(charts))
     return _template().render(
         title=title,
         lead=lead,
@@ -101,6 +103,25 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
     )
 
 
+def _placed(parts: Sequence[Part], most: int) -> list[_Placed]:
+    packed = iter(pack_together([grid for part in parts for grid in _grids_of(part)], most))
+    return [
+        _Placed(
+            type(part).__name__,
+            number,
+            part,
+            [part.text] if isinstance(part, PackedMaps) else [next(packed).text for _ in _grids_of(part)],
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _grids_of(part: Part) -> list[Grid]:
+    if isinstance(part, Shelf):
+        return list(part.grids.values())
+    return [part] if isinstance(part, Grid) else []
+
+
 @cache
 def _template() -> Any:
     return page_template("page.html.j2", TEMPLATES)
@@ -108,9 +129,15 @@ def _template() -> Any:
 
 def page_template(name: str, folder: Path, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Any:
     """A template that escapes every text and knows no undefined name. filters: beyond Jinja's, by name."""
-    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=FileSystemLoader([folder, TEMPLATES]), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"cell": written_cell, **filters}  # before the template is compiled
     return environment.get_template(name)
+
+
+def scripts_of(*, maps: bool, charts: bool) -> list[str]:
+    """The scripts that draw what a page in one file has."""
+    drawn = [workbench_script() + script("in_file")] if maps else []
+    return [*drawn, vega_script() + "\n" + script("charts")] if charts else drawn
 
 
 @cache
@@ -145,16 +172,20 @@ def style() -> str:
         theme.variables(theme.PAGE, mode) + ";" + theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")
     )
     own = (SCRIPTS / "page.css").read_text(encoding="utf-8")
+    return f"{colours(light, dark)}\n{own}\n{controls_style()}"
+
+
+def colours(light: str, dark: str) -> str:
+    """The declarations of the two themes as CSS: the dark one where the reader's system asks for it."""
     return (
         f":root{{color-scheme:light dark;--st-font:system-ui,sans-serif;{light}}}\n"
-        f"@media(prefers-color-scheme:dark){{:root{{{dark}}}}}\n{own}"
+        f"@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
     )
 
 
-def _packed(part: Part, most: int) -> str:
-    if isinstance(part, PackedMaps):
-        return part.text
-    return pack(part, most).text if isinstance(part, Grid) else ""
+def controls_style() -> str:
+    """The CSS of what every page in one file has: the buttons of maps, and enlarged charts."""
+    return (SCRIPTS / "controls.css").read_text(encoding="utf-8")
 
 
 def written_cell(value: Any) -> str:

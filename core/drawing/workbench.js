@@ -149,6 +149,8 @@ function fillControls({ parts, header, view, columns }) {
   parts.score.value = view.score; parts.show.value = view.show; parts.scale.value = view.scale;
   if (Number(parts.least.value) !== view.least) parts.least.value = view.least; // "0." is still being typed
   for (const control of parts.ordered) control.hidden = !view.score;
+  parts.score.parentElement.hidden = !options.length;
+  parts.jump.parentElement.hidden = Boolean(header.panes[0].named); // there is one head
   const { tabs, line, lineSaid, lineBox } = columns[0].parts;
   for (const tab of tabs) tab.setAttribute("aria-pressed", String(tab.value === view.look));
   line.value = view.line; lineSaid.textContent = view.line.toFixed(2); lineBox.hidden = view.look !== "lines";

@@ -16,8 +16,11 @@ COLUMNS = ("head", "what", "value", "95 % interval", "p, corrected", "n")
 IN_MARKDOWN = 20  # numbers of a finding there; the page has all
 
 
-def html(findings: Sequence[Finding]) -> str:
-    """One page with all of them: maps to explore, pictures, numbers with intervals, the command and the hash."""
+def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
+    """One page with all of them: maps to explore, pictures, numbers with intervals, the command and the hash.
+
+    more: parts for the end of the page.
+    """
     parts: list[Part] = []
     for one in findings:
         parts.append(Words(one.title, one.note))
@@ -27,7 +30,7 @@ def html(findings: Sequence[Finding]) -> str:
         parts.append(Words("", _origin(one), one.command))
     single = len(findings) == 1
     title, count = (findings[0].title, "A result") if single else ("Findings", f"{len(findings)} findings")
-    return html_page(title, parts[1:] if single and not findings[0].note else parts,
+    return html_page(title, [*(parts[1:] if single and not findings[0].note else parts), *more],
                      lead=f"{count} of Attention Atlas, {date.today():%d %B %Y}")  # fmt: skip
 
 

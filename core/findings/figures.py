@@ -24,11 +24,18 @@ def numbers_of(rows: Sequence[Row]) -> tuple[Number, ...]:
     Rows have a value under "value" with "low" and "high", or under "<metric>_change" with "<metric>_low" and
     "<metric>_high"; rows with neither give none.
     """
-    found = [number for row in rows for number in _of_row(row)]
-    kinds = list(dict.fromkeys(one.what for one in found))
+    kinds = _by_kind(rows)
     most = max(1, KEPT // max(1, len(kinds)))
-    ordered = [sorted((one for one in found if one.what == kind), key=_size, reverse=True)[:most] for kind in kinds]
-    return tuple(one for some in ordered for one in some)[:KEPT]
+    return tuple(one for some in kinds for one in some[:most])[:KEPT]
+
+
+def _by_kind(rows: Sequence[Row]) -> list[list[Number]]:
+    """Every number of the rows by what was measured, largest first."""
+    kinds: dict[str, list[Number]] = {}
+    for row in rows:
+        for number in _of_row(row):
+            kinds.setdefault(number.what, []).append(number)
+    return [sorted(some, key=_size, reverse=True) for some in kinds.values()]
 
 
 def _of_row(row: Row) -> list[Number]:
@@ -64,12 +71,13 @@ def _size(number: Number) -> float:
     return abs(number.value or 0.0)
 
 
-def pictures_of(numbers: Sequence[Number]) -> tuple[dict[str, Any], ...]:
-    """Of the first thing measured: a layer x head picture where it is of heads, and the largest with intervals."""
-    if not numbers:
+def pictures_of(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """Of the first thing measured: a layer x head picture of all of it where it is of heads, and the largest with
+    intervals."""
+    kinds = _by_kind(rows)
+    if not kinds:
         return ()
-    what = numbers[0].what
-    mine = [one for one in numbers if one.what == what]
+    mine, what = kinds[0], kinds[0][0].what
     heads = [one for one in mine if one.name.startswith("L") and "H" in one.name]
     drawn = [_heads(heads, what)] if len(heads) == len(mine) > 1 else []
     return (*drawn, _intervals(mine[:SHOWN], what))

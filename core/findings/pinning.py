@@ -29,15 +29,14 @@ def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: st
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
     """A stored run as a finding that is not kept. Errors: StoreError for an unknown run."""
     known, rows = runs.one_run(db, run), runs.run_rows(db, run)
-    numbers = numbers_of(rows)
     return Finding(
         kind="run",
         title=title.strip() or str(known["title"]),
         note=note.strip(),
         about=about(known),
         command=command(known),
-        numbers=numbers,
-        pictures=pictures_of(numbers),
+        numbers=numbers_of(rows),
+        pictures=pictures_of(rows),
         run=run,
         checkpoint=known["checkpoint"],
         weights_hash=known["weights_hash"],

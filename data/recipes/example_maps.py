@@ -6,9 +6,9 @@ Writes data/examples/maps.npz (weights, pieces, hash of the checkpoint's weights
 """
 
 from core import config
+from core.atlas import example
 from core.capture.running import capture
 from core.models.opening import open_checkpoint
-from pages.parts.maps import example
 
 
 def main() -> None:

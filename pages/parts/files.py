@@ -11,12 +11,21 @@ from core.drawing.page import Chart, Part, Table, html_page
 from pages.parts import charts
 
 
-def show_files(rows: pd.DataFrame, pictures: Sequence[Any], name: str, *, of: str = "Rows", key: str = "") -> None:
+def show_files(
+    rows: pd.DataFrame,
+    pictures: Sequence[Any],
+    name: str,
+    *,
+    of: str = "Rows",
+    key: str = "",
+    page: Callable[[], str] | None = None,
+) -> None:
     """Buttons: the rows as CSV, the pictures together as SVG and PNG, and all of it as a page in one file.
 
     Each is made when it is asked for.
 
     name: of the files, without ending. of: what a row is, for the button. key: set where a page shows several.
+    page: what the page in one file is, where it has more than the rows and pictures.
     """
     picture = "Picture" if len(pictures) == 1 else "Pictures"
     made: list[tuple[str, str, Callable[[], str | bytes]]] = [(f"{of} (CSV)", "csv", lambda: rows.to_csv(index=False))]
@@ -25,7 +34,7 @@ def show_files(rows: pd.DataFrame, pictures: Sequence[Any], name: str, *, of: st
             (f"{picture} ({kind.upper()})", kind, lambda kind=kind: charts.exported(charts.together(pictures), kind))
             for kind in ("svg", "png")
         ]
-    made.append(("Page (HTML)", "html", lambda: results_page(rows, pictures, name)))
+    made.append(("Page (HTML)", "html", page or (lambda: results_page(rows, pictures, name))))
     for place, (label, kind, make) in zip(st.columns([1, 1, 1, 1, 2]), made, strict=False):
         place.download_button(
             label, make, f"{name}.{kind}", on_click="ignore", key=f"{kind}|{name}|{key}", icon=":material/download:"

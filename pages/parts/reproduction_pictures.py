@@ -9,6 +9,7 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
+from core.atlas.example_grid import example_shelf
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
 from core.report.claims.registry import claim
 from core.report.exhibits import EXHIBITS, Exhibit
@@ -44,10 +45,14 @@ def summary(records: Records, about: About) -> None:
 
 def downloads(records: Records, about: About) -> None:
     """The report as a page that needs nothing else, and its rows."""
+
+    def page() -> str:
+        return html_of(about, records, example_shelf(about.options.checkpoints))
+
     left, right = st.columns([1, 1])
     left.download_button(
-        "Report as HTML", lambda: html_of(about, records), "report.html", "text/html", icon=":material/download:",
-        on_click="ignore", width="stretch",
+        "Report as HTML", page, "report.html", "text/html", icon=":material/download:", on_click="ignore",
+        width="stretch",
     )  # fmt: skip
     right.download_button(
         "Rows as Parquet", lambda: _zipped(parquet_files(records)), "report-parquet.zip", "application/zip",

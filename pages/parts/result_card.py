@@ -91,11 +91,10 @@ def _files(run: str, key: str) -> None:
 
 
 def _page(run: str) -> str:
-    """The result as a page in one file, with its command and the checkpoint's hash."""
-    from core.findings import export
-    from core.findings.pinning import finding_of_run
+    """The result as a page in one file, with its command, the checkpoint's hash and its heads."""
+    from core.findings.result_page import result_page
 
-    return export.html([finding_of_run(resources.database(), run)])
+    return result_page(resources.database(), run)
 
 
 def picture(rows: Sequence[Row]) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.drawing.maps_page import Source, maps_page
-from core.drawing.packing import MIDDLE, Grid, pack
+from core.drawing.packing import MIDDLE, MOST_BYTES, Grid, pack, pack_together
 from core.drawing.page import Chart, Table, Words, as_script_data, html_page, policy
 from core.drawing.panes import Pane, difference, telling_head
 from core.errors import InputError
@@ -84,6 +84,14 @@ def test_300_heads_of_512_tokens_say_what_is_left_out():
     assert "300 heads of 512 tokens do not fit into 2 MB" in header["note"]
     assert "all other weights are left out" in header["note"]
     assert len(kept) == 300  # every head is there
+
+
+def test_several_grids_share_the_room_by_their_weights():
+    large, small = Grid([random_pane(12, 12, 48)]), [Grid([random_pane(1, 1, 48)]) for _ in range(15)]
+    made = pack_together([large, *small])
+    assert sum(len(one.text) for one in made) <= MOST_BYTES
+    assert [one.left_out for one in made] == [""] * 16
+    assert pack_together([]) == []
 
 
 def test_no_room_at_all_is_one_sentence():

@@ -1,12 +1,22 @@
 """Pages in one file, opened from disk in a real browser: to explore, and without one request."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
 from core.attention import AttentionMaps
 from core.drawing.maps_page import Source, maps_page
-from core.drawing.page import Chart, Grid, Table, Words, html_page
+from core.drawing.page import Chart, Grid, Shelf, Table, Words, html_page
 from core.drawing.panes import scored_pane
+from core.findings.result_page import result_page
+from core.report.records import records_of
+from core.report.rendering.html import html_of
+from core.report.rendering.words import About
+from core.store import runs, shipped
+from core.store.database import Database
+from core.store.rows import from_json
+from core.store.runs import Provenance
 from tests.drawing.made import random_maps, random_pane
 
 pytestmark = pytest.mark.browser
@@ -16,20 +26,21 @@ EVIL = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>'
 @pytest.fixture
 def opened(page, tmp_path):
     """Opens a page's text from a file; fails where it asked for anything or broke its own policy."""
-    asked, said = [], []
+    asked, said, shown = [], [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
 
     def show(text):
         file = tmp_path / "page.html"
         file.write_text(text, encoding="utf-8")
+        shown.append(file.as_uri())
         page.goto(file.as_uri())
         page.locator(".root[data-painted]").first.wait_for()
         return page
 
     yield show
     assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
-    assert len([url for url in asked if url.startswith("file:")]) == 1
+    assert [url for url in asked if url.startswith("file:")] == shown
     assert said == []
     assert page.evaluate("window.owned") is None
 
@@ -66,3 +77,55 @@ def test_charts_tables_and_two_grids_share_a_page(opened):
     expect(page.locator(".root[data-painted]")).to_have_count(2)
     expect(page.locator("#grid-4 .root")).to_have_attribute("data-head", "L2H2")
     expect(page.locator("td")).to_have_text(EVIL)
+
+
+def test_a_results_and_the_reports_file_let_charts_and_heads_be_explored(opened, tmp_path):
+    with Database(tmp_path / "atlas.duckdb") as db:
+        about = Provenance(checkpoint="atlas-encoder", task=EVIL, split="dev", row_ids=(1, 2))
+        run = runs.record_run(db, "statistics", {}, about, title=EVIL)
+        runs.store_rows(db, run, [
+            {"statistic": EVIL, "layer": layer, "head": head, "value": 0.1 + layer, "low": 0.0, "high": 3.0, "n": 9}
+            for layer in range(2) for head in range(3)
+        ])  # fmt: skip
+        card = result_page(db, run)
+    known = shipped.one_run(shipped.runs("reproduce")["run"].iloc[0])
+    about, records = About.of(known | {"options": from_json(known["options"])}), shipped.run_rows(known["run"])
+    report = html_of(about, records_of(records), Shelf({EVIL: evil_grid(), "two": evil_grid()}))
+    for text in (card, report):
+        page = opened(text)
+        enlarge_and_hover(page)
+        explore(page)
+
+
+def evil_grid():
+    maps = random_maps(2, 3, 5)
+    maps = AttentionMaps(maps.weights, (EVIL, "the", "cat", "</script>", "[SEP]"), maps.segments)
+    return Grid([scored_pane(EVIL, maps, first=0, separators=[4])], EVIL, head="L1H2", note=EVIL)
+
+
+def enlarge_and_hover(page):
+    """The first chart over the whole window, a mark of it read, and back."""
+    button = page.get_by_role("button", name="Enlarge").first
+    button.click()
+    mark = page.locator(".enlarged .mark-rect.role-mark path").first
+    mark.hover()
+    expect(page.locator("#vg-tooltip-element")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".enlarged")).to_have_count(0)
+    expect(button).to_be_focused()
+
+
+def explore(page):
+    """Another head by keyboard, a weight by pointing, and lines."""
+    root = page.locator("div.root")
+    for _ in range(3):  # from wherever it opened to the first head
+        root.locator(".allBox").press("ArrowUp")
+    root.locator(".allBox").press("ArrowDown")
+    expect(root).to_have_attribute("data-head", re.compile("^L2H"))
+    box = root.locator("canvas.over")
+    box.scroll_into_view_if_needed()
+    margin, cell = map(float, root.locator(".oneBox").get_attribute("data-frame").split(","))
+    box.hover(position={"x": margin + 2.5 * cell, "y": margin + 1.5 * cell})
+    expect(root.locator(".reading")).to_contain_text("from “")
+    root.get_by_role("button", name="Lines").click()
+    expect(root.locator(".reading")).to_contain_text("What each token receives")

@@ -14,6 +14,7 @@ from core.drawing.maps_page import Source, grid_of
 from core.errors import InputError, StoreError
 from core.findings import export, pinning
 from core.findings.figures import numbers_of, pictures_of
+from core.findings.result_page import result_page
 from core.jobs.worker import find_study
 from core.store import findings, runs
 from core.store.database import Database
@@ -127,12 +128,26 @@ def test_one_page_has_every_finding_and_no_text_becomes_markup(pinned):
 
 def test_a_result_card_saves_its_run_as_a_page_with_command_and_hash(db):
     run, _ = stored_run(db)
-    page = export.html([pinning.finding_of_run(db, run)])
+    page = result_page(db, run)
     assert "<title>Statistics of atlas-encoder</title>" in page
     assert "python -m core jobs start statistics" in page
     assert "ab" * 32 in page
     assert "Pinned" not in page
+    assert "atlas-encoder" in page
+    assert page.count("class='maps'") == 1  # its heads, to explore
+    assert len(page.encode()) <= 2_000_000
     assert findings.findings(db) == []
+
+
+def test_a_picture_has_every_head_where_the_table_has_the_largest(db):
+    kinds = [ROWS[0] | {"statistic": f"s{kind}", "layer": k // 12, "head": k % 12, "value": 1 - k / 1000}
+             for kind in range(30) for k in range(144)]  # fmt: skip
+    heads, intervals = pictures_of(kinds)
+    assert len(heads["data"]["values"]) == 144
+    assert len(intervals["data"]["values"]) == 20
+    numbers = numbers_of(kinds)
+    assert len(numbers) <= 400
+    assert {one.what for one in numbers} == {f"s{kind} mrpc" for kind in range(30)}
 
 
 def test_markdown_and_bibtex_hold_the_same_and_escape_it(pinned):

@@ -11,9 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from core.atlas.example_grid import example_shelf
 from core.drawing import theme
-from core.drawing.page import as_script_data, page_template, policy, vega_script
-from core.drawing.payload import script
+from core.drawing.packing import pack_together
+from core.drawing.page import Shelf, as_script_data, colours, controls_style, page_template, policy, scripts_of
+from core.drawing.payload import workbench_style
 from core.errors import StoreError
 from core.report.claims.outcomes import OutcomeWord
 from core.report.claims.registry import claim
@@ -26,6 +28,8 @@ from core.report.rendering.words import About, command_of, numbers_of, short, ta
 from core.writing import write_whole
 
 TEMPLATES = Path(__file__).with_name("templates")
+MOST_MAPS = 1_000_000  # bytes of the maps of all checkpoints, beside the pictures
+NO_MAPS = Shelf({})
 
 
 def write_report(folder: Path, about: About, records: Records, *, figures: bool = False) -> Path:
@@ -36,7 +40,7 @@ def write_report(folder: Path, about: About, records: Records, *, figures: bool 
     page = folder / "report.html"
     for name, content in parquet_files(records).items():
         write_whole(folder / name, content, StoreError)
-    write_whole(page, html_of(about, records), StoreError)
+    write_whole(page, html_of(about, records, example_shelf(about.options.checkpoints)), StoreError)
     write_whole(folder / "report.md", markdown(about, records), StoreError)
     for name, picture in pictures(records).items() if figures else ():
         write_whole(folder / "figures" / f"{name}.svg", picture, StoreError)
@@ -53,12 +57,12 @@ class _Part:
     printed: Sequence[ValueRecord]
 
 
-def html_of(about: About, records: Records) -> str:
-    """The whole page."""
+def html_of(about: About, records: Records, shelf: Shelf = NO_MAPS) -> str:
+    """The whole page. shelf: maps of the checkpoints, for its reader to explore."""
     shown = [(item, mine) for item in EXHIBITS if (mine := records.about(item.id))]
     charts = {item.id: chart for item, mine in shown if (chart := chart_of(item, mine)) is not None}
     figures = {"specs": {id: chart.to_dict() for id, chart in charts.items()}, "ranges": theme.ranges()}
-    scripts = [vega_script() + "\n" + script("charts")]
+    scripts = scripts_of(maps=bool(shelf.grids), charts=True)
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     return _template().render(
         title=about.title, names=", ".join(map(short, about.options.checkpoints)),
@@ -68,6 +72,8 @@ def html_of(about: About, records: Records) -> str:
         command=command_of(about.options), order=list(OutcomeWord),
         checkpoints=list(dict.fromkeys(one.checkpoint for one in records.claims)), by_claim=records.by_claim(),
         parts=[_part(item, mine) for item, mine in shown], drawn=set(charts), steps=records.steps, style=_style(),
+        shelf=shelf, maps=[one.text for one in pack_together(list(shelf.grids.values()), MOST_MAPS)],
+        workbench=workbench_style(),
         figures=as_script_data(figures), scripts=scripts, policy=policy(scripts, charts=True),
     )  # fmt: skip
 
@@ -95,9 +101,12 @@ def _part(item: Exhibit, records: Records) -> _Part:
 
 
 def _style() -> str:
-    light, dark = (theme.variables(theme.PAGE, mode) for mode in ("light", "dark"))
-    return (
-        f":root{{color-scheme:light dark;{light};--o0:#00694d;--o1:#a94400;--o2:#7a6200;--o3:#666}}"
-        f"@media(prefers-color-scheme:dark){{:root{{{dark};--o0:#4cc79f;--o1:#ff9b66;--o2:#e0c04a;--o3:#a0a6ad}}}}\n"
-        + (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    light, dark = (
+        theme.variables(theme.PAGE, mode) + ";" + theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")
     )
+    outcomes = (
+        "--o0:#00694d;--o1:#a94400;--o2:#7a6200;--o3:#666",
+        "--o0:#4cc79f;--o1:#ff9b66;--o2:#e0c04a;--o3:#a0a6ad",
+    )
+    own = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    return f"{colours(f'{light};{outcomes[0]}', f'{dark};{outcomes[1]}')}\n{own}\n{controls_style()}"

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core.atlas.head_page import Gallery, Shelved
 from core.attention import Head
 from core.scoring.registry import MAP_SCORES, SCORES
 from pages.parts import attending, pickers
@@ -18,8 +19,11 @@ TASK_ROWS, OWN = "task rows", "own sentences"
 OFFERED = [score.key for score in MAP_SCORES] + [f"norms/{score.name}" for score in MAP_SCORES]
 
 
-def show_gallery(checkpoint: str, head: Head, task: str | None) -> None:
-    """Choose a score and inputs, then see the chosen maps. Errors: CheckpointError, InputError."""
+def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
+    """Choose a score and inputs, then see the chosen maps; returns them, for a file.
+
+    Errors: CheckpointError, InputError.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
         source = st.segmented_control(
@@ -30,27 +34,36 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> None:
     if not asked or not texts:
         st.info("Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
                 icon=":material/gallery_thumbnail:")  # fmt: skip
-        return
+        return Gallery()
     from core.measuring.gallery import chosen
 
     values = resources.input_scores(checkpoint, texts, key)[:, head.layer, head.head]
     shelf = chosen(values)
     if not shelf:
         st.info("No input has this score: choose another.", icon=":material/info:")
-        return
-    pieces = []
+        return Gallery()
+    shelved = []
     for one in shelf:
         shown = resources.shown(checkpoint, *texts[one.input], most=48)
-        weights = _weights(checkpoint, shown, key, head)
-        pieces.append(f"<figure><figcaption>{escape(one.where)}: {one.value:.3f}</figcaption>"
-                      f"{small_map(weights, shown.maps.tokens)}</figure>")  # fmt: skip
-    st.html(f'<div class="atlas-gallery">{STYLE}{"".join(pieces)}</div>')
-    known = int((~np.isnan(values)).sum())
-    st.caption(plain(f"{checkpoint} · {head} · {SCORES[key].label}: {SCORES[key].formula} · n = {known} inputs · mean "
-                     f"{np.nanmean(values):.3f} · rows are queries, columns keys"))  # fmt: skip
-    st.dataframe(pd.DataFrame({"where": [one.where for one in shelf], "value": [one.value for one in shelf],
-                               "text": [" | ".join(filter(None, texts[one.input])) for one in shelf]}),
+        text = " | ".join(filter(None, texts[one.input]))
+        shelved.append(Shelved(one.where, one.value, text, shown.maps.tokens, _weights(checkpoint, shown, key, head),
+                               shown.maps.causal))  # fmt: skip
+    of = f"{SCORES[key].label}: {SCORES[key].formula}"
+    said = f"n = {int((~np.isnan(values)).sum())} inputs · mean {np.nanmean(values):.3f}"
+    _show(shelved)
+    st.caption(plain(f"{checkpoint} · {head} · {of} · {said} · rows are queries, columns keys"))
+    st.dataframe(pd.DataFrame([{"where": one.where, "value": one.value, "text": one.text} for one in shelved]),
                  hide_index=True, height=200)  # fmt: skip
+    return Gallery(shelved, f"{of} · {said}")
+
+
+def _show(shelved: list[Shelved]) -> None:
+    figures = [
+        f"<figure><figcaption>{escape(one.where)}: {one.value:.3f}</figcaption>"
+        f"{small_map(one.weights, one.tokens)}</figure>"
+        for one in shelved
+    ]
+    st.html(f'<div class="atlas-gallery">{STYLE}{"".join(figures)}</div>')
 
 
 def _weights(checkpoint: str, shown: resources.Shown, key: str, head: Head) -> np.ndarray:

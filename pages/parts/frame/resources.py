@@ -78,7 +78,7 @@ def shown(
 
     An encoder-decoder reads `pair`, or its own greedy translation. Raises CheckpointError, InputError.
     """
-    from pages.parts.maps import example
+    from core.atlas import example
 
     if example.stored(name, text, pair) is None:
         checkpoint(name, _head_of(name))  # its progress bar is drawn here and not in the cached part
@@ -361,7 +361,7 @@ def _captured(name: str, text: str, pair: str | None, words: bool, most: int, pa
 
 
 def _observed(name: str, text: str, pair: str | None, most: int, part: str) -> tuple["Encoding", AttentionMaps]:
-    from pages.parts.maps import example
+    from core.atlas import example
 
     if kept := example.stored(name, text, pair):
         return kept.encoding, kept.maps

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from core.atlas import example
 from core.attention import PARTS
 from core.models.parts import parts_of
 from core.tasks.glue import TASKS
@@ -11,7 +12,6 @@ from core.tasks.pasted import Pasted, read_pasted
 from pages.parts import pickers
 from pages.parts.frame import history, resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.maps import example
 
 EXAMPLES = {
     "A pair": (example.TEXT, example.PAIR),

@@ -1,0 +1,54 @@
+"""The example pair's maps of any checkpoint on this disk: what a page in one file about its heads lets explore."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from core import config
+from core.atlas import example
+from core.atlas.example import Example
+from core.drawing.maps_page import Source, grid_of
+from core.drawing.packing import Grid
+from core.drawing.page import Shelf
+from core.drawing.panes import scored_pane, telling_head
+from core.errors import AtlasError, CheckpointError, InputError
+from core.models.parts import parts_of
+
+
+def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:
+    """All heads on the example pair, `head` (default: the most telling one) enlarged. The bundled encoder's are stored.
+
+    weights_hash: what the weights must be, where that is known. Errors: CheckpointError where the checkpoint is not on
+    this disk or has other weights by now; InputError for an encoder-decoder, whose heads lie in three sets.
+    """
+    shown = example.stored(checkpoint, example.TEXT, example.PAIR) or _captured(checkpoint, weights_hash)
+    encoding = shown.encoding
+    pane = scored_pane(checkpoint, shown.maps, first=encoding.first, separators=encoding.separators)
+    source = Source(checkpoint, example.TEXT, example.PAIR)
+    note = f"All heads of {checkpoint} on an example: {source.input}"
+    return grid_of([pane], source, head=head or telling_head(pane.scores or {}), note=note)
+
+
+def example_shelf(checkpoints: Sequence[str]) -> Shelf:
+    """The same of several checkpoints, one at a time; its caption says of which there are none, and why."""
+    grids, left_out = {}, []
+    for name in dict.fromkeys(checkpoints):
+        try:
+            grids[Path(name).name] = example_grid(name)
+        except AtlasError as error:
+            left_out.append(str(error))
+    return Shelf(grids, caption="\n".join(left_out))
+
+
+def _captured(checkpoint: str, weights_hash: str) -> Example:
+    if len(parts_of(checkpoint)) > 1:
+        raise InputError(f"{checkpoint} has three sets of heads: save its maps from the page Attention maps.")
+    if not ((config.BUNDLED_MODELS / checkpoint).is_dir() or Path(checkpoint).expanduser().is_dir()):
+        raise CheckpointError(f"{checkpoint} is not on this disk, so its maps are not shown here.")
+    from core.capture.running import capture
+    from core.models.opening import open_checkpoint
+
+    opened = open_checkpoint(checkpoint)
+    if weights_hash and opened.weights_hash != weights_hash:
+        raise CheckpointError(f"{checkpoint} has other weights than those of this result, so its maps are left out.")
+    encoding = opened.encode(example.TEXT, example.PAIR)
+    return Example(encoding, capture(opened, encoding))

@@ -1,0 +1,79 @@
+"""The page of one head in one file: what is known of it, its maps to explore, its gallery, and every score."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from core.atlas.head import facts, nearest, sentence
+from core.attention import Head
+from core.drawing.packing import Grid
+from core.drawing.page import Part, Shelf, Table, Words, html_page
+from core.drawing.panes import Pane
+from core.drawing.payload import as_bytes
+
+
+@dataclass(frozen=True)
+class Shelved:
+    """One input of a gallery. where: its place in the order; value: its score; weights: the head's map of it."""
+
+    where: str
+    value: float
+    text: str
+    tokens: tuple[str, ...]
+    weights: Float[np.ndarray, "query key"]
+    causal: bool = False
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """A head's inputs in the order of a score. of: that score, and over how many inputs."""
+
+    inputs: Sequence[Shelved] = ()
+    of: str = ""
+
+
+def head_page(
+    head: Head,
+    checkpoint: str,
+    scores: pd.DataFrame,
+    rows: pd.DataFrame,
+    *,
+    task: str | None = None,
+    maps: Grid | str = "",
+    gallery: Gallery = Gallery(),
+) -> str:
+    """The page as text. scores: of all heads on one task, as the atlas has them; rows: this head's, as the table shows.
+
+    maps: of all heads on one input, or why there are none.
+    """
+    known = facts(scores, head)
+    sources = "; ".join(f"{fact.about}: {fact.source}" for fact in known)
+    parts: list[Part] = [Words(text=f"Sources: {sources}" if known else "")]
+    grids = {} if isinstance(maps, str) else {"all heads": maps}
+    grids |= {f"{one.where}: {one.value:.3f}": _grid(one, head) for one in gallery.inputs}
+    parts += [Shelf(grids, "Maps", gallery.of and f"Gallery: {gallery.of}.")] if grids else []
+    parts += [Words(text=maps)] if isinstance(maps, str) else []
+    if alike := nearest(scores, head):
+        text = ", ".join(f"{other} ({apart:.2f})" for other, apart in alike)
+        said = "by their statistics: root mean square difference, in standard deviations over heads"
+        parts.append(Words("Nearest heads", f"{text}\n{said}"))
+    cells = rows.astype(object).where(rows.notna(), None).to_numpy().tolist()
+    parts.append(Table([str(name) for name in rows.columns], cells, "Every score"))
+    parts.append(Words("The same again", command=_command(checkpoint, task)))
+    place = f"{checkpoint} · {task} · " if task else f"{checkpoint} · "
+    lead = f"{sentence(known)}\n{place}{date.today():%d %B %Y} · L1H1 is the first head of the first layer"
+    return html_page(f"{head} of {checkpoint}", parts, lead=lead)
+
+
+def _grid(one: Shelved, head: Head) -> Grid:
+    pane = Pane(f"{head}, {one.where}", 1, 1, one.tokens, as_bytes(one.weights), one.causal, named=str(head), scores={})
+    return Grid([pane], one.text[:200], str(head), note=f"{one.where}, {one.value:.3f}: {one.text}")
+
+
+def _command(checkpoint: str, task: str | None) -> str:
+    return shlex.join(["python", "-m", "core", "atlas", checkpoint, *(["--task", task] if task else [])])

@@ -1,0 +1,29 @@
+"""A stored result as a page in one file: what its card says, and the maps of its checkpoint to explore."""
+
+from collections.abc import Sequence
+
+from core.atlas.example_grid import example_grid
+from core.drawing.page import Part, Words
+from core.errors import AtlasError
+from core.findings import export
+from core.findings.pinning import finding_of_run
+from core.store.database import Database
+from core.store.findings import Finding
+
+
+def result_page(db: Database, run: str) -> str:
+    """The page as text. Errors: StoreError for an unknown run."""
+    finding = finding_of_run(db, run)
+    return export.html([finding], _maps(finding))
+
+
+def _maps(finding: Finding) -> Sequence[Part]:
+    """All heads on the example, the result's first head enlarged; or the sentence that says why there are none."""
+    if not finding.checkpoint or "," in finding.checkpoint:  # a report on several has its own page
+        return ()
+    head = next((number.name for number in finding.numbers if number.name.startswith("L") and "H" in number.name), "")
+    heading = Words("The heads themselves")
+    try:
+        return heading, example_grid(finding.checkpoint, weights_hash=finding.weights_hash or "", head=head)
+    except AtlasError as error:
+        return heading, Words(text=str(error))
