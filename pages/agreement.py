@@ -21,7 +21,7 @@ def pair(db, found, raters: list[str], names: list[str]) -> None:
     """Two raters on the maps both labelled."""
     left, right = st.columns(2)
     first = left.selectbox("First rater", raters)
-    second = right.selectbox("Second rater", [one for one in raters if one != first])
+    second = right.selectbox("Second rater", agreement.others(raters, first))
     with clear_errors():
         both = agreement.agreement(found, first, second)
         said = f"95 % {both.low:.2f} to {both.high:.2f} over inputs, {both.maps} maps"

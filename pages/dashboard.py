@@ -21,10 +21,8 @@ def figures(known: projects.Project, found: Progress) -> None:
                delta_arrow="off")  # fmt: skip
     three.metric("Labels an hour", f"{found.hourly:,.0f}", f"{found.waiting} places held", delta_color="off",
                  delta_arrow="off")  # fmt: skip
-    ends = (
-        "complete" if found.counted >= found.needed else f"{found.end:%d %b %H:%M} UTC" if found.end else "nobody works"
-    )
-    four.metric("Expected end", ends, f"{found.surplus} surplus labels", delta_color="off", delta_arrow="off")
+    ends = "complete" if found.counted >= found.needed else f"{found.end:%d %b %H:%M}" if found.end else "nobody works"
+    four.metric("Expected end, UTC", ends, f"{found.surplus} surplus labels", delta_color="off", delta_arrow="off")
     st.progress(min(1.0, share))
     if 0 < len(found.people) < known.rules["k"]:
         st.warning(
@@ -42,7 +40,11 @@ def pictures(found: Progress) -> None:
         st.altair_chart(
             alt.Chart(maps, title="Maps by labels")
             .mark_bar()
-            .encode(x=alt.X("labels:O"), y="maps:Q", tooltip=["labels", "maps"])
+            .encode(
+                x=alt.X("labels:O", title="labels of the map", axis=alt.Axis(labelAngle=0)),
+                y="maps:Q",
+                tooltip=["labels", "maps"],
+            )
         )
     with right:
         known = found.curve.dropna()
@@ -54,7 +56,7 @@ def pictures(found: Progress) -> None:
             alt.Chart(known, title="Krippendorff's alpha of the first labels")
             .mark_line(point=True)
             .encode(
-                x="labels:Q",
+                x=alt.X("labels:Q", title="labels given"),
                 y=alt.Y("alpha:Q", scale=scale),
                 tooltip=["labels", alt.Tooltip("alpha", format=".3f"), "time"],
             )

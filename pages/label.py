@@ -68,15 +68,19 @@ def made_queue(db, wish, classes, suggesting, hinted):
 
 st.title("Label maps")
 db = resources.database()
-left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
+open_projects = working.open_projects(db)
+left, *beside, middle, right = st.columns([2, *([2] if open_projects else []), 2, 1], vertical_alignment="bottom")
 with left:
     annotator = people.annotator_name()
-    project = working.pick_project(db)
+project = None
+if open_projects:
+    with beside[0]:
+        project = working.pick_project(open_projects)
 if project:
     if not annotator:
         st.info("Type your name above; labels carry it.", icon=":material/badge:")
         st.stop()
-    working.work(db, project, annotator)
+    working.work(db, project, annotator, middle)
     st.stop()
 with middle:
     class_set = label_tools.pick_class_set(db)

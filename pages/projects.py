@@ -63,6 +63,7 @@ def one_project(db, known, by: str) -> None:
     )
     if known.state != "archived":
         making.people_of(db, known, by)
+        making.order_again(db, known, by)
     with st.expander("Rules and recipe"):
         left, right = st.columns(2)
         left.json(known.rules)

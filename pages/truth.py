@@ -46,15 +46,16 @@ def person_part(truth, found: pd.DataFrame, class_set: str, names: list[str]) ->
 def agreement_part(found: pd.DataFrame, names: list[str]) -> None:
     """Alpha with its interval, kappa of two people and of pairs of classes."""
     st.subheader("Agreement")
-    all_ = alpha_with_interval(found, by_input=True)
-    st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, "
-              f"{all_.maps} maps, {all_.raters} raters", delta_color="off", delta_arrow="off")  # fmt: skip
-    raters = list(agreement.opinions(found).columns)
-    if len(raters) < 2:
+    all_ = alpha_with_interval(found[found["pass"] == 1], by_input=True)  # of different people alone
+    if not all_.maps:
+        st.caption("Agreement is shown once two people have labelled the same map.")
         return
+    st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, "
+              f"{all_.maps} maps, {all_.raters} people", delta_color="off", delta_arrow="off")  # fmt: skip
+    raters = list(agreement.opinions(found).columns)
     left, right = st.columns(2)
     first = left.selectbox("First", raters)
-    second = right.selectbox("Second", [one for one in raters if one != first])
+    second = right.selectbox("Second", agreement.others(raters, first))
     with clear_errors():
         both = agreement.agreement(found, first, second)
         st.caption(

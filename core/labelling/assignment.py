@@ -322,6 +322,11 @@ class Board:
         return sorted(self._people)
 
     @property
+    def open_maps(self) -> list[str]:
+        """Maps with fewer than k labels, in the order they are handed out."""
+        return [self._names[place] for place in self._open]
+
+    @property
     def needed(self) -> int:
         """Labels until the project is complete: k for each map."""
         return self.rules.k * len(self._names)

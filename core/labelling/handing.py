@@ -206,7 +206,7 @@ def _followed(db: Database, cursor: Any, project: str) -> _Kept:
     if kept is not None and kept.writes == db.writes:
         return kept
     marks = projects.marks(cursor, kept.marks if kept else projects.Marks())
-    if kept is None or kept.marks.erasures != marks.erasures:
+    if kept is None or kept.marks.erasures != marks.erasures or _ordered_anew(cursor, project, kept.marks, marks):
         kept = books[project] = _Kept(_new_board(db, project), projects.Marks())
         _follow(cursor, project, kept, anew=True)
         for person, count in projects.handed(cursor, project).items():
@@ -218,6 +218,10 @@ def _followed(db: Database, cursor: Any, project: str) -> _Kept:
         kept.board.present = {name: classes.resolved(name) for name in (*classes.names, *dict(classes.merged))}
     kept.marks, kept.writes = marks, db.writes
     return kept
+
+
+def _ordered_anew(cursor: Any, project: str, since: projects.Marks, until: projects.Marks) -> bool:
+    return since != until and projects.ordered_since(cursor, project, since)
 
 
 def _wrote(db: Database, cursor: Any, kept: _Kept) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 import pandas as pd
 
 from core.errors import InputError
+from core.labelling import handing
 from core.labelling.happenings import ORDERS, Rules
 from core.labelling.queue import NEARLY_UNIFORM, Hints
 from core.labelling.snapshot import known_class_set, standing_labels
@@ -158,6 +159,20 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
     by_head = sorted_.assign(round=in_head).sort_values(["round", "key", "map_id"])
     in_checkpoint = by_head.groupby("checkpoint", sort=False).cumcount()
     return list(by_head.assign(turn=in_checkpoint).sort_values(["turn", "key", "map_id"])["map_id"])
+
+
+def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
+    """Hand the maps that want labels out by what the classifier is least sure of now; returns how many these are.
+
+    Errors: InputError when no classifier suggests (`hints`), or every map has its labels.
+    """
+    db.person.must("admin", "order the maps of a project")
+    names = handing.board_of(db, project).open_maps
+    if not names:
+        raise InputError("Maps are ordered while some want labels; in this project all have theirs: make another one.")
+    ordered = by_uncertainty(labels.map_facts(db), names, hints)
+    projects.order_maps(db, project, ordered, annotator=annotator)
+    return len(ordered)
 
 
 def by_uncertainty(facts: pd.DataFrame, names: list[str], hints: Hints | None) -> list[str]:

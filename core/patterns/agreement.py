@@ -16,11 +16,12 @@ from sklearn.metrics import cohen_kappa_score, confusion_matrix
 from core.errors import InputError
 
 RESAMPLES = 1000
+PASS_WORD = ", pass "
 
 
 def rater(annotator: str, passing: int) -> str:
     """The name of a person in one pass."""
-    return annotator if passing == 1 else f"{annotator}, pass {passing}"
+    return annotator if passing == 1 else f"{annotator}{PASS_WORD}{passing}"
 
 
 def opinions(labels: pd.DataFrame) -> pd.DataFrame:
@@ -28,6 +29,13 @@ def opinions(labels: pd.DataFrame) -> pd.DataFrame:
     named = labels.assign(rater=[rater(a, p) for a, p in zip(labels["annotator"], labels["pass"], strict=True)])
     plain = named[named["queue_order"] != "adjudication"]
     return plain.pivot_table(index="map_id", columns="rater", values="class", aggfunc="last")
+
+
+def others(raters: Sequence[str], first: str) -> list[str]:
+    """Whom `first` can be held against: other people, then other people's passes, then their own."""
+    whose = {one: one.split(PASS_WORD)[0] for one in raters}
+    rest = [one for one in raters if one != first]
+    return sorted(rest, key=lambda one: (whose[one] == whose[first], PASS_WORD in one))
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:

@@ -339,6 +339,15 @@ def undone_since(cursor: Any, since: Marks) -> list[str]:
     return [event for (event,) in found]
 
 
+def ordered_since(cursor: Any, project: str, since: Marks) -> bool:
+    """Whether an admin gave the maps another order."""
+    found = cursor.execute(
+        "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? AND kind = 'order'",
+        [project, since.ordinal],
+    ).fetchall()
+    return bool(found[0][0])
+
+
 def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[str, bool]]:
     """(person, whether they were let in) of what admins decided, oldest first."""
     return cursor.execute(

@@ -6,7 +6,7 @@ import signal
 import pytest
 from playwright.sync_api import expect
 
-from core.labelling import handing
+from core.labelling import adjudicating, handing
 from core.labelling.happenings import Rules
 from core.labelling.projects import Recipe, make_project
 from core.store import labels
@@ -29,7 +29,11 @@ def made(folder, **rules) -> str:
 
 
 def open_project(page, address, project, name="ada"):
-    visit(page, f"{address}/label?project={project}")
+    return open_sheet(page, f"{address}/label?project={project}", name)
+
+
+def open_sheet(page, address, name):
+    visit(page, address)
     box = page.get_by_label("Your name")
     box.fill(name)
     box.press("Enter")
@@ -84,3 +88,18 @@ def test_labels_wait_for_a_server_that_was_killed(page, tmp_path):
     with serving(tmp_path, port=port):
         expect(root).to_have_attribute("data-waiting", "0")
     assert sum(map(len, votes_of(tmp_path, project).values())) == 5
+
+
+def test_a_dispute_is_decided_by_key(page, tmp_path):
+    with Database(tmp_path / "atlas.duckdb") as db:
+        fill(db, 4)
+        for who, cls in (("bob", "block"), ("cyd", "vertical")):
+            labels.record_events(db, [event(1, "m1", cls, batch=who, annotator=who)])
+    with serving(tmp_path) as address:
+        root = open_sheet(page, f"{address}/adjudication", "ada")
+        expect(root.locator(".word")).to_contain_text("Person A: Block; Person B: Vertical")
+        page.keyboard.press("4")
+        expect(root).to_have_attribute("data-saved", "1")
+    with Database(tmp_path / "atlas.duckdb") as db:
+        assert adjudicating.disputes(db, "bert") == []
+        assert labels.all_events(db)[-1]["class"] == "block"

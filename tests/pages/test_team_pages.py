@@ -1,5 +1,7 @@
 """The pages of a team, run as Streamlit runs them: a project is made, worked in, weighed, decided on and watched."""
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -142,3 +144,4 @@ def test_the_dashboard_says_when_people_are_missing(db):
     page = opened("dashboard")
     assert "1 have come so far" in page.warning[0].value
     assert page.metric[0].value == "1 of 12"
+    assert re.fullmatch(r"\d\d \w{3} \d\d:\d\d", page.metric[3].value)

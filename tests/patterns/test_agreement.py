@@ -12,6 +12,7 @@ from core.patterns.agreement import (
     confusion,
     consensus,
     disputed,
+    others,
     pair_agreements,
     rater_pairs,
 )
@@ -121,6 +122,12 @@ def test_alpha_needs_two_classes_among_shared_maps():
 def test_a_second_pass_counts_as_a_rater():
     labels = frame([("m1", "ada", 1, "x"), ("m1", "ada", 2, "x"), ("m2", "ada", 1, "y"), ("m2", "ada", 2, "x")])
     assert agreement(labels, "ada", "ada, pass 2").share == 0.5
+
+
+def test_a_rater_is_held_against_other_people_first():
+    raters = ["ada", "ada, pass 2", "bob", "bob, pass 2", "cyd"]
+    assert others(raters, "ada") == ["bob", "cyd", "bob, pass 2", "ada, pass 2"]
+    assert others(raters, "bob, pass 2")[0] == "ada"
 
 
 def test_confusion_counts_common_maps():

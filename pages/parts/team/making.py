@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.labelling import handing
 from core.labelling.happenings import ORDERS, Rules
-from core.labelling.projects import Recipe, make_project
+from core.labelling.projects import Recipe, make_project, order_anew
 from core.store import classifiers, labels, projects
 from core.store.database import Database
 from pages.parts import people
@@ -24,7 +24,8 @@ ORDER_TITLES = {
 
 def admin_name() -> str:
     """Who makes and changes projects: the one signed in, else a name that is typed."""
-    return people.annotator_name("Your name")
+    with st.columns(2)[0]:
+        return people.annotator_name("Your name")
 
 
 def new_project(db: Database, class_sets: list[str], by: str) -> None:
@@ -68,7 +69,7 @@ def _recipe(facts: pd.DataFrame) -> Recipe:
     four, five, six = st.columns(3, vertical_alignment="bottom")
     count = four.number_input("Maps", 0, 1_000_000, 300)
     seed = five.number_input("Seed", 0, 10**6, 0, key="project_seed")
-    leave_out = six.toggle("Leave nearly uniform maps out", key="project_uniform")
+    leave_out = six.toggle("No near-uniform maps", key="project_uniform", help="largest weight below 0.1")
     return Recipe(tuple(checkpoints), tuple(tasks), tuple(map(int, layers)), int(count), int(seed), bool(leave_out))
 
 
@@ -97,6 +98,16 @@ def _known(recipe: Recipe, rules: Rules) -> tuple[Recipe, Rules]:
         "repeat_rate": seven.number_input("Repeat rate", 0.0, 0.5, 0.05),
     }
     return Recipe(**vars(recipe) | more), Rules(**vars(rules) | rates)
+
+
+def order_again(db: Database, known: projects.Project, by: str) -> None:
+    """A button that hands out first what the classifier is least sure of by now."""
+    suggesting = classifiers.suggesting(db, known.class_set)
+    why = None if suggesting else "Choose a classifier that suggests on the Pattern classifier page."
+    if st.button("Most uncertain first, by the classifier as it is now", disabled=suggesting is None, help=why):
+        with clear_errors():
+            count = order_anew(db, known.project, lambda names: hints_of(db, suggesting, names), annotator=by)
+            st.success(f"{count} maps that want labels are in a new order.")
 
 
 def people_of(db: Database, known: projects.Project, by: str) -> None:

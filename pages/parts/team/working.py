@@ -1,6 +1,7 @@
 """Working inside a project on the Label page: which project, where its words are, and its sheet."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import handing
 from core.labelling.queue import Wish
@@ -14,11 +15,13 @@ from pages.parts.label_sheet import send_maps, show_sheet
 from pages.parts.team.project_sheet import next_sheet
 
 
-def pick_project(db: Database) -> projects.Project | None:
-    """A select box over the open projects; None for labelling outside of any. Nothing where there are none."""
-    open_ = {one.project: one for one in projects.projects(db) if one.state in ("open", "paused")}
-    if not open_:
-        return None
+def open_projects(db: Database) -> dict[str, projects.Project]:
+    """Projects that can be labelled in, or soon again, by id."""
+    return {one.project: one for one in projects.projects(db) if one.state in ("open", "paused")}
+
+
+def pick_project(open_: dict[str, projects.Project]) -> projects.Project | None:
+    """A select box over these projects; None for labelling outside of any."""
     chosen = bound.pick(
         st.selectbox,
         "Project",
@@ -30,14 +33,14 @@ def pick_project(db: Database) -> projects.Project | None:
     return open_.get(chosen)
 
 
-def work(db: Database, project: projects.Project, annotator: str) -> None:
-    """The project's words and sheet. Errors: InputError where it hands nothing out now."""
+def work(db: Database, project: projects.Project, annotator: str, beside: DeltaGenerator) -> None:
+    """The project's words and sheet; its codebook goes `beside`. Errors: InputError where it hands nothing out now."""
     db.person.must("annotator", "label")
     classes = known_class_set(db, project.class_set)
-    if project.codebook:
-        st.markdown(plain(project.codebook))
-    with st.popover("Codebook", icon=":material/menu_book:"):
+    with beside.popover("Codebook", icon=":material/menu_book:", width="stretch"):
         label_tools.codebook(db, classes)
+    if project.codebook:
+        st.caption(plain(project.codebook))
     key = (project.project, annotator, project.state, classes)
     kept = st.session_state.get("project_sheet")
     if kept is None or kept[0] != key:  # what the browser holds stays as it is until it asks for more
