@@ -16,8 +16,8 @@ from pages.parts.team.deciding import sheet_of
 
 st.title("Adjudication")
 db = resources.database()
-class_set, project = choosing.pick(db)
-left, right = st.columns([3, 1], vertical_alignment="bottom")
+left, *places, right = st.columns([2, 2, 2, 1.6], vertical_alignment="bottom")
+class_set, project = choosing.pick(db, places)
 with left:
     annotator = people.annotator_name()
 named = right.toggle("Show who voted", value=False, help="Hidden, so that the map decides and not the name.")

@@ -1,4 +1,5 @@
-"""100,000 maps and 300,000 labels in a store: how soon the Label page stands, the next maps come, the dashboard shows.
+"""100,000 maps and 300,000 labels in a store: how soon the Label page stands, the next maps come, a label is
+acknowledged, the dashboard shows.
 
 Pages are asked for over the app's own websocket and doors, on a server that was visited before (its imports are in);
 `cold` is the first time, when the project's books are read from the store.
@@ -15,11 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
-import httpx
 import numpy as np
 import pyarrow as pa
 from streamlit.testing.v1 import AppTest
-from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 from core.labelling.happenings import Rules
 from core.store import projects
@@ -27,10 +26,11 @@ from core.store.database import Database
 from core.store.label_checks import EVENT, MAP
 from core.store.projects import ProjectMap
 from core.store.rows import insert
+from tests.benchmarks.team import Team
 from tests.pages.browsing import serving
 from tests.survival.viewers import Seen, opened
 
-MAPS, EACH, PEOPLE, LENGTH = 100_000, 3, 40, 12
+MAPS, EACH, PEOPLE, NEW, LENGTH = 100_000, 3, 40, 8, 12
 TITLE, CLASSES = "Large", ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous")
 ANSWER = pa.schema(
     [("event", pa.string()), ("project", pa.string()), ("purpose", pa.string()), ("counted", pa.bool_())]
@@ -39,8 +39,8 @@ CLAIM = pa.schema([("project", pa.string()), ("map_id", pa.string()), ("annotato
                    ("purpose", pa.string()), ("given", pa.timestamp("us")), ("until", pa.timestamp("us"))])  # fmt: skip
 
 
-def fill(folder: Path) -> str:
-    """A project of MAPS maps for EACH + 1 people a map, of which EACH have labelled each; returns its id."""
+def fill(folder: Path) -> tuple[str, str]:
+    """A project of MAPS maps for EACH + 1 people a map, which EACH labelled; its id, and the database's."""
     rng = np.random.default_rng(0)
     begin = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=3)
     weights = rng.dirichlet(np.full(LENGTH, 0.2), (64, LENGTH)).astype("<f2")
@@ -77,29 +77,32 @@ def fill(folder: Path) -> str:
             insert(cursor, "label_event", EVENT, events)
             insert(cursor, "claim", CLAIM, claims)
             insert(cursor, "project_label", ANSWER, answers)
-    return project
+        return project, db.id
 
 
-async def doors(address: str, project: str) -> dict[str, object]:
-    """Milliseconds from asking for the next maps until they are there; the first time the books are read."""
-    token = generate_xsrf_token_string()
-    headers = {"origin": address, "x-xsrftoken": token, "cookie": f"_streamlit_xsrf={token}"}
-    waits, seen = [], Seen()
-    async with (
-        opened(address, seen) as viewer,
-        httpx.AsyncClient(base_url=address, headers=headers, timeout=60) as door,
-    ):
+async def doors(address: str, project: str, database: str) -> dict[str, object]:
+    """Milliseconds from asking for the next maps until they are there (the first time the books are read), and from
+    sending a label until it is acknowledged; seconds until the dashboard stands."""
+    waits, labels, seen = [], [], Seen()
+    team = Team(address, project, database, NEW)
+    async with opened(address, seen) as viewer:
         await viewer.visit("jobs", "")  # the server's imports
         for k in range(40):
+            person = team.people[k % NEW]
             began = time.monotonic()
-            answer = await door.post("/team/maps", json={"project": project, "annotator": f"new{k % 8}"})
+            assert await team.fetch(person)
             waits.append(1000 * (time.monotonic() - began))
-            assert answer.headers["content-type"].startswith("application/octet-stream"), answer.text
+            person.label(CLASSES[k % len(CLASSES)])
+            assert await team.send(person)
+            labels.append(1000 * person.acknowledged[-1][1])
         dashboard = [await viewer.visit("dashboard", urlencode({"project": project})) for _ in range(6)]
+    await team.client.aclose()
     return {
         "next_maps_cold_ms": waits[0],
         "next_maps_median_ms": statistics.median(waits[1:]),
         "next_maps_p95_ms": float(np.quantile(waits[1:], 0.95)),
+        "label_median_ms": statistics.median(labels),
+        "label_p95_ms": float(np.quantile(labels, 0.95)),
         "dashboard_first_s": dashboard[0],
         "dashboard_s": statistics.median(dashboard[1:]),
         "errors": seen.errors,
@@ -125,9 +128,9 @@ def label_page(project: str | None) -> tuple[float, float]:
 
 def main() -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
-        project = fill(Path(name))
+        project, database = fill(Path(name))
         with serving(Path(name)) as address, ThreadPoolExecutor(1) as elsewhere:
-            found = elsewhere.submit(asyncio.run, doors(address, project)).result()
+            found = elsewhere.submit(asyncio.run, doors(address, project, database)).result()
         os.environ["ATLAS_DB"] = str(Path(name) / "atlas.duckdb")
         for what, chosen in (("in_project", project), ("free", None)):
             found[f"label_page_{what}_first_s"], found[f"label_page_{what}_s"] = label_page(chosen)

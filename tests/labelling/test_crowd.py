@@ -165,6 +165,12 @@ def test_disputes_come_with_votes_notes_and_doubts_until_they_are_settled(db):
     assert crowd.votes_of(db, "bert").query("map_id == 'm1' and `pass` == 1")["annotator"].tolist() == ["ada", "bob"]
 
 
+def test_a_second_pass_is_the_same_person_where_names_are_hidden(db):
+    dispute = adjudicating.Dispute("m1", (("ada", "block"), ("ada, pass 2", "vertical"), ("bob", "block")))
+    (said,) = said_of(dispute, adjudicating.known_class_set(db, "bert"), named=False)
+    assert said == "Person A: Block; Person A, pass 2: Vertical; Person B: Block"
+
+
 def test_a_doubt_of_a_class_that_is_gone_is_a_sentence(db):
     with pytest.raises(InputError, match="'wave' is none"):
         adjudicating.queue_doubts(db, "bert", [Suspect("m1", "block", "wave", 0.4)], annotator="admin")

@@ -1,6 +1,9 @@
 """Whose labels a page is about: those of a project, or all of a class set."""
 
+from collections.abc import Sequence
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.store import projects
 from core.store.database import Database
@@ -8,10 +11,10 @@ from pages.parts.frame import bound
 from pages.parts.label_tools import pick_class_set
 
 
-def pick(db: Database) -> tuple[str, str | None]:
-    """The class set, and the project or None for all labels of the class set."""
+def pick(db: Database, places: Sequence[DeltaGenerator] | None = None) -> tuple[str, str | None]:
+    """The class set, and the project or None for all labels of the class set; asked in two places side by side."""
     known = {one.project: one for one in projects.projects(db) if one.state != "archived"}
-    left, right = st.columns(2)
+    left, right = places or st.columns(2)
     chosen = bound.pick(
         left.selectbox,
         "Labels of",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from core.labelling.adjudicating import PASS, Dispute
+from core.patterns.agreement import PASS_WORD
 from core.patterns.classes import ClassSet
 from core.store import labels
 from core.store.database import Database
@@ -35,10 +36,13 @@ def sheet_of(
 
 def said_of(dispute: Dispute, classes: ClassSet, *, named: bool) -> list[str]:
     """Votes, notes and doubts of a map in words."""
-    everybody = dict.fromkeys(who for who, _ in (*dispute.votes, *dispute.notes))
-    letters = {who: who if named else f"Person {chr(65 + k % 26)}" for k, who in enumerate(everybody)}
-    votes = "; ".join(f"{letters[who]}: {classes.named(cls).title}" for who, cls in dispute.votes)
-    said = [votes, *(f"{letters[who]} notes: {words}" for who, words in dispute.notes)]
+    people = [
+        who.partition(PASS_WORD) for who, _ in (*dispute.votes, *dispute.notes)
+    ]  # a second pass is no other person
+    letters = {who: f"Person {chr(65 + k % 26)}" for k, who in enumerate(dict.fromkeys(who for who, *_ in people))}
+    shown = {"".join(each): "".join(each) if named else letters[each[0]] + "".join(each[1:]) for each in people}
+    votes = "; ".join(f"{shown[who]}: {classes.named(cls).title}" for who, cls in dispute.votes)
+    said = [votes, *(f"{shown[who]} notes: {words}" for who, words in dispute.notes)]
     if dispute.doubt:
         title = next((one.title for one in classes.classes if one.name == dispute.doubt), dispute.doubt)
         said.append(f"A classifier that never saw this input is confident of {title}.")
