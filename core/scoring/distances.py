@@ -68,11 +68,13 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
     """Sum over rows of the distance between every two heads' rows; symmetric, 0 on the diagonal."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     own = _entropies(2 * half) / 2
-    found = rows.new_zeros(len(rows), len(rows))
-    for one in range(len(rows) - 1):
-        mixed = _entropies(half[one] + half[one + 1 :])
-        found[one, one + 1 :] = (mixed - own[one] - own[one + 1 :]).clamp_min(0)
-    return found + found.T
+    above = rows.new_zeros(len(rows), len(rows))
+    mixed, logs = torch.empty_like(half), torch.empty_like(half)  # written anew for every head: no allocations
+    for head in range(len(rows) - 1):
+        mixture = torch.add(half[head], half[head + 1 :], out=mixed[head + 1 :])
+        entropies = -torch.linalg.vecdot(mixture, torch.log(mixture, out=logs[head + 1 :]))
+        above[head, head + 1 :] = (entropies - own[head] - own[head + 1 :]).clamp_min(0)
+    return above + above.T
 
 
 def _entropies(rows: Float[Tensor, "head entry"]) -> Float[Tensor, " head"]:

@@ -49,18 +49,29 @@ def mark(
     for feature, row in enumerate(tokens.tolist()):
         places = [k for k, carries in enumerate(row) if carries]
         others = [k for k in ordinary if not row[k]] if places else []
+        if len(places) == 1 and others:
+            near = others[(low := _lowest(places[0], others)) : low + NEAREST]
+            for draw in range(NULLS):
+                nulls[draw, feature, near[int(chance.random() * len(near))]] = True
+            continue
         for draw in range(NULLS if 0 < len(places) <= len(others) else 0):
             nulls[draw, feature, _near(places, others, chance)] = True
     return Marks(tokens, nulls, classifying)
 
 
+def _lowest(place: int, others: list[int]) -> int:
+    """Where the NEAREST of `others` (ascending) begin, which are neighbours among them."""
+    low = max(0, bisect_left(others, place) - NEAREST)
+    while low + NEAREST < len(others) and others[low + NEAREST] - place < place - others[low]:
+        low += 1
+    return low
+
+
 def _near(places: list[int], others: list[int], chance: random.Random) -> list[int]:
     """As many of `others` (ascending): for each place, in drawn order, one of the NEAREST that are left."""
     left, taken = list(others), []
-    for place in chance.sample(places, len(places)) if len(places) > 1 else places:
-        low = max(0, bisect_left(left, place) - NEAREST)  # the nearest are neighbours among those that are left
-        while low + NEAREST < len(left) and left[low + NEAREST] - place < place - left[low]:
-            low += 1
+    for place in chance.sample(places, len(places)):
+        low = _lowest(place, left)
         taken.append(left.pop(low + int(chance.random() * min(NEAREST, len(left) - low))))
     return taken
 
@@ -97,15 +108,18 @@ class _Batch:
         present: np.ndarray = np.asarray(marked.any(-1))
         self.counts = np.tile(np.concatenate([present[:, 0], present[:, 1]], 1).astype(float), (1, kinds))
 
+    def gathered(self, values: Float[Tensor, "batch head key"]) -> Float[np.ndarray, "head place"]:
+        """Values of every group's keys, one group after another."""
+        return values.double().cpu().numpy().transpose(1, 0, 2)[:, self.owner, self.keys]
+
     def reduced(
-        self, values: Float[np.ndarray, "batch head key"], by: np.ufunc
+        self, gathered: Float[np.ndarray, "head place"], by: np.ufunc
     ) -> Float[np.ndarray, "batch head mark feature"]:
-        """Values of each group's keys, reduced; NaN where a group has none."""
-        found = np.full((values.shape[1], *self.shape), np.nan)
+        """Each group's values reduced to one; NaN where a group has none."""
+        reduced = np.full((len(gathered), *self.shape), np.nan)
         if len(self.starts):
-            places = values.transpose(1, 0, 2)[:, self.owner, self.keys]
-            found.reshape(len(found), -1)[:, self.filled] = by.reduceat(places, self.starts, axis=1)
-        return found.transpose(1, 0, 2, 3)
+            reduced.reshape(len(reduced), -1)[:, self.filled] = by.reduceat(gathered, self.starts, axis=1)
+        return reduced.transpose(1, 0, 2, 3)
 
 
 class FeatureAttention:
@@ -130,14 +144,14 @@ class FeatureAttention:
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
         batch, sums = self._batch, []
-        looked = {visible: columns(weights, causal=self.causal, visible=visible) for visible in {False, self.causal}}
+        gathered = {"mean": batch.gathered(columns(weights, causal=self.causal))}
+        gathered["classifying"] = batch.gathered(weights[range(len(inputs)), :, batch.classifying])
+        if self.causal:
+            gathered["max-visible"] = batch.gathered(columns(weights, causal=True, visible=True))
         for definition in self.definitions:
-            if definition == "classifying":
-                values = weights[range(len(inputs)), :, batch.classifying]
-            else:
-                values = looked[definition == "max-visible"]
-            found = batch.reduced(values.double().cpu().numpy(), np.add if definition == "sum" else np.maximum)
-            value, null = found[:, :, 0], found[:, :, 1:].mean(2)
+            values = gathered.get(definition, gathered["mean"])
+            reduced = batch.reduced(values, np.add if definition == "sum" else np.maximum)
+            value, null = reduced[:, :, 0], reduced[:, :, 1:].mean(2)
             sums += [value, value - null]
         self.means.update(layer, np.concatenate(sums, 2), batch.counts, [self._numbers[k] for k in inputs])
 

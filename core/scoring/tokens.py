@@ -127,14 +127,17 @@ def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None
 # ---------------------------------------------------------------- behind them
 
 
-def reachable(inputs: Sequence[LinkedWords], *, across: bool) -> Bool[Tensor, "batch word word"]:
-    """Which word may be asked about which: others of its own sentence, or (across) all of the other sentence."""
-    sentence = torch.full((len(inputs), max(len(one.words) for one in inputs)), -1)
-    for number, one in enumerate(inputs):
-        sentence[number, : len(one.sentence)] = torch.tensor(list(one.sentence))
+Reach = Bool[Tensor, "batch word word"]
+
+
+def reachable(inputs: Sequence[LinkedWords]) -> tuple[Reach, Reach]:
+    """Which word may be asked about which: others of its own sentence, and (across) all of the other sentence."""
+    sentence = np.full((len(inputs), max(len(words.words) for words in inputs)), -1)
+    for row, words in zip(sentence, inputs, strict=True):
+        row[: len(words.sentence)] = words.sentence
     both = (sentence >= 0)[:, :, None] & (sentence >= 0)[:, None, :]
     same = sentence[:, :, None] == sentence[:, None, :]
-    return both & ~same if across else both & same & ~torch.eye(sentence.shape[1], dtype=torch.bool)
+    return torch.from_numpy(both & same & ~np.eye(sentence.shape[1], dtype=bool)), torch.from_numpy(both & ~same)
 
 
 class _Batch:
@@ -158,7 +161,7 @@ class _Batch:
         rows = [row for row in rows if not causal or row[3] < row[2]]  # where the query sees the key
         self.batch, turn, self.query, self.key, crossing = torch.tensor(rows, dtype=torch.long).reshape(-1, 5).T
         if len(rows):
-            inside, other = (reachable(some, across=one) for one in (False, True))
+            inside, other = reachable(some)
             self._find_asked(inside, other, turn % 2 == 1, crossing.bool())
             self._find_nulls(inside, other, turn, crossing)
             self._count(len(some), 2 * len(across), turn.numpy())

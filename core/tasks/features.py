@@ -73,7 +73,8 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
     """Characters of the words that carry `feature`; none for special ones, which belong to the encoding."""
     if feature.name == "negation":
         return [found.span() for found in _NEGATION.finditer(sentence.text)]
-    return [(word.start, word.end) for word in sentence.words if carries(feature, word)]
+    name = feature.name
+    return [(word.start, word.end) for word in sentence.words if _carries(name, word.tag, word.pos, word.dep)]
 
 
 def carries(feature: Feature, word: TaggedWord) -> bool:

@@ -4,8 +4,9 @@ A link is (dependent, governor), both as word numbers. Labels of Universal Depen
 understood.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from core.errors import InputError
 from core.tasks.features import NOUNS, PRONOUNS, VERBS, is_dependency
@@ -66,10 +67,15 @@ def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
         return _pronouns(words)
     if relation.name in _BY_DEPENDENCY:
         labels, governors = _BY_DEPENDENCY[relation.name]
-        found = [(k, one.head) for k, one in enumerate(words) if any(is_dependency(one.dep, label) for label in labels)]
-        return [(k, head) for k, head in found if k != head and words[head].tag in governors]
-    label = relation.name.partition(":")[2]
-    return [(k, one.head) for k, one in enumerate(words) if one.head != k and is_dependency(one.dep, label)]
+        linked = [(k, word.head) for k, word in enumerate(words) if _is_any(word.dep, labels)]
+        return [(k, head) for k, head in linked if k != head and words[head].tag in governors]
+    labels = (relation.name.partition(":")[2],)
+    return [(k, word.head) for k, word in enumerate(words) if word.head != k and _is_any(word.dep, labels)]
+
+
+@cache
+def _is_any(dep: str, labels: Collection[str]) -> bool:
+    return any(is_dependency(dep, label) for label in labels)
 
 
 def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> list[Link]:
