@@ -5,14 +5,21 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from PIL import Image
+from typer.testing import CliRunner
 
+import core.__main__
+from core.report.exhibits import EXHIBITS
+from core.store.database import Database
+from core.store.findings import Finding, pin
 from data.recipes import site
-from tests.screenshots import DOCS
+from tests.screenshots import DOCS, for_docs
 from tests.test_readme import COMMANDS
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -92,12 +99,85 @@ def test_every_picture_of_the_app_in_the_docs_is_one_that_the_screenshots_make()
     assert all((PROJECT / "docs" / "images" / name).stat().st_size > 5000 for name in used)
 
 
+@pytest.mark.slow
+@pytest.mark.browser  # a server, and all pictures of the docs
+def test_the_screenshots_make_every_picture_of_the_app_in_the_docs(tmp_path):
+    for_docs(tmp_path)
+    for name in DOCS:
+        made, shown = (Image.open(folder / name) for folder in (tmp_path, PROJECT / "docs" / "images"))
+        assert made.size == shown.size, name
+        assert len(set(made.convert("L").tobytes())) > 20, f"{name} is blank"
+
+
+def test_every_drawing_in_the_docs_is_an_exhibit_of_the_report_or_of_a_race():
+    used = {name for file in TEXTS for name in re.findall(r"images/([\w-]+)\.svg\)", file.read_text())}
+    assert used <= {item.id for item in EXHIBITS} | {"race"}
+    assert {f"{name}.svg" for name in used} == {file.name for file in (PROJECT / "docs" / "images").glob("*.svg")}
+
+
+def typed(text: str) -> list[list[str]]:
+    """What a text says to type after `python -m core`: lines of code, and between backticks; comments go."""
+    joined = re.sub(r" \\\n\s*", " ", text)
+    lines = re.findall(r"^(?:    |\$ )? *python -m core (.+)$", joined, re.MULTILINE)
+    return [shlex.split(line, comments=True) for line in lines]
+
+
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: file.name)
-def test_what_the_docs_say_to_type_exists(file):
-    shown = re.findall(r"^(?:    |\$ )? *python -m core (.+)$", file.read_text(), re.MULTILINE)
-    for line in shown:
-        words = shlex.split(re.sub(r" \\$", "", line), comments=True)
+def test_what_the_docs_say_to_type_is_taken_with_its_values(file):
+    """Every word: the command is there, has these options, and takes what is given to them."""
+    for words in typed(file.read_text()):
         path = next((path for path in COMMANDS if tuple(words[: len(path)]) == path), None)
-        assert path, line
-        known = {name for one in COMMANDS[path].params for name in (*one.opts, *one.secondary_opts)}
-        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known, line
+        assert path, words
+        COMMANDS[path].make_context(" ".join(path), words[len(path) :])  # click's own error where it is not taken
+
+
+@pytest.mark.parametrize("file", TEXTS, ids=lambda file: file.name)
+def test_programs_targets_and_benchmarks_that_the_docs_name_are_there(file):
+    text = file.read_text()
+    for name in re.findall(r"python -m ((?:data|tests)(?:\.\w+)+)", text):
+        place = PROJECT / name.replace(".", "/")
+        assert place.with_suffix(".py").is_file() or (place / "__main__.py").is_file(), name
+    for name in re.findall(r"python -m tests\.benchmarks (\w+)", text):
+        assert (PROJECT / "tests" / "benchmarks" / f"{name}.py").is_file(), name
+    targets = re.findall(r"^(\w+):", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"`make (\w+)", text)) <= set(targets)
+    for name in re.findall(r"`(\.ci/\w+)", text):
+        assert (PROJECT / name).is_file(), name
+
+
+SENTENCE = "The cat sat."
+RUN = ("README.md", "docs/share.md", "docs/deploy.md")
+QUICK = ("check", "maps", "heads", "atlas", "findings", "backup")  # of these files; the others train or sweep
+
+
+def test_the_quick_commands_of_the_guide_run_as_they_are_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "data" / "atlas.duckdb"))
+    with Database(tmp_path / "data" / "atlas.duckdb") as db:
+        pin(db, Finding("run", "A result", "a note", "of a study", "python -m core check atlas-encoder"))
+    monkeypatch.chdir(tmp_path)
+    ran = []
+    for words in [words for name in RUN for words in typed((PROJECT / name).read_text())]:
+        if words[0] in QUICK and "all-MiniLM-L6-v2" not in words and words not in ran:
+            done = CliRunner().invoke(core.__main__.app, words)
+            assert done.exit_code == 0, (words, done.output, done.exception)
+            ran.append(words)
+    assert {words[0] for words in ran} == set(QUICK) - {"atlas"}
+    (tmp_path / "data" / "atlas.duckdb").rename(tmp_path / "away.duckdb")
+    (restored,) = [words for words in typed((PROJECT / "docs" / "deploy.md").read_text()) if words[0] == "restore"]
+    done = CliRunner().invoke(core.__main__.app, restored)
+    assert done.exit_code == 0, (done.output, done.exception)
+    for name in ("maps.npz", "maps.html", "findings.html", "findings.md", "findings.bib", "data/atlas.duckdb"):
+        assert (tmp_path / name).is_file(), name
+
+
+def test_the_notebook_lines_of_the_guide_run_as_they_are_written(monkeypatch):
+    monkeypatch.chdir(PROJECT)
+    text = (PROJECT / "docs" / "share.md").read_text()
+    blocks = re.findall(r"((?:^    .*\n|^\n)+)", text, re.MULTILINE)
+    lines = [textwrap.dedent(block) for block in blocks if re.search(r"^    .*(import|show)", block, re.MULTILINE)]
+    assert len(lines) == 2
+    names: dict = {}
+    for block in lines:
+        exec(block, names)  # noqa: S102 - our own docs
+    assert names["widget"].payload
+    assert len(names["heads"]("atlas-encoder", SENTENCE)) == 36 * 5

@@ -115,8 +115,8 @@ def test_the_images_command_runs_on_files_it_cannot_write_and_its_health_check_p
             until(lambda: server.poll() is not None or answers(f"http://127.0.0.1:{port}/atlas"))
             assert server.poll() is None, (tmp_path / "log").read_text()
             subprocess.run([sys.executable, *check[1:]], env=environment, check=True)
-            opened = subprocess.run([*given, sys.executable, "-c", OPENS], cwd=app, env=environment, capture_output=True,
-                                    text=True, check=False)  # fmt: skip
+            opens = [*given, sys.executable, "-c", OPENS]
+            opened = subprocess.run(opens, cwd=app, env=environment, capture_output=True, text=True, check=False)
         finally:
             server.terminate()
     assert opened.returncode == 0, opened.stderr
