@@ -57,16 +57,31 @@ def test_every_label_acknowledged_before_a_backup_is_in_it_and_none_is_half_in_i
         assert [row["event"] for row in kept] == [f"tab:{k}" for k in range(1, len(kept) + 1)]
 
 
-def test_another_process_asks_the_one_that_holds_the_file(db, tmp_path):
+def test_a_terminal_asks_the_process_that_holds_the_file_while_labels_arrive(db, tmp_path):
     labels.store_maps(db, [a_map()])
     labels.record_events(db, [event(1)])
     api.runner(db)
+    over, acknowledged = threading.Event(), [1]
+
+    def annotate():
+        while not over.wait(0.02):
+            labels.record_events(db, [event(acknowledged[0] + 1)])
+            acknowledged[0] += 1
+
     environment = os.environ | {"ATLAS_DB": str(db.path)}
     command = [sys.executable, "-m", "core", "backup", str(tmp_path / "copy.duckdb")]
+    annotator = threading.Thread(target=annotate)
+    annotator.start()
+    before = acknowledged[0]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    over.set()
+    annotator.join()
     assert done.returncode == 0, done.stderr
     assert "is copied to" in done.stdout
-    assert len(events(tmp_path / "copy.duckdb")) == 1
+    kept = [row["event"] for row in events(tmp_path / "copy.duckdb")]
+    assert before <= len(kept) <= acknowledged[0]
+    assert kept == [f"tab:{k}" for k in range(1, len(kept) + 1)]
+    assert acknowledged[0] > 1  # labels did arrive
     again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert again.returncode == 2
     assert "goes where nothing is yet" in again.stderr

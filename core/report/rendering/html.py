@@ -5,7 +5,7 @@ for the charts' files) and asks the network for nothing.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -80,7 +80,7 @@ def html_of(about: About, records: Records, shelf: Shelf = NO_MAPS) -> str:
 
 @cache
 def _template() -> Any:
-    filters = {
+    filters: dict[str, Callable[..., Any]] = {
         "short": short,
         "task_name": task_name,
         "numbers": numbers_of,
