@@ -97,7 +97,8 @@ def attention(
         weights, output = None, _by_rows(run, layer, (query, key, value), attention_mask, scaling, options)
     elif layer in run.watched or on_weights or cuts or by_hand:
         weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options, cuts=cuts)
-        weights = changed_weights(weights, run, layer, visible_keys(attention_mask, weights[..., : key.shape[2]]))
+        among = weights[..., : key.shape[2]]  # tokens: without a sink
+        weights = changed_weights(weights, run, layer, lambda: visible_keys(attention_mask, among))
         kept = nn.functional.dropout(weights[..., : key.shape[2]], p=dropout, training=module.training)
         output = torch.matmul(kept.to(value.dtype), _per_query_head(query, value)).transpose(1, 2)
     else:
@@ -125,13 +126,13 @@ def attention_weights(
     """softmax(Q K^T * scaling + mask) over keys, as transformers' eager functions compute it; without edges that
     are cut. Where a layer has attention sinks, a last column holds what they take; rows sum to 1 with it."""
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
-    scores = torch.matmul(query, _per_query_head(query, key).transpose(2, 3)) * scale
+    scores = torch.matmul(query, _per_query_head(query, key).transpose(2, 3)).mul_(scale)
     if options.get("softcap") is not None:
-        scores = torch.tanh(scores / options["softcap"]) * options["softcap"]
+        scores = scores.div_(options["softcap"]).tanh_() * options["softcap"]
     if options.get("position_bias") is not None:
-        scores = scores + options["position_bias"]
+        scores = _plus(scores, options["position_bias"])
     if attention_mask is not None:
-        scores = scores + attention_mask[..., : scores.shape[-1]]
+        scores = _plus(scores, attention_mask[..., : scores.shape[-1]])
     for cut in cuts:
         if cut.renormalised:
             scores = scores.masked_fill((cut.edges & cut.heads).to(scores.device), float("-inf"))
@@ -148,13 +149,23 @@ def attention_weights(
     return weights
 
 
+def _plus(scores: Tensor, bias: Tensor) -> Tensor:
+    """Their sum, in the scores' own memory where it fits: a tensor more costs as much as the sum."""
+    fits = bias.dtype == scores.dtype and torch.broadcast_shapes(scores.shape, bias.shape) == scores.shape
+    return scores.add_(bias) if fits else scores + bias
+
+
 def changed_weights(
-    weights: Float[Tensor, "batch head query column"], run: Run, layer: int, visible: Bool[Tensor, "rows 1 query key"]
+    weights: Float[Tensor, "batch head query column"],
+    run: Run,
+    layer: int,
+    visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """The weights after what a run asks of them, shown to its watcher."""
+    """The weights after what a run asks of them, shown to its watcher. visible: which keys a query sees, asked only by
+    operators, because finding it can take as long as the softmax."""
     for touch in run.touches.get(layer, []):
         if touch.operator != "zero" and touch.given is None:
-            weights = _touched(weights, touch, visible)
+            weights = _touched(weights, touch, visible())
     if run.nudged:
         run.nudges.append(torch.zeros_like(weights, requires_grad=True))
         weights = weights + run.nudges[-1]

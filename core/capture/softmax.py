@@ -42,8 +42,7 @@ def _axis(args: tuple, options: dict[str, Any]) -> Any:
 
 def _weights(run: Run, scores: Tensor) -> Tensor:
     layer = run.next_layer()
-    limit = max(_MASKED, torch.finfo(scores.dtype).min / 2)
-    visible = (scores > limit).any(1, keepdim=True)
+    given = scores
     for cut in run.cuts.get(layer, []):
         if cut.renormalised:
             scores = scores.masked_fill((cut.edges & cut.heads).to(scores.device), float("-inf"))
@@ -52,7 +51,7 @@ def _weights(run: Run, scores: Tensor) -> Tensor:
     for cut in run.cuts.get(layer, []):
         if not cut.renormalised:
             weights = weights.masked_fill((cut.edges & cut.heads).to(scores.device), 0.0)
-    weights = changed_weights(weights, run, layer, visible)
+    weights = changed_weights(weights, run, layer, lambda: _visible(given))
     for touch in run.touches.get(layer, []):
         if touch.operator == "zero":
             weights = weights.masked_fill(touch.heads.to(weights.device)[:, :, None, None], 0.0)
@@ -60,6 +59,12 @@ def _weights(run: Run, scores: Tensor) -> Tensor:
         gates = run.gates[layer].to(weights.dtype)
         weights = weights * (gates[None, :, None, None] if gates.dim() == 1 else gates[..., None])
     return weights
+
+
+def _visible(scores: Tensor) -> Tensor:
+    """Which keys a query sees [batch, 1, query, key]."""
+    limit = max(_MASKED, torch.finfo(scores.dtype).min / 2)
+    return (scores > limit).any(1, keepdim=True)
 
 
 @contextmanager

@@ -82,7 +82,12 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
     """-sum_j A[i, j] ln A[i, j] of every row, in nats; 0 to ln(length)."""
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
-    return -(weights * weights.clamp_min(1e-30).log()).sum(-1)
+    if weights.dim() < 4 or weights.device.type != "cpu":
+        return weights.clamp_min(1e-30).log_().mul_(weights).sum(-1).neg_()  # in place: fresh memory costs more than log
+    rows = weights.new_empty(weights.shape[:-1])
+    for k, maps in enumerate(weights):  # one input at a time stays in the processor's cache
+        rows[k] = row_entropies(maps)
+    return rows
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
