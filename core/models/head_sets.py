@@ -78,7 +78,17 @@ def windows_of(config: Any) -> Windows:
         wide, local = int(found), ["sliding" in kind for kind in kinds] if kinds else [True] * layers
     else:
         return ()
+    if stretched(config) and wide >= int(config.max_position_embeddings):
+        return ()
     return tuple(wide if one else None for one in local) if any(local) else ()
+
+
+def stretched(config: Any) -> bool:
+    """Whether rotary positions were scaled to reach further than those the model was first trained on."""
+    scaling = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    first = getattr(config, "original_max_position_embeddings", None) or scaling.get("original_max_position_embeddings")
+    positions = getattr(config, "max_position_embeddings", None)
+    return isinstance(first, int) and isinstance(positions, int) and first < positions
 
 
 def _first_of(config: Any, names: Sequence[str], otherwise: int) -> int:

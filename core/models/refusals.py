@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import CheckpointError
-from core.models.head_sets import windows_of
+from core.models.head_sets import stretched, windows_of
 
 TRAINING = "training.json"
 
@@ -26,7 +26,10 @@ def refuse_held(folder: Path, name: str) -> None:
 
 
 def refuse_windows(config: Any, name: str) -> None:
-    """Errors: CheckpointError for a layer whose window is longer than the positions that the model has."""
+    """Errors: CheckpointError for a layer whose window is longer than the positions that the model has. Where positions
+    were stretched after training (Phi-3's 128k: a window of 262,144 of 131,072) it stands for no window at all."""
+    if stretched(config):
+        return
     window = max((wide for wide in windows_of(config) if wide is not None), default=0)
     positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and 0 < positions < window:

@@ -167,7 +167,7 @@ def writer(model_type: str) -> Checkpoint:
 
 def built(model_type: str, sizes: dict, *, encodes: bool, seed: int = 0, head: Any = AutoModel) -> Checkpoint:
     tokenizer = wordpiece() if encodes else byte_level()
-    options = sizes | {"vocab_size": len(tokenizer), "initializer_range": 0.2}
+    options = {"initializer_range": 0.2} | sizes | {"vocab_size": len(tokenizer)}
     for role in ("pad", "bos", "eos", "cls", "sep"):
         options[f"{role}_token_id"] = 0
     torch.manual_seed(seed)

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertModel, MistralConfig, MistralModel
+from transformers import BertConfig, BertModel, MistralConfig, MistralModel, Phi3Config, Phi3Model
 
 from core.capture.running import capture
 from core.capture.selfcheck import self_check
@@ -80,6 +80,26 @@ def test_a_window_longer_than_the_positions_is_refused(tmp_path):
     byte_level().save_pretrained(tmp_path)
     with pytest.raises(CheckpointError, match=r"promises 100 tokens of 64: set sliding_window to null"):
         open_checkpoint(str(tmp_path), device="cpu")
+
+
+def test_a_window_of_stretched_positions_stands_for_none(tmp_path):
+    """As config.json of Phi-3-mini-128k has it: 4,096 positions stretched to 131,072, and a window of 262,144."""
+    factors = [1.0] * 4
+    config = Phi3Config(
+        **SIZES, vocab_size=len(byte_level()), num_key_value_heads=2, sliding_window=100, max_position_embeddings=64,
+        original_max_position_embeddings=16, pad_token_id=0, bos_token_id=0, eos_token_id=0,
+        rope_parameters={"rope_type": "longrope", "rope_theta": 10_000.0, "long_factor": factors,
+                         "short_factor": factors, "original_max_position_embeddings": 16},
+    )  # fmt: skip
+    Phi3Model(config).save_pretrained(tmp_path)
+    byte_level().save_pretrained(tmp_path)
+    opened = open_checkpoint(str(tmp_path), device="cpu")
+    assert opened.windows == ()
+    assert opened.max_length == 64
+    assert [finding for finding in self_check(opened) if not finding.passed] == []
+    maps = capture(opened, opened.encode("dog " * 40)).weights
+    assert maps.shape[-1] == 64  # beyond the 16 of the first training
+    assert (maps[:, :, -1] > 0).all()
 
 
 def test_parts_are_read_without_opening_anything():
