@@ -83,7 +83,7 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
     if weights.dim() < 4 or weights.device.type != "cpu":
-        return weights.clamp_min(1e-30).log_().mul_(weights).sum(-1).neg_()  # in place: fresh memory costs more than log
+        return weights.clamp_min(1e-30).log_().mul_(weights).sum(-1).neg_()  # fresh memory would cost more than log
     rows = weights.new_empty(weights.shape[:-1])
     for k, maps in enumerate(weights):  # one input at a time stays in the processor's cache
         rows[k] = row_entropies(maps)

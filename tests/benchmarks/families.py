@@ -1,8 +1,8 @@
 """Every family: capture with all of the maps page's scores against a bare pass; and what a large model takes.
 
-A row each, `NAME_ratio`: seconds of capture and scores over those of the model as transformers opens it, of a random model
-of the family (4 layers x 8 heads, width 256) on 8 inputs of 128 tokens. Seconds are of the processor, the least of
-ROUNDS interleaved rounds, which other work on the machine disturbs least (run it with one thread). Families whose
+A row each, `NAME_ratio`: seconds of capture and scores over those of the model as transformers opens it, of a random
+model of the family (4 layers x 8 heads, width 256) on 8 inputs of 128 tokens. Seconds are of the processor, the least
+of ROUNDS interleaved rounds, which other work on the machine disturbs least (run it with one thread). Families whose
 softmax is watched run eager either way. `billion_*`: a LLaMA-like decoder of a billion parameters in bfloat16,
 written at random and opened: memory beyond its weights after block maxima of 512 tokens.
 ATLAS_BENCHMARK_FAMILIES=gpt2,t5 measures some of the rows alone, and billion that.
