@@ -6,7 +6,7 @@ import streamlit as st
 from core.scoring.registry import label_of
 from core.store.rows import Row
 from pages.parts.atlas import choices, likeness
-from pages.parts.atlas.atlas_view import Axis, axis_of, show_atlas
+from pages.parts.atlas.atlas_view import Axis, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.files import show_files
 from pages.parts.frame.messages import clear_errors, plain
@@ -18,6 +18,14 @@ PLANE, LIKENESS, COMPARE = "two scores", "alike heads", "two places"
 def rows_of(frame: pd.DataFrame, key: str) -> pd.DataFrame:
     """The rows of one score."""
     return frame[frame["score"] == key]
+
+
+def colour_of(frame: pd.DataFrame, key: str, shape: tuple[int, int]) -> Axis:
+    """A score of every head, or which kind it is of."""
+    kinds = choices.kinds(frame, key)
+    if kinds is not None:
+        return kinds_of(kinds, choices.label_of_any(key), shape)
+    return axis_of(rows_of(frame, key), label_of(key), shape)
 
 
 def changed(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
@@ -34,27 +42,29 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         layout = st.segmented_control("Plane", [PLANE, LIKENESS, COMPARE], default=PLANE, required=True, key="layout",
                                       bind="query-params")  # fmt: skip
-        across_key = choices.pick_score("Across", keys, choices.FIRST[0], key="across")
+        across_key = colour_key = keys[0]
+        if layout != LIKENESS:
+            across_key = colour_key = choices.pick_score("Across", keys, choices.FIRST[0], key="across")
         up_key = choices.pick_score("Up", keys, choices.FIRST[1], key="up") if layout == PLANE else across_key
-        colour_key = across_key
         if layout != COMPARE:
-            colour_key = choices.pick_score("Colour", keys, choices.FIRST[2], key="colour")
+            colour_key = choices.pick_score("Colour", choices.colours(keys), choices.FIRST[2], key="colour")
         bars = st.toggle("Intervals", key="bars", bind="query-params", help="95 % intervals as bars")
-    across, up, colour = (axis_of(rows_of(mine, key), label_of(key), shape) for key in (across_key, up_key, colour_key))
+    across, up = (axis_of(rows_of(mine, key), label_of(key), shape) for key in (across_key, up_key))
+    colour = colour_of(mine, colour_key, shape)
     note = choices.meaning(colour_key)
     if layout == LIKENESS:
         across, up, note = likeness.places(name, task, mine, shape)
     elif layout == COMPARE:
         across, up, colour, note = compared(across_key, mine, frame, f"{name} · {task}", shape)
     lines, before = likeness.lines(mine, shape), st.session_state.get("brushed", [])
-    brushed, opened = show_atlas(shape, across, up, colour, key="heads", bars=bars, labels=lines, selected=before)
+    brushed, opened = show_atlas(shape, across, up, colour, key="atlas_heads", bars=bars, labels=lines, selected=before)
     if opened:
         choices.ask_for(opened, name, task)
         st.switch_page(PAGES_FOLDER / "head.py")
     st.session_state["brushed"] = brushed
     st.caption(plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the "
                      "first layer"))  # fmt: skip
-    table(mine, brushed, list(dict.fromkeys([across_key, up_key, colour_key])))
+    table(mine, brushed, [colour_key] if layout == LIKENESS else list(dict.fromkeys([across_key, up_key, colour_key])))
 
 
 def compared(

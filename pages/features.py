@@ -74,10 +74,11 @@ def classifying(rows: pd.DataFrame) -> None:
 
 st.title("What heads attend to")
 features = pick_features()
-found = attending.rows_of("features", task="sst2", options={"features": features})
+study, mine = attending.measured_by("features", DEFINITIONS)
+found = attending.rows_of(study, task="sst2", options={"features": features})
 if found is None:
     st.stop()
-rows = found.rows
+rows = mine(found.rows)
 if rows.empty:
     st.info("No input has any of these features: choose others, or give more text.")
     st.stop()

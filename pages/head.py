@@ -13,19 +13,29 @@ from pages.parts.atlas import choices
 from pages.parts.atlas.gallery import show_gallery
 from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.files import show_files
+from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.frame.page_table import PAGES, PAGES_FOLDER
 from pages.parts.head_links import show_links
 
+EVERYTHING = "everything"
+ABOUT = {  # a head's scores by what they are about: the studies that measure them, and the pages that show those
+    "pattern class": (("classify-maps",), ("shares",)),
+    "where it looks": (("statistics", "features", "roles"), ("statistics", "features")),
+    "relations and frames": (("relations", "frame-heads"), ("relations", "frames")),
+    "beyond weights": (("norms", "effective"), ("features", "statistics", "values")),
+    "effect": (("disable", "operators", "race", "importance", "patch"), ("disable", "prune", "perturb")),
+    "fine-tuning": (("change",), ("change",)),
+    "likeness": (("redundancy",), ("statistics",)),
+}
 NUMBER = st.column_config.NumberColumn(format="%.3g")
 
 
 def pick_head(scores: pd.DataFrame) -> Head:
     """One of the heads that have scores."""
     heads = [str(Head(int(a), int(b))) for a, b in sorted(set(zip(scores["layer"], scores["head"], strict=True)))]
-    asked = choices.wanted("head")
-    start = heads.index(asked) if asked in heads else 0
-    name = st.selectbox("Head", heads, index=start, key="head", bind="query-params")
+    choices.remember("head")
+    name = bound.pick(st.selectbox, "Head", heads, key="head")
     layer, _, head = name.removeprefix("L").partition("H")
     return Head(int(layer) - 1, int(head) - 1)
 
@@ -39,15 +49,28 @@ def show_facts(scores: pd.DataFrame, head: Head) -> None:
 
 
 def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
-    """Every score with interval and baseline; returns the table."""
+    """Every score with interval, baseline and source, or those about one thing, and the pages that they come from;
+    returns what is shown."""
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     mine = mine[~mine["score"].isin(choices.HIDDEN)]
-    keys = choices.keys_of(mine)
-    mine = mine.set_index("score").loc[keys].reset_index()
+    studies = mine["score"].str.partition("/")[0]
+    offered = [name for name, (about, _) in ABOUT.items() if studies.isin(about).any()]
+    chosen = st.segmented_control("About", [EVERYTHING, *offered], default=EVERYTHING, required=True, key="about")
+    pages: tuple[str, ...] = ()
+    if chosen != EVERYTHING:
+        about, pages = ABOUT[chosen]
+        mine = mine[studies.isin(about)]
+    mine = mine.set_index("score").loc[choices.keys_of(mine)].reset_index()
     mine.insert(0, "what", [label_of(key) for key in mine["score"]])
     columns = ["what", "value", "low", "high", "baseline", "q", "n", "task", "source"]
     numbers = dict.fromkeys(["value", "low", "high", "baseline", "q"], NUMBER)
     st.dataframe(mine[columns], hide_index=True, height=360, column_config=numbers)
+    if pages:
+        with st.container(horizontal=True):
+            st.caption("These come from")
+            for page in PAGES:
+                if page.name in pages:
+                    st.page_link(PAGES_FOLDER / f"{page.name}.py", label=page.title, icon=page.icon)
     return mine[columns]
 
 
@@ -85,16 +108,16 @@ with clear_errors():
         show_facts(known, head)
         show_links(checkpoint, head, here="head")
         show_nearest(known, head, checkpoint, task)
-        st.subheader("Every score", anchor=False)
-        rows, files, gallery = show_scores(known, head), st.container(), Gallery()
+        gallery = Gallery()
         st.subheader("Gallery", anchor=False)
         with clear_errors():
             gallery = show_gallery(checkpoint, head, task)
-        with files:
-            show_files(
-                rows, [], f"head-{head}",
-                page=lambda: head_page(head, checkpoint, known, rows, task=task, gallery=gallery,
-                                       maps=example_maps(checkpoint, head)),
-            )  # fmt: skip
+        st.subheader("Every score", anchor=False)
+        rows = show_scores(known, head)
+        show_files(
+            rows, [], f"head-{head}",
+            page=lambda: head_page(head, checkpoint, known, rows, task=task, gallery=gallery,
+                                   maps=example_maps(checkpoint, head)),
+        )  # fmt: skip
     elif checkpoint:
         offer_to_measure(checkpoint, known=scores)

@@ -8,6 +8,7 @@ import streamlit as st
 from core.scoring.definitions import KINDS, STATISTICS
 from core.store import runs as store
 from pages.parts import attending, charts, pickers
+from pages.parts.atlas import groups
 from pages.parts.files import show_files
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -64,9 +65,10 @@ def picture_of_heads(rows: pd.DataFrame) -> list:
 
 
 st.title("Head statistics")
-found = attending.rows_of("statistics", task="sst2", options={})
+study, mine = attending.measured_by("statistics", STATISTICS)
+found = attending.rows_of(study, task="sst2", options={})
 if found is not None:
-    rows = found.rows
+    rows = mine(found.rows)
     names = [name for name in STATISTICS if name in set(rows["statistic"])]
     statistic = bound.pick(
         st.selectbox, "Statistic", names, key="statistic", format_func=lambda name: f"{name}: {STATISTICS[name]}"
@@ -75,14 +77,18 @@ if found is not None:
     drawn = attending.pictures(chosen, "value", statistic)
     st.caption(f"{found.caption} · n = {int(chosen['n'].max())} inputs · {plain(STATISTICS[statistic])}")
     attending.table(found, chosen, ["value", "low", "high", "n"], by="value", key="heads")
-    st.subheader("Which heads are alike")
     placed = rows[rows["statistic"] == "place"]
-    if placed.empty:
-        st.info("Two heads at least are needed to compare them.")
-    else:
-        drawn += picture_of_heads(placed)
-    show_files(rows, drawn, "statistics")
+    if study == "statistics":
+        st.subheader("Which heads are alike")
+        if placed.empty:
+            st.info("Two heads at least are needed to compare them.")
+        else:
+            drawn += picture_of_heads(placed)
+    show_files(rows, drawn, study)
 
+st.subheader("Heads that do the same")
+with clear_errors():
+    groups.show_groups()
 st.subheader("Effective attention")
 st.caption(
     "What is left of a map when the part that cannot reach the output is taken away (Brunner et al. 2020); inputs of "

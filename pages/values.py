@@ -22,8 +22,11 @@ with clear_errors():
             "View", list(SHOWN), default="norms", required=True, key="view", bind="query-params"
         )
         wanted = st.toggle("Compute", key="compute", value=False, bind="query-params", help="Runs the checkpoint once")
-    text = pickers.pick_text("Sentence", default=example.TEXT)
-    pair = pickers.pick_text("Second sentence, optional", key="pair")
+    places = st.columns([3, 2])
+    with places[0]:
+        text = pickers.pick_text("Sentence", default=example.TEXT)
+    with places[1]:
+        pair = pickers.pick_text("Second sentence, optional", key="pair")
     st.caption(beyond.MEANING[kind])
     if name and text.strip() and wanted:
         SHOWN[kind](name, text, pair.strip() or None)

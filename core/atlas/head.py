@@ -9,6 +9,8 @@ from core.attention import Head
 from core.scoring.registry import MAP_SCORES, SCORES
 
 SURE = 0.05
+MOST = 2  # features, and relations, that the sentence names
+CLASS_SHARE = "classify-maps/class share/"
 STATISTICS = [score.key for score in MAP_SCORES]
 
 
@@ -22,9 +24,11 @@ class Fact:
 
 
 def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
-    """Facts about a head from its rows of the atlas (one task): its class, roles, effects, change, frames, copying."""
+    """Facts about a head from its rows of the atlas (one task): its class, its roles, what it looks at beside chance,
+    relations and frames, its effect when changed and its importance among all heads, and what fine-tuning did."""
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
-    return [*_class(mine), *_roles(mine), *_effects(mine), *_changes(mine), *_frames(mine)]
+    known = [*_class(mine), *_roles(mine), *_features(mine), *_relations(mine), *_frames(mine)]
+    return [*known, *_effects(mine), *_importance(scores, mine), *_changes(mine)]
 
 
 def sentence(known: list[Fact]) -> str:
@@ -54,13 +58,18 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
     return [(Head(*place), float(value)) for place, value in order.head(most).items()]
 
 
+def classes(scores: pd.DataFrame) -> pd.DataFrame:
+    """The row of each head's most frequent pattern class (one task): its name as `kind`, its share as `value`."""
+    shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
+    best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])
+    return best.assign(kind=best["score"].str.removeprefix(CLASS_SHARE))
+
+
 def _class(mine: pd.DataFrame) -> list[Fact]:
-    shares = mine[mine["score"].str.startswith("classify-maps/class share/")]
-    if shares.empty or shares["value"].isna().all():
-        return []
-    best = shares.loc[shares["value"].idxmax()]
-    name = best["score"].rpartition("/")[2]
-    return [Fact("class", f"{name} in {best['value']:.0%} of {best['n']} maps", best["source"])]
+    return [
+        Fact("class", f"{row['kind']} in {row['value']:.0%} of {row['n']} maps", row["source"])
+        for _, row in classes(mine).iterrows()
+    ]
 
 
 def _roles(mine: pd.DataFrame) -> list[Fact]:
@@ -78,12 +87,47 @@ def _roles(mine: pd.DataFrame) -> list[Fact]:
     ]  # fmt: skip
 
 
+def _above(mine: pd.DataFrame, prefix: str) -> pd.DataFrame:
+    """Rows of scores that begin so and are surely above their baseline, the furthest above it first."""
+    some = mine[mine["score"].str.startswith(prefix) & (mine["q"] < SURE) & (mine["value"] > mine["baseline"])]
+    return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)
+
+
+def _features(mine: pd.DataFrame) -> list[Fact]:
+    some = _above(mine, "features/max/")
+    told = [f"{row['score'].rpartition('/')[2]} {number(row)} (random tokens {row['baseline']:.2f})"
+            for _, row in some.iterrows()]  # fmt: skip
+    return [Fact("looks at", f"looks at {', '.join(told)}", some["source"].iloc[0])] if told else []
+
+
+def _relations(mine: pd.DataFrame) -> list[Fact]:
+    some = _above(mine, "relations/")
+    told = [f"{row['score'].rpartition('/')[2]} {row['score'].split('/')[1]} {number(row)} (other words at the same "
+            f"distance {row['baseline']:.2f})" for _, row in some.iterrows()]  # fmt: skip
+    return [Fact("relations", f"relates {', '.join(told)}", some["source"].iloc[0])] if told else []
+
+
+def _importance(scores: pd.DataFrame, mine: pd.DataFrame) -> list[Fact]:
+    kept = []
+    for _, row in mine[mine["score"] == "importance/importance"].iterrows():
+        every = scores.loc[scores["score"] == row["score"], "value"].dropna()
+        rank = int((every > row["value"]).sum()) + 1
+        kept.append(Fact("importance", f"importance {number(row)}, rank {rank} of {len(every)}", row["source"]))
+    return kept
+
+
+def _luck(row: pd.Series) -> str:
+    if not pd.isna(row["q"]):  # over all heads
+        return "not luck" if row["q"] < SURE else "may be luck"
+    return "may be luck" if pd.isna(row["low"]) or row["low"] <= 0 <= row["high"] else "not luck on its own"
+
+
 def _effects(mine: pd.DataFrame) -> list[Fact]:
     some = mine[mine["score"].str.match(r"disable/\S+ heads")]
     kept = []
     for _, row in some.iterrows():
         operator, metric = row["score"].split("/")[1].split()[0], row["score"].rpartition("/")[2].split()[-1]
-        sure = "may be luck" if pd.isna(row["low"]) or row["low"] <= 0 <= row["high"] else "not luck on its own"
+        sure = _luck(row)
         percent = row.copy()
         percent[["value", "low", "high"]] = row[["value", "low", "high"]].astype(float) * 100
         kept.append(Fact("effect", f"{metric} {number(percent, 1)} points when changed ({operator}), {sure}",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from core.atlas.scores import ScoreRow
+from core.atlas.scores import CORRECTED, ScoreRow
 from core.store.rows import Row
 from core.studies.contract import Study
 
@@ -55,7 +55,8 @@ def score_row(study: str, row: Row, source: str) -> ScoreRow:
     """A study's row as one of the atlas."""
     task, feature = row.get("task"), row.get("feature")
     about = "" if feature is None or feature == task else f"/{feature}"
-    numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline", "q")}
+    numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline")}
+    numbers["q"] = row.get("p" if study in CORRECTED else "q")
     return ScoreRow(
         str(row.get("checkpoint") or row.get("after")), task, row["layer"], row["head"],
         f"{study}/{row['statistic']}{about}", source=f"{study}, {source}", **numbers,

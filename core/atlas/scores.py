@@ -20,6 +20,7 @@ DTYPES = MappingProxyType({
     "source": "object",
 })  # fmt: skip
 COLUMNS = tuple(DTYPES)
+CORRECTED = ("disable", "operators")  # studies whose p is corrected over all heads already (max-T permutation)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,10 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """`rows` with the columns of ScoreRow in their order and types; other columns go."""
+    """`rows` with the columns of ScoreRow in their order and types; others go. A p that is corrected is the q."""
+    if "p" in rows and "q" in rows:
+        mine = rows["score"].str.split("/").str[0].isin(CORRECTED)
+        rows = rows.assign(q=rows["q"].where(~mine, rows["p"]).astype("float64"))
     return rows.reindex(columns=list(COLUMNS)).astype(dict(DTYPES))
 
 

@@ -98,7 +98,7 @@ function add(workbench, index) {
 function jump(workbench) {
   const { jump: box } = workbench.parts, [pane] = workbench.header.panes, index = indexOf(pane, box.value);
   if (index === null) {
-    box.setCustomValidity(`Heads run from ${nameOf(pane, 0)} to ${nameOf(pane, pane.layers * pane.heads - 1)}.`);
+    box.setCustomValidity(`${pane.whole ? "Maps" : "Heads"} run from ${nameOf(pane, 0)} to ${nameOf(pane, pane.layers * pane.heads - 1)}.`);
     box.reportValidity();
     return;
   }

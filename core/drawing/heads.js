@@ -4,15 +4,17 @@
 
 const GAP = 3, LARGEST_TILE = 150, ONLY_TILE = 48, SAVED_SCALE = 2; // pixels; of the one map of a pane, the enlarged one is read
 
-// "L1H2", or of an encoder-decoder "Enc L1H2".
-const nameOf = (pane, index) => pane.named || `${pane.part ? pane.part + " " : ""}L${Math.floor(index / pane.heads) + 1}H${(index % pane.heads) + 1}`;
+// "L1H2", or of an encoder-decoder "Enc L1H2"; "Layer 1" where a map is of all its heads.
+const nameOf = (pane, index) => pane.named || (pane.whole ? `Layer ${index + 1}` : "") || `${pane.part ? pane.part + " " : ""}L${Math.floor(index / pane.heads) + 1}H${(index % pane.heads) + 1}`;
 
 function indexOf(pane, name) {
   if (pane.named) return name === pane.named ? 0 : null;
+  const layer = pane.whole && /^\s*l(?:ayer)?\s*(\d+)\s*$/i.exec(name || "");
+  if (pane.whole) return layer && layer[1] >= 1 && layer[1] <= pane.layers ? layer[1] - 1 : null;
   const parts = /^\s*(enc|dec|cross)?\s*l\s*(\d+)\s*[-. ]?\s*h\s*(\d+)\s*$/i.exec(name || "");
   if (!parts || (parts[1] && parts[1].toLowerCase() !== (pane.part || "").toLowerCase())) return null;
-  const [layer, head] = [parts[2] - 1, parts[3] - 1];
-  return layer >= 0 && head >= 0 && layer < pane.layers && head < pane.heads ? layer * pane.heads + head : null;
+  const [row, head] = [parts[2] - 1, parts[3] - 1];
+  return row >= 0 && head >= 0 && row < pane.layers && head < pane.heads ? row * pane.heads + head : null;
 }
 
 // The heads as drawn: {index, faint}; by layers every head keeps its place, highest first drops those below.
@@ -60,7 +62,7 @@ function drawHeads(pen, workbench, pane, layout) {
   const { theme, weights, view } = workbench, step = layout.tile + GAP;
   if (layout.byLayer && !pane.named) {
     const size = layout.tile < 20 ? 8 : 11;
-    for (let h = 0; h < pane.heads; h++) pen.text(`H${h + 1}`, layout.left + h * step + layout.tile / 2, 8, { align: "center", size });
+    for (let h = 0; h < pane.heads && !pane.whole; h++) pen.text(`H${h + 1}`, layout.left + h * step + layout.tile / 2, 8, { align: "center", size });
     for (let l = 0; l < pane.layers; l++) pen.text(`L${l + 1}`, layout.left - 5, layout.top + l * step + layout.tile / 2, { align: "right", size });
   }
   for (const { index, faint, x, y } of layout.heads) {

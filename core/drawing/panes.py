@@ -29,6 +29,7 @@ class Pane:
     scores: a number a head, by name. even: the same numbers if every query looked evenly at all it sees, one for all
     layers or one a layer. block: how many tokens one row and one column stand for; each weight is then the greatest
     among them. key_tokens, part, windows: as of AttentionMaps. named: the head's name where the pane is a part of one.
+    whole: each map is of a whole layer, not of a head.
     """
 
     title: str
@@ -45,6 +46,7 @@ class Pane:
     part: str = ""
     windows: tuple[int | None, ...] = ()
     named: str = ""
+    whole: bool = False
 
     @property
     def sees(self) -> str:
@@ -69,6 +71,7 @@ class Pane:
             "block": self.block,
             "keyTokens": None if self.key_tokens is None else list(self.key_tokens),
             "named": self.named,
+            "whole": self.whole,
             "part": PARTS.get(self.part, ""),
             "windows": list(self.windows),
             "offset": offset,

@@ -42,7 +42,7 @@ def foreseen(db: Database, study: str, options: Mapping[str, Any]) -> Foreseen |
     for _, _, row in sorted(timed, key=lambda one: one[:2], reverse=True):
         before = json.loads(row.options)
         seconds = store.seconds_of(db, row.run) if row.source == "yours" else getattr(row, "seconds", None)
-        took = _rows(before, row.row_ids)
+        took = _rows(before, row.row_ids if isinstance(row.row_ids, str) else None)
         if seconds and not pd.isna(seconds) and took:
             factor = _scale(options, before)
             return Foreseen(seconds / took * rows * factor, rows, row.title, row.created, row.source == "yours")

@@ -202,6 +202,10 @@ _EFFECTIVE = tuple(
     )
 )
 _REDUNDANCY = (
+    HeadScore("redundancy", "group", "group by mean pattern", "number of its group by mean pattern, the largest first",
+              ("weights",), 1.0, None, "Bian et al. 2021"),
+    HeadScore("redundancy", "clear", "how clearly of its group", "silhouette: nearer its own group than the next",
+              ("weights",), -1.0, 1.0, "Bian et al. 2021"),
     HeadScore("redundancy", "nearest", "distance to the nearest head", "Jensen-Shannon distance to the most alike head",
               ("weights",), 0.0, 0.6931471805599453, "Bian et al. 2021"),
 )  # fmt: skip

@@ -1,10 +1,10 @@
 """Which heads do the same, whatever the task: nearest heads, groups by mean pattern, and whether that stays.
 
 Rows: one a head of "nearest": the head whose rows are most like its own (Jensen-Shannon distance, mean per row) and
-how far it is; its group by mean pattern, found without labels, and how clearly it belongs there; one a group with its
-mean pattern (kind "group"); and one a pair of (checkpoint, task) of kind "kept": the correlation of their distances
-between heads with interval and p. Bian et al. 2021 claim that redundancy is "phase-independent and task-agnostic":
-give several tasks, and a fine-tuned checkpoint to compare.
+how far it is; its group by mean pattern, found without labels, and how clearly it belongs there (again as the scores
+"group" and "clear", kind "member"); one a group with its mean pattern (kind "group"); and one a pair of (checkpoint,
+task) of kind "kept": the correlation of their distances between heads with interval and p. Bian et al. 2021 claim that
+redundancy is "phase-independent and task-agnostic": give several tasks, and a fine-tuned checkpoint to compare.
 """
 
 from dataclasses import dataclass
@@ -82,12 +82,15 @@ def rows_of(sums: PatternSums, *, groups: int) -> list[Row]:
     rows: list[Row] = []
     for number in range(len(distances)):
         place, other = Head(*divmod(number, sums.heads)), Head(*divmod(others[number], sums.heads))
-        rows.append(
-            facts(sums)
-            | {"kind": "head", "statistic": "nearest", "layer": place.layer, "head": place.head, "name": str(place)}
-            | {"value": float(apart[number]), "n": sums.rows, "other": str(other)}
-            | {"group": int(grouping.group[number]) + 1, "clear": float(grouping.clear[number])}
-        )
+        where = facts(sums) | {"layer": place.layer, "head": place.head, "name": str(place)}
+        group, clear = int(grouping.group[number]) + 1, float(grouping.clear[number])
+        rows += [
+            where
+            | {"kind": "head", "statistic": "nearest", "value": float(apart[number]), "n": sums.rows}
+            | {"other": str(other), "group": group, "clear": clear},
+            where | {"kind": "member", "statistic": "group", "value": float(group), "n": sums.inputs},
+            where | {"kind": "member", "statistic": "clear", "value": clear, "n": sums.inputs},
+        ]
     for number, pattern in enumerate(grouping.patterns):
         heads = int((grouping.group == number).sum())
         shape = [[round(float(cell), 5) for cell in line] for line in pattern]

@@ -1,6 +1,6 @@
 """What the three pages about what heads attend to share: where rows come from, pictures side by side, files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -23,6 +23,8 @@ EXAMPLES = """The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.
 The company said profits rose sharply. | Profits went up, the company reported."""
 MOST_SENTENCES = 200
+WEIGHTS, NORMS = "weights", "norms"
+BY_NORMS = "Norms: weight times the length of what is read, each row over its sum (Kobayashi et al. 2020)"
 TOO_FEW = "too few"  # inputs; docs/few-inputs.md says how many that are
 SURE = 0.05  # q below which a head counts as above its null
 
@@ -35,6 +37,18 @@ class Found(NamedTuple):
     checkpoint: str
     text: str
     pair: str
+
+
+def measured_by(study: str, statistics: Collection[str]) -> tuple[str, Callable[[pd.DataFrame], pd.DataFrame]]:
+    """The study itself, or the one of norms |alpha f(x)| where the user asks; and what leaves its rows of `statistics`.
+
+    The study norms has the statistics and the features of norm-based maps among its rows.
+    """
+    chosen = bound.pick(st.segmented_control, "By", [WEIGHTS, NORMS], key="by", help=BY_NORMS)
+    if chosen == WEIGHTS:
+        return study, lambda rows: rows
+    featured = study == "features"
+    return "norms", lambda rows: rows[rows["statistic"].isin(statistics) & (rows["feature"].notna() == featured)]
 
 
 def rows_of(study: str, *, task: str, options: dict[str, Any]) -> Found | None:
@@ -83,7 +97,7 @@ def _pasted(study: str, options: dict[str, Any]) -> Found | None:
 def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
     """Rows of a study on a few sentences, at once, with the checkpoint and pipeline that this app keeps open."""
     checkpoint = resources.checkpoint(options.checkpoint)
-    pipeline = resources.pipeline(options.pipeline) if study in ("features", "relations") else None
+    pipeline = resources.pipeline(options.pipeline) if study in ("features", "relations", "norms") else None
     return find_study(study).measured_now(options, checkpoint, pipeline)
 
 

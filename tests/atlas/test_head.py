@@ -29,19 +29,32 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
             "high": 0.006,
             "source": "s, run 2",
         },
+        {"score": "features/max/noun", "value": 0.3, "q": 0.01, "baseline": 0.12},
+        {"score": "features/max/verb", "value": 0.1, "q": 0.01, "baseline": 0.2},
+        {"score": "relations/forward/verb-object", "value": 0.4, "q": 0.04, "baseline": 0.1},
+        {"score": "importance/importance", "value": 0.5},
+        {"score": "importance/importance", "value": 0.7, "head": 0},
         {"score": "change/cosine", "value": 0.93},
         {"score": "frame-heads/frames/later_to_earlier", "value": 0.4, "q": 0.2},
         {"score": "roles/next", "value": 1.0, "q": 0.0, "head": 2},
     )
     known = facts(scores, Head(0, 1))
     assert sentence(known) == (
-        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); accuracy -0.2 [-1.1, 0.6] "
-        "points when changed (disable), may be luck; cosine 0.93 with before fine-tuning; frame score 0.40, does not "
-        "survive its nulls."
+        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); looks at noun 0.30 (random "
+        "tokens 0.12); relates verb-object forward 0.40 (other words at the same distance 0.10); frame score 0.40, "
+        "does not survive its nulls; accuracy -0.2 [-1.1, 0.6] points when changed (disable), may be luck; importance "
+        "0.50, rank 2 of 2; cosine 0.93 with before fine-tuning."
     )
-    assert known[2].source == "s, run 2"
-    assert {fact.about for fact in known} == {"class", "roles", "effect", "change", "frames"}
+    assert next(fact for fact in known if fact.about == "effect").source == "s, run 2"
+    about = [fact.about for fact in known]
+    assert about == ["class", "roles", "looks at", "relations", "frames", "effect", "importance", "change"]
     assert sentence(facts(scores, Head(3, 3))) == "Nothing is stored of this head yet."
+
+
+def test_whether_an_effect_is_luck_is_told_by_the_correction_over_all_heads():
+    row = {"score": "disable/zero heads/sst2 accuracy", "value": 0.02, "low": 0.01, "high": 0.03}
+    for q, said in ((0.3, "may be luck"), (0.01, "not luck"), (None, "not luck on its own")):
+        assert sentence(facts(frame(row | {"q": q}), Head(0, 1))).endswith(f"points when changed (zero), {said}.")
 
 
 def test_a_head_without_a_role_says_so():

@@ -63,6 +63,14 @@ def test_a_run_of_several_checkpoints_and_tasks_is_told_apart(db):
     assert set(atlas_places(db)["checkpoint"]) == {"a", "b"}
 
 
+def test_the_corrected_p_of_a_sweep_is_its_q(db):
+    stored(db, "disable", [head(0.2, statistic="disable heads", p=0.4)])
+    stored(db, "features", [head(0.2, statistic="max", p=0.01, q=0.3)])
+    frame = scores.atlas(db, checkpoint=NAME, measure=False).set_index("score")
+    assert frame["q"].to_dict() == {"disable/disable heads": 0.4, "features/max": 0.3}
+    assert measured.score_row("operators", head(0.2, checkpoint=NAME, p=0.4), "now").q == 0.4
+
+
 def test_scores_without_a_task_come_with_any_and_features_are_named(db):
     stored(db, "frame-heads", [head(0.7, statistic="frames", feature="later_to_earlier")], task=None)
     stored(db, "features", [head(0.6, statistic="max", feature="noun")])

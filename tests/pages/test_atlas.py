@@ -1,16 +1,24 @@
 """The atlas, the page of one head, and the views beyond weights, on rows that are known."""
 
+from dataclasses import asdict
+from importlib import import_module
+
 import numpy as np
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.atlas import shipped
+from core.atlas.measured import run_here
 from core.store import runs
+from core.store.rows import plain
 from core.store.runs import Provenance
-from pages.parts.atlas.atlas_view import axis_of
-from pages.parts.atlas.gallery import small_map
+from core.studies import redundancy
+from pages.parts.atlas import choices, groups
+from pages.parts.atlas.atlas_view import axis_of, kinds_of
+from pages.parts.atlas.small_maps import SmallMap
 from pages.parts.frame import resources, shell
+from pages.parts.frame.messages import plain as escaped
 
 NAME = "atlas-encoder"
 
@@ -18,7 +26,7 @@ NAME = "atlas-encoder"
 def stored(db, study, statistic, values, **about):
     rows = [
         {"statistic": statistic, "layer": layer, "head": head, "value": float(value), "low": value - 0.01,
-         "high": value + 0.01, "n": 40, **about}
+         "high": value + 0.01, "n": 40, "checkpoint": NAME, "task": "sst2", **about}
         for (layer, head), value in np.ndenumerate(values)
     ]  # fmt: skip
     run = runs.record_run(db, study, {}, Provenance(checkpoint=NAME, task="sst2"))
@@ -64,7 +72,7 @@ def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):
     assert not app.exception
     assert "previous token 0.90" in app.markdown[0].value
     assert "roles, run " in app.caption[0].value
-    shown = app.dataframe[0].value
+    shown = app.dataframe[-1].value
     rows = runs.head_scores(filled)
     mine = rows[(rows["layer"] == 0) & (rows["head"] == 0)]
     assert sorted(shown["value"]) == sorted(mine["value"])
@@ -95,8 +103,86 @@ def test_an_axis_keeps_every_head_and_marks_what_is_unknown():
     assert not above.diverging  # an interval that reaches below 0 makes no difference of a share
 
 
-def test_a_small_map_draws_the_weights_that_can_be_seen_and_no_markup_of_the_text():
-    drawn = small_map(np.array([[0.9, 0.1], [0.01, 0.99]]), ("<b>", "x"))
-    assert drawn.count("<rect") == 3
-    assert "<b>" not in drawn
-    assert "&lt;b&gt;" in drawn
+def test_heads_are_coloured_by_kind_the_most_frequent_first():
+    shares = [{"score": f"classify-maps/class share/{name}", "layer": 0, "head": head, "value": value, "n": 9}
+              for head, values in enumerate([(0.2, 0.8), (0.9, 0.1), (0.4, 0.6)])
+              for name, value in zip(("Vertical", "Diagonal"), values, strict=True)]  # fmt: skip
+    frame = pd.DataFrame(shares).assign(low=None, high=None)
+    assert choices.colours(list(frame["score"]))[0] == choices.CLASS
+    axis = kinds_of(choices.kinds(frame, choices.CLASS), "pattern class", (1, 4))
+    assert axis.names == ("Diagonal", "Vertical")
+    assert axis.values == [0, 1, 0, None]
+    grouped = frame.iloc[:3].assign(score=choices.GROUP, head=range(3), value=[2.0, 1.0, 2.0])
+    assert kinds_of(choices.kinds(grouped, choices.GROUP), "group", (1, 3)).names == ("group 2", "group 1")
+    assert choices.kinds(frame, "statistics/previous") is None
+
+
+def test_a_small_map_is_sent_as_shares_of_its_scale():
+    weights = np.array([[0.9, 0.1], [0.0, 1.0]])
+    packed = SmallMap("highest 1: 0.900", weights, ("<b>", "x")).packed(1.0)
+    np.testing.assert_allclose(np.array(packed["weights"]) / 255, weights.ravel(), atol=0.5 / 255)
+    assert (packed["tokens"], packed["length"]) == (["<b>", "x"], 2)
+    assert SmallMap("", weights / 4).packed(0.25)["weights"] == packed["weights"]
+
+
+def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
+    given = redundancy.STUDY.read({"checkpoint": NAME, "tasks": ["sst2", "mrpc"], "limit": 6, "groups": 3})
+    run = runs.record_run(filled, "redundancy", {}, Provenance(checkpoint=NAME, task="sst2, mrpc"))
+    rows = run_here(redundancy.STUDY, given)
+    runs.store_rows(filled, run, rows)
+    app = opened("statistics")
+    kept = next(row for row in rows if row["kind"] == "kept")
+    assert escaped(groups.said(kept)) in [one.value for one in app.markdown]
+    assert f"r = {kept['r']:.2f} [{kept['low']:.2f}, {kept['high']:.2f}]" in groups.said(kept)
+    assert any("phase-independent and task-agnostic" in one.value for one in app.caption)
+    frame = pd.DataFrame(rows)
+    figures = groups._figures(frame[frame["task"] == "sst2"])
+    assert sorted(" ".join(one.note.partition(": ")[2] for one in figures).split()) == sorted(
+        frame.loc[(frame["task"] == "sst2") & (frame["kind"] == "head"), "name"]
+    )
+    others = kept | {"low": -0.1, "p": 0.4}
+    assert groups.said(others).endswith("not shown to be the same.")
+    assert groups.said(kept | {"low": 0.8, "p": 0.001}).endswith("the same heads are alike in both.")
+
+
+SOURCES = {  # of each study: what it is given, its page, and how that page is brought to one of its scores
+    "statistics": ({}, "statistics", {"statistic": "entropy"}),
+    "features": ({"features": ["noun"]}, "features", {}),
+    "relations": ({}, "relations", {}),
+    "norms": ({"features": ["noun"]}, "statistics", {"by": "norms", "statistic": "entropy"}),
+}
+
+
+@pytest.mark.parametrize("name", list(SOURCES))
+def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled, name):
+    given, page, settings = SOURCES[name]
+    study = import_module(f"core.studies.{name}").STUDY
+    options = study.read({"checkpoint": NAME, "tasks": ["sst2"], "limit": 40} | given)
+    about = Provenance(checkpoint=NAME, task="sst2", row_ids=tuple(range(40)))
+    run = runs.record_run(filled, name, plain(asdict(options)), about)
+    runs.store_rows(filled, run, run_here(study, options))
+    app = AppTest.from_file(shell.__file__, default_timeout=120)
+    for key, value in settings.items():
+        app.session_state[key] = value
+    app.switch_page(f"../../{page}.py").run()
+    assert not app.exception
+    assert not app.error, app.error[0].value
+    source = app.dataframe[0].value
+    theirs = source[source["head"] == "L2H3"].iloc[0]
+    app = opened("head")
+    app.selectbox(key="head").set_value("L2H3").run()
+    mine = app.dataframe[-1].value
+    mine = mine[mine["source"].str.startswith(f"{name}, run {run[:8]}")]
+    same = mine[np.isclose(mine["value"].astype(float), theirs["value"], rtol=0, atol=0)]
+    assert len(same) >= 1, f"{name}: {theirs['value']} of the page is not among the head's numbers"
+    row = same.iloc[0]
+    assert (row["low"], row["high"], row["n"]) == (theirs["95% from"], theirs["95% to"], theirs["n"])
+    if "baseline" in theirs:
+        assert (row["baseline"], row["q"]) == (theirs["baseline"], theirs["q"])
+
+
+def test_the_brush_and_the_groups_of_disable_heads_do_not_meet(filled):
+    app = opened("atlas")
+    for page in ("disable", "atlas", "statistics", "atlas", "values", "perturb"):
+        app.switch_page(f"../../{page}.py").run()
+        assert not app.exception, page

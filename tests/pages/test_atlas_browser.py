@@ -1,5 +1,7 @@
 """The atlas in a browser: it stands without a model, hover reads a head, a click opens its page."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -28,3 +30,31 @@ def test_scores_of_both_signs_are_painted(address, page):
         "marks => new Set(marks.map((m) => m.getAttribute('fill'))).size"
     )
     assert shades > 5
+    assert "colour=roles" in page.url  # a link names a score by its key
+
+
+def test_the_gallery_shows_its_maps(address, page):
+    visit(page, f"{address}/head?head=L2H3&gallery=true")
+    maps = page.locator(".root figure canvas")
+    expect(maps).to_have_count(15)  # 3 highest, 9 deciles, 3 lowest
+    inks = maps.first.evaluate(
+        "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
+    )
+    assert inks > 5
+    box = maps.first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5)
+    expect(maps.first).to_have_attribute("title", re.compile(r"^from .* to .*: \d\.\d\d$"))
+
+
+def test_a_drag_selects_heads_whose_rows_are_listed(address, page):
+    visit(page, f"{address}/atlas")
+    first, last = (page.locator(f'figure.picture [data-head="{name}"]') for name in ("L1H1", "L2H3"))
+    expect(last).to_be_visible()
+    start, end = first.bounding_box(), last.bounding_box()
+    page.mouse.move(start["x"] + 2, start["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(start["x"] + 30, start["y"] + 30)
+    page.mouse.move(end["x"] + end["width"] - 2, end["y"] + end["height"] - 2)
+    page.mouse.up()
+    expect(page.get_by_text("6 heads selected", exact=False).first).to_be_visible()
+    expect(page.locator("figure.scatter circle.faint")).to_have_count(30)

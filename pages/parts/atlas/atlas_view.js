@@ -1,9 +1,10 @@
 // The atlas: a layer x head picture and a plane of heads, in step; hover reads, a drag selects, a click opens a head.
-// data: { id, layers, heads, across, up, colour, bars, labels, selected }, each score { label, values, low, high, domain, diverging, n }.
+// data: { id, layers, heads, across, up, colour, bars, labels, selected }, each score { label, values, low, high, domain, diverging, n,
+// names }; with names, values are numbers of kinds.
 
 const SVG = "http://www.w3.org/2000/svg";
 const VIEWS = new WeakMap();
-const MARGIN = { left: 52, right: 14, top: 8, bottom: 40 };
+const MARGIN = { left: 52, right: 24, top: 8, bottom: 40 };
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
   const root = parentElement.querySelector(".root");
@@ -66,9 +67,10 @@ function figureOf(name, title) {
 
 function picture(view) {
   const { layers, heads, colour } = view.data;
-  const cell = Math.max(11, Math.min(30, Math.floor(Math.min((view.width * 0.45 - 40) / heads, 520 / layers))));
+  const cell = Math.max(11, Math.min(44, Math.floor(Math.min((view.width * 0.4 - 40) / heads, 480 / layers))));
+  view.besides = Math.max(heads * cell, 120) + 36;
   const figure = figureOf("picture", colour.label);
-  const svg = draw("svg", { width: heads * cell + 36, height: layers * cell + 58, role: "group", "aria-label": colour.label });
+  const svg = draw("svg", { width: heads * cell + 36, height: layers * cell + 38 + legendHeight(colour), role: "group", "aria-label": colour.label });
   view.cells = colour.values.map((_, index) => {
     const layer = Math.floor(index / heads), head = index % heads;
     const box = draw("rect", { x: 30 + head * cell, y: 4 + layer * cell, width: cell - 1, height: cell - 1, rx: 2 }, svg);
@@ -83,8 +85,15 @@ function picture(view) {
   return figure;
 }
 
+const legendHeight = (colour) => (colour.names.length ? 17 * colour.names.length : 20);
+
 function legend(svg, view, x, y, width) {
   const [low, high] = view.data.colour.domain;
+  view.data.colour.names.forEach((name, kind) => {
+    draw("rect", { x, y: y + 17 * kind, width: 11, height: 11, rx: 2, fill: shadeOf(kind, view) }, svg);
+    words(svg, `${name} (${view.data.colour.values.filter((value) => value === kind).length})`, { x: x + 17, y: y + 17 * kind + 10 });
+  });
+  if (view.data.colour.names.length) return;
   for (let k = 0; k < 40; k++) {
     const shade = shadeOf(low + ((high - low) * (k + 0.5)) / 40, view);
     draw("rect", { x: x + (k * width) / 40, y, width: width / 40 + 0.5, height: 8, fill: shade }, svg);
@@ -94,10 +103,10 @@ function legend(svg, view, x, y, width) {
 }
 
 function plane(view) {
-  const { across, up, bars, data = view.data } = view.data;
-  const width = Math.max(340, Math.min(760, view.width - view.data.heads * 16 - 120)), height = Math.min(520, Math.max(330, width * 0.7));
-  const figure = figureOf("scatter", `${up.label}, by ${across.label}`);
-  const svg = draw("svg", { width, height, role: "group", "aria-label": `${up.label} by ${across.label}` });
+  const { data } = view, { across, up, bars } = data;
+  const left = view.width - view.besides - 20, width = Math.max(300, Math.min(760, left >= 340 ? left : view.width)), height = Math.min(520, Math.max(330, width * 0.7));
+  const figure = figureOf("scatter", `${up.label}, against ${across.label}`);
+  const svg = draw("svg", { width, height, role: "group", "aria-label": `${up.label} against ${across.label}` });
   const place = (score, value, from, to) => from + ((value - score.domain[0]) / (score.domain[1] - score.domain[0] || 1)) * (to - from);
   const x = (value) => place(across, value, MARGIN.left, width - MARGIN.right), y = (value) => place(up, value, height - MARGIN.bottom, MARGIN.top);
   axes(svg, across, up, x, y, width, height);
@@ -114,12 +123,17 @@ function plane(view) {
 
 function axes(svg, across, up, x, y, width, height) {
   draw("path", { class: "axis", d: `M${MARGIN.left} ${MARGIN.top}V${height - MARGIN.bottom}H${width - MARGIN.right}` }, svg);
-  for (let k = 0; k <= 4; k++) {
-    const a = across.domain[0] + ((across.domain[1] - across.domain[0]) * k) / 4, b = up.domain[0] + ((up.domain[1] - up.domain[0]) * k) / 4;
-    words(svg, show(a), { x: x(a), y: height - MARGIN.bottom + 15, "text-anchor": "middle" });
-    words(svg, show(b), { x: MARGIN.left - 6, y: y(b) + 4, "text-anchor": "end" });
-  }
+  for (const a of ticks(across.domain)) words(svg, show(a), { x: x(a), y: height - MARGIN.bottom + 15, "text-anchor": "middle" });
+  for (const b of ticks(up.domain)) words(svg, show(b), { x: MARGIN.left - 6, y: y(b) + 4, "text-anchor": "end" });
   words(svg, across.label, { x: (MARGIN.left + width) / 2, y: height - 5, "text-anchor": "middle" });
+}
+
+// Round numbers inside a domain, five or so of them.
+function ticks([low, high]) {
+  const rough = (high - low) / 6 || 1, size = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((times) => times * size).find((one) => one >= rough * 0.999);
+  const first = Math.ceil(low / step - 1e-9);
+  return [...Array(Math.floor(high / step + 1e-9) - first + 1).keys()].map((k) => Number(((first + k) * step).toPrecision(6)));
 }
 
 function intervals(svg, index, across, up, x, y) {
@@ -132,8 +146,11 @@ function intervals(svg, index, across, up, x, y) {
 
 const show = (value) => (value === null || value === undefined ? "–" : Math.abs(value) >= 100 ? value.toFixed(0) : Number(value.toPrecision(3)).toString());
 
+const said = (score, value) => (score.names.length && value !== null ? score.names[value] : show(value));
+
 function shadeOf(value, view) {
-  const { domain, diverging } = view.data.colour;
+  const { domain, diverging, names } = view.data.colour;
+  if (names.length) return view.theme.hues[value % view.theme.hues.length];
   const ramp = diverging ? view.theme.diverging : view.theme.sequential;
   const share = Math.min(1, Math.max(0, (value - domain[0]) / (domain[1] - domain[0] || 1))) * (ramp.length - 1);
   const from = Math.min(ramp.length - 2, Math.floor(share));
@@ -156,7 +173,7 @@ function told(index, view) {
   for (const score of [view.data.across, view.data.up, view.data.colour].filter((score, k, all) => all.findIndex((one) => one.label === score.label) === k)) {
     const interval = score.low[index] === null ? "" : ` [${show(score.low[index])}, ${show(score.high[index])}]`;
     const inputs = score.n && score.n[index] ? `, n ${score.n[index]}` : "";
-    lines.push(`${score.label}: ${show(score.values[index])}${interval}${inputs}`);
+    lines.push(`${score.label}: ${said(score, score.values[index])}${interval}${inputs}`);
   }
   return lines.concat(view.data.labels[index] || []).join("\n");
 }
@@ -167,7 +184,7 @@ function listen(mark, index, view) {
   mark.setAttribute("tabindex", "0");
   mark.setAttribute("role", "button");
   mark.setAttribute("data-head", nameOf(index, view.data));
-  mark.setAttribute("aria-label", `${nameOf(index, view.data)}: ${view.data.colour.label} ${show(view.data.colour.values[index])}`);
+  mark.setAttribute("aria-label", `${nameOf(index, view.data)}: ${view.data.colour.label} ${said(view.data.colour, view.data.colour.values[index])}`);
   const over = (on) => {
     for (const one of [view.cells && view.cells[index], view.points && view.points[index]]) if (one) one.classList.toggle("over", on);
     view.tip.style.display = on ? "block" : "none";

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ Numbers = list[float | None]
 
 @dataclass(frozen=True)
 class Axis:
-    """A score of every head, layer by layer; None where a head has none. domain: ends of its scale."""
+    """A score of every head, layer by layer; None where a head has none. domain: ends of its scale.
+
+    names: where values are numbers of kinds, what each is called; then heads are coloured by kind.
+    """
 
     label: str
     values: Numbers
@@ -28,6 +31,15 @@ class Axis:
     n: Numbers
     domain: tuple[float, float]
     diverging: bool = False
+    names: tuple[str, ...] = ()
+
+
+def kinds_of(kinds: pd.DataFrame, label: str, shape: tuple[int, int]) -> Axis:
+    """Heads' kinds (layer, head, kind) as an axis; the most frequent kind first."""
+    counts = kinds["kind"].astype(str).value_counts()
+    names = tuple(sorted(counts.index, key=lambda name: (-counts[name], name)))
+    rows = kinds.assign(value=[names.index(str(kind)) for kind in kinds["kind"]], low=None, high=None, n=None)
+    return replace(axis_of(rows, label, shape, diverging=False), names=names)
 
 
 def axis_of(rows: pd.DataFrame, label: str, shape: tuple[int, int], *, diverging: bool | None = None) -> Axis:

@@ -9,14 +9,16 @@ import streamlit as st
 from core import config
 from core.atlas import scores as atlas
 from core.atlas import shipped
+from core.atlas.head import CLASS_SHARE, classes
 from core.scoring.registry import SCORES, label_of
 from core.store.atlas import atlas_places
 from core.tasks.glue import TASKS
 from pages.parts import pickers
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 
 FIRST = ("statistics/previous", "statistics/normalised entropy", "statistics/separator")  # that a new page shows
 ASKED = "head_asked"
+CLASS, GROUP = "pattern class", "redundancy/group"  # by kind, not by size
 HIDDEN = ("statistics/place x", "statistics/place y", "statistics/place stress")
 
 
@@ -35,9 +37,11 @@ def ask_for(head: str, checkpoint: str, task: str | None) -> None:
     st.session_state[ASKED] = {"checkpoint": checkpoint, "head": head} | ({"task": task} if task else {})
 
 
-def wanted(key: str) -> str | None:
-    """What the link names, or else what a click on the Atlas page asked for."""
-    return st.query_params.get(key) or st.session_state.get(ASKED, {}).get(key)
+def remember(key: str) -> None:
+    """Start from what a click on the Atlas page asked for, unless the link or the user says otherwise."""
+    asked = st.session_state.get(ASKED, {}).get(key)
+    if asked and key not in st.session_state and key not in st.query_params:
+        st.session_state[key] = asked
 
 
 def known_checkpoints() -> list[str]:
@@ -49,12 +53,13 @@ def known_checkpoints() -> list[str]:
 def pick_place(key: str = "checkpoint", *, label: str = "Checkpoint", none: str | None = None) -> str | None:
     """A checkpoint by name; any other can be typed."""
     names = ([none] if none else []) + known_checkpoints()
-    asked = wanted(key) or st.session_state.get(key)
+    remember(key)
+    asked = st.session_state.get(key) or st.query_params.get(key)
     if asked and asked not in names:
         names.append(asked)
-    start = asked or none or config.ENCODER
-    chosen = st.selectbox(label, names, index=names.index(start) if start in names else 0, key=key,
-                          accept_new_options=True, bind="query-params", help=pickers.CHECKPOINT_HELP)  # fmt: skip
+    usual = none or (config.ENCODER if config.ENCODER in names else names[0])
+    chosen = bound.pick(st.selectbox, label, names, key=key, default=usual, accept_new_options=True,
+                        help=pickers.CHECKPOINT_HELP)  # fmt: skip
     return None if chosen in (None, none) else chosen
 
 
@@ -63,9 +68,9 @@ def pick_task(frame: pd.DataFrame, key: str = "task") -> str | None:
     tasks = [task for task in dict.fromkeys(frame["task"]) if isinstance(task, str)]
     if not tasks:
         return None
-    asked = wanted(key)
-    start = tasks.index(asked) if asked in tasks else tasks.index("sst2") if "sst2" in tasks else 0
-    return st.selectbox("Task", tasks, index=start, format_func=pickers.task_name, key=key, bind="query-params")
+    remember(key)
+    usual = "sst2" if "sst2" in tasks else tasks[0]
+    return bound.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=pickers.task_name)
 
 
 def scores_of(checkpoint: str) -> pd.DataFrame:
@@ -85,14 +90,34 @@ def keys_of(frame: pd.DataFrame) -> list[str]:
     return sorted(keys, key=lambda key: (order.get("/".join(key.split("/")[:2]), len(order)), key))
 
 
+def colours(keys: Sequence[str]) -> list[str]:
+    """The scores, and the pattern class where the heads' maps were classified."""
+    return [CLASS] * any(key.startswith(CLASS_SHARE) for key in keys) + list(keys)
+
+
+def kinds(frame: pd.DataFrame, key: str) -> pd.DataFrame | None:
+    """The heads' pattern classes or groups (layer, head, kind); None where `key` is another score."""
+    if key == GROUP:
+        mine = frame[frame["score"] == GROUP]
+        return mine.assign(kind=[f"group {value:.0f}" for value in mine["value"]])
+    return classes(frame) if key == CLASS else None
+
+
 def pick_score(label: str, keys: Sequence[str], usual: str, *, key: str) -> str:
     """One score."""
-    start = keys.index(usual) if usual in keys else 0
-    return st.selectbox(label, keys, index=start, format_func=label_of, key=key, bind="query-params")
+    usual = usual if usual in keys else keys[0]
+    return bound.pick(st.selectbox, label, keys, key=key, default=usual, format_func=label_of_any)
+
+
+def label_of_any(key: str) -> str:
+    """How pages show a score, or the pattern class."""
+    return CLASS if key == CLASS else label_of(key)
 
 
 def meaning(key: str) -> str:
     """A score's formula and source, for captions."""
+    if key == CLASS:
+        return "pattern class: the one that most of the head's maps are of (Kovaleva et al. 2019)"
     record = SCORES.get("/".join(key.split("/")[:2]))
     return f"{label_of(key)}: {record.formula} ({record.source})" if record else label_of(key)
 

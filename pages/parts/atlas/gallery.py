@@ -1,7 +1,5 @@
 """The gallery of a head: small maps of the inputs where a score is highest, at its deciles, and lowest."""
 
-from html import escape
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -11,10 +9,11 @@ from core.attention import Head
 from core.scoring.registry import MAP_SCORES, SCORES
 from pages.parts import attending, pickers
 from pages.parts.atlas.choices import is_task, pick_score
+from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
 
-CELL, LABELS, LEAST = 9, 62, 0.02  # pixels; weights below LEAST are not drawn
+LONGEST = 48  # pieces of a small map
 TASK_ROWS, OWN = "task rows", "own sentences"
 OFFERED = [score.key for score in MAP_SCORES] + [f"norms/{score.name}" for score in MAP_SCORES]
 
@@ -44,26 +43,18 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         return Gallery()
     shelved = []
     for one in shelf:
-        shown = resources.shown(checkpoint, *texts[one.input], most=48)
+        shown = resources.shown(checkpoint, *texts[one.input], most=LONGEST)
         text = " | ".join(filter(None, texts[one.input]))
         shelved.append(Shelved(one.where, one.value, text, shown.maps.tokens, _weights(checkpoint, shown, key, head),
                                shown.maps.causal))  # fmt: skip
     of = f"{SCORES[key].label}: {SCORES[key].formula}"
     said = f"n = {int((~np.isnan(values)).sum())} inputs · mean {np.nanmean(values):.3f}"
-    _show(shelved)
+    maps = [SmallMap(f"{one.where}: {one.value:.3f}", one.weights, one.tokens) for one in shelved]
+    show_small_maps(maps, key="gallery_maps")
     st.caption(plain(f"{checkpoint} · {head} · {of} · {said} · rows are queries, columns keys"))
     st.dataframe(pd.DataFrame([{"where": one.where, "value": one.value, "text": one.text} for one in shelved]),
                  hide_index=True, height=200)  # fmt: skip
     return Gallery(shelved, f"{of} · {said}")
-
-
-def _show(shelved: list[Shelved]) -> None:
-    figures = [
-        f"<figure><figcaption>{escape(one.where)}: {one.value:.3f}</figcaption>"
-        f"{small_map(one.weights, one.tokens)}</figure>"
-        for one in shelved
-    ]
-    st.html(f'<div class="atlas-gallery">{STYLE}{"".join(figures)}</div>')
 
 
 def _weights(checkpoint: str, shown: resources.Shown, key: str, head: Head) -> np.ndarray:
@@ -83,27 +74,3 @@ def _own() -> tuple[tuple[str, str | None], ...]:
     text = st.text_area("Sentences, one a line", value=attending.EXAMPLES, key="gallery_texts", height=110)
     lines = [line.partition(" | ") for line in text.splitlines() if line.strip()]
     return tuple((first.strip(), second.strip() or None) for first, _, second in lines[: attending.MOST_SENTENCES])
-
-
-STYLE = (
-    "<style>.atlas-gallery{display:flex;flex-wrap:wrap;gap:14px;font:9px system-ui,sans-serif}.atlas-gallery figure"
-    "{margin:0}.atlas-gallery figcaption{font-size:12px;font-weight:600}.atlas-gallery text{fill:currentColor;"
-    "font-size:8px}.atlas-gallery rect{fill:#3476B3}</style>"
-)
-
-
-def small_map(weights: np.ndarray, tokens: tuple[str, ...]) -> str:
-    """A map [query, key] as SVG with its tokens; ink is weight."""
-    length = len(tokens)
-    size = LABELS + length * CELL
-    cells = [
-        f'<rect x="{LABELS + key * CELL}" y="{LABELS + query * CELL}" width="{CELL}" height="{CELL}" '
-        f'fill-opacity="{weights[query, key]:.2f}"/>'
-        for query, key in np.argwhere(weights >= LEAST)
-    ]
-    names = []
-    for k, token in enumerate(tokens):
-        at, word = LABELS + (k + 0.8) * CELL, escape(token[:11])
-        names.append(f'<text x="{LABELS - 3}" y="{at}" text-anchor="end">{word}</text>')
-        names.append(f'<text transform="translate({at},{LABELS - 3}) rotate(-90)">{word}</text>')
-    return f'<svg width="{size}" height="{size}" role="img">{"".join(cells + names)}</svg>'

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core.attention import Head
+from core.atlas.head import classes
 from core.scoring.registry import SCORES
 from core.store import runs
 from pages.parts.atlas.atlas_view import Axis, axis_of
@@ -31,18 +31,15 @@ def places(name: str, task: str | None, mine: pd.DataFrame, shape: tuple[int, in
 
 
 def lines(mine: pd.DataFrame, shape: tuple[int, int]) -> list[str]:
-    """The roles that each head has, in words; empty where it has none."""
+    """The pattern class and the roles that each head has, in words; empty where neither is known."""
     some = mine[mine["score"].str.startswith("roles/") & ~mine["score"].str.endswith("without sink")]
     has: dict[tuple[int, int], list[str]] = {}
     for row in some[some["q"] < SURE].itertuples():
         has.setdefault((row.layer, row.head), []).append(SCORES[row.score].label.removeprefix("role: "))
-    heads = [(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
-    return [f"roles: {', '.join(has[place])}" if place in has else "" for place in heads]
-
-
-def names(shape: tuple[int, int]) -> list[str]:
-    """Every head by name."""
-    return [str(Head(layer, head)) for layer in range(shape[0]) for head in range(shape[1])]
+    told = {place: [f"roles: {', '.join(roles)}"] for place, roles in has.items()}
+    for row in classes(mine).itertuples():
+        told.setdefault((row.layer, row.head), []).insert(0, f"{row.kind} in {row.value:.0%} of {row.n} maps")
+    return ["\n".join(told.get((layer, head), [])) for layer in range(shape[0]) for head in range(shape[1])]
 
 
 def _stored(name: str, task: str | None) -> pd.DataFrame:

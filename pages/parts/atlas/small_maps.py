@@ -1,0 +1,38 @@
+"""A shelf of small maps: the inputs of a gallery, or the mean patterns of groups of heads."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pages.parts.maps.components import drawing_component
+
+_shelf = drawing_component("small_maps", Path(__file__).resolve().parent)
+
+
+@dataclass(frozen=True)
+class SmallMap:
+    """A map [query, key] with its title, a note and, where it is of one input, its tokens."""
+
+    title: str
+    weights: np.ndarray
+    tokens: tuple[str, ...] = ()
+    note: str = ""
+
+    def packed(self, most: float) -> dict[str, Any]:
+        """What the browser reads. most: the weight that is drawn as full ink."""
+        shares = np.rint(np.clip(self.weights / most, 0, 1) * 255).astype(int)
+        return {"title": self.title, "note": self.note, "tokens": list(self.tokens), "length": len(self.weights),
+                "weights": shares.ravel().tolist(), "most": most}  # fmt: skip
+
+
+def show_small_maps(maps: Sequence[SmallMap], *, key: str, cell: int = 9, own_scale: bool = False) -> None:
+    """Draw them side by side. cell: pixels of a weight. own_scale: each map's largest weight is full ink, else 1 is."""
+    packed = [one.packed(max(float(one.weights.max()), 1e-9) if own_scale else 1.0) for one in maps]
+    data: dict[str, Any] = {"cell": cell, "maps": packed}
+    data["id"] = hashlib.blake2b(json.dumps(data).encode(), digest_size=8).hexdigest()
+    _shelf(key=key, data=data)
