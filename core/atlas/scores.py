@@ -1,8 +1,8 @@
 """The atlas: every score of every head of a checkpoint in one typed frame, with intervals and where each comes from.
 
-Three sources, in this order: what the user's database has (the view `atlas`), what ships with the project for the
-bundled checkpoints (`core.atlas.shipped`), and, where neither has anything, what is measured now on bundled rows
-(`core.atlas.measured`). Each row says which.
+Four sources, in this order: what the user's database has (the view `atlas`), the record that the other pages open with
+(`core.atlas.recorded`), what else ships for the bundled checkpoints (`core.atlas.shipped`), and, where none has
+anything, what is measured now on bundled rows (`core.atlas.measured`). Each row says which.
 """
 
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from core.atlas import shipped
+from core.atlas import recorded, shipped
 from core.store.atlas import atlas_rows
 from core.store.database import Database
 
@@ -51,7 +51,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
     Errors: CheckpointError, InputError from measuring.
     """
     stored = framed(pd.DataFrame() if db is None else atlas_rows(db, checkpoint=checkpoint, task=task))
-    scores = with_others(stored, framed(shipped.rows(checkpoint, task)))
+    scores = with_others(stored, framed(recorded.rows(checkpoint, task)))
+    scores = with_others(scores, framed(shipped.rows(checkpoint, task)))
     if scores.empty and measure:
         from core.atlas.measured import measured
 

@@ -1,7 +1,8 @@
 """The scores of the bundled checkpoints that the Atlas page opens with: `python -m data.recipes.atlas_record`.
 
 Runs the studies below on the bundled rows, and on a classifier that it fine-tunes from the encoder on SST-2 and does
-not ship, and writes data/atlas/scores.parquet. To be run again when the bundled weights or a study change.
+not ship, and writes data/atlas/scores.parquet. To be run again when the bundled weights or a study change; with
+`--only STUDY` the scores of other studies stay as they are.
 """
 
 import argparse
@@ -22,37 +23,53 @@ LOOKING = (
     ("redundancy", ("sst2", "mrpc")), ("relations", ("sst2",)), ("effective", ("sst2",)),
 )  # fmt: skip
 TASK, ROWS, EFFECTIVE = "sst2", 300, 60
+CLASSES = {config.ENCODER: "bert", config.DECODER: "gpt2", "tuned": "bert"}  # whose bundled classifier names patterns
+Rows = list[dict[str, object]]
 TUNED = f"{config.ENCODER} on SST-2"  # how the record calls the classifier
 
 
-def looked(checkpoint: str) -> list[dict[str, object]]:
-    """What its heads attend to, on bundled rows; and frames."""
-    rows = []
-    for name, tasks in LOOKING:
-        study = import_module(f"core.studies.{name}").STUDY
-        limit = EFFECTIVE if name == "effective" else ROWS
-        rows += _rows(name, study, {"checkpoint": checkpoint, "tasks": list(tasks), "limit": limit}, checkpoint)
-    study = import_module("core.studies.frame_heads").STUDY
+def looked(checkpoint: str) -> list[tuple[str, dict[str, object]]]:
+    """What its heads attend to, on bundled rows; and frames: studies and what each is given."""
+    asked = [
+        (name, {"checkpoint": checkpoint, "tasks": list(tasks), "limit": EFFECTIVE if name == "effective" else ROWS})
+        for name, tasks in LOOKING
+    ]
     direction = "later_to_earlier" if checkpoint == config.DECODER else "element_to_target"
-    return rows + _rows("frame-heads", study, {"checkpoint": checkpoint, "direction": direction}, checkpoint)
+    frames = ("frame-heads", {"checkpoint": checkpoint, "direction": direction})
+    return [*asked, frames, ("classify-maps", _classes(checkpoint, CLASSES[checkpoint]))]
 
 
-def tested(folder: Path) -> list[dict[str, object]]:
+def tested(folder: Path) -> list[tuple[str, dict[str, object]]]:
     """What happens to the classifier in `folder` without each head, and what tuning changed."""
-    rows = []
-    asked = {"checkpoint": str(folder), "task": TASK, "limit": ROWS}
-    for name, more in (("disable", {"operator": "disable"}), ("disable", {"operator": "zero"}), ("importance", {})):
-        rows += _rows(name, import_module(f"core.studies.{name}").STUDY, asked | more, TUNED)
-    changed = {"before": config.ENCODER, "after": [str(folder)], "task": TASK, "limit": ROWS}
-    rows += _rows("change", import_module("core.studies.change").STUDY, changed, TUNED)
-    for name in ("statistics", "roles", "norms"):
-        given = {"checkpoint": str(folder), "tasks": [TASK], "limit": ROWS}
-        rows += _rows(name, import_module(f"core.studies.{name}").STUDY, given, TUNED)
+    name, asked = str(folder), {"checkpoint": str(folder), "task": TASK, "limit": ROWS}
+    looking = {"checkpoint": name, "tasks": [TASK], "limit": ROWS}
+    return [
+        ("disable", asked | {"operator": "disable"}),
+        ("disable", asked | {"operator": "zero"}),
+        ("importance", asked),
+        ("change", {"before": config.ENCODER, "after": [name], "task": TASK, "limit": ROWS}),
+        *((study, looking) for study in ("statistics", "features", "relations", "roles", "norms", "redundancy")),
+        ("classify-maps", _classes(name, CLASSES["tuned"])),
+    ]
+
+
+def _classes(checkpoint: str, class_set: str) -> dict[str, object]:
+    file = config.ANNOTATIONS / class_set / "classifier.safetensors"
+    named = {"classifier": str(file), "name": f"bundled, {class_set}", "class_set": class_set}
+    return named | {"checkpoints": [checkpoint], "task": TASK, "limit": ROWS}
+
+
+def measured(asked: list[tuple[str, dict[str, object]]], called: str, only: list[str]) -> Rows:
+    """Rows of these studies, or of those in `only`."""
+    rows: Rows = []
+    for name, given in asked:
+        if not only or name in only:
+            rows += _rows(name, import_module(f"core.studies.{name.replace('-', '_')}").STUDY, given, called)
     return rows
 
 
-def _rows(name: str, study: object, given: dict[str, object], called: str) -> list[dict[str, object]]:
-    source = f"shipped record, {datetime.now(UTC):%Y-%m-%d}"
+def _rows(name: str, study: object, given: dict[str, object], called: str) -> Rows:
+    source = f"shipped with the Atlas, {datetime.now(UTC):%Y-%m-%d}"
     base = config.DECODER if called == config.DECODER else config.ENCODER
     weights = file_hash(config.BUNDLED_MODELS / base / "model.safetensors")
     about = {"checkpoint": called, "base": base, "weights_file": weights, "code": config.code_version()}
@@ -75,12 +92,17 @@ def main() -> None:
     """Measure and write."""
     given = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     given.add_argument("--tuned", type=Path, help="a classifier of SST-2 tuned from the encoder; default: make one")
+    given.add_argument("--only", action="append", default=[], help="measure this study alone, and keep the others")
     chosen = given.parse_args()
-    rows = [row for checkpoint in (config.ENCODER, config.DECODER) for row in looked(checkpoint)]
+    rows = [row for name in (config.ENCODER, config.DECODER) for row in measured(looked(name), name, chosen.only)]
     with tempfile.TemporaryDirectory() as folder:
-        rows += tested(chosen.tuned or tuned(Path(folder)))
-    FILE.parent.mkdir(exist_ok=True)
+        rows += measured(tested(chosen.tuned or tuned(Path(folder))), TUNED, chosen.only)
     frame = pd.DataFrame(rows)
+    if chosen.only:
+        known = pd.read_parquet(FILE)
+        others = ~known["score"].str.split("/").str[0].isin(chosen.only)
+        frame = pd.concat([known[others], frame], ignore_index=True)
+    FILE.parent.mkdir(exist_ok=True)
     frame["n"] = frame["n"].astype("Int64")
     for name in ("value", "low", "high", "baseline", "q"):
         frame[name] = frame[name].astype("float64")

@@ -3,10 +3,12 @@
 import json
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from core import config
 from core.__main__ import app
 from core.atlas import measured, scores, shipped
 from core.scoring.registry import SCORES, label_of
@@ -99,12 +101,32 @@ def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
     file = tmp_path / "scores.parquet"
     pd.DataFrame(rows).to_parquet(file)
     monkeypatch.setattr(shipped, "FILE", file)
+    monkeypatch.setattr(config, "RECORD", tmp_path / "no-record")
     stored(db, "statistics", [head(0.5)], checkpoint="atlas-encoder")
     frame = scores.atlas(db, checkpoint="atlas-encoder", task="sst2", measure=False).set_index("score")
     assert frame["value"].to_dict() == {"statistics/previous": 0.5, "statistics/next": 0.1}
     assert shipped.checkpoints() == ["atlas-encoder"]
     pd.DataFrame([one | {"weights_file": "of other weights"} for one in rows]).to_parquet(file)
     assert shipped.rows("atlas-encoder").empty
+
+
+@pytest.mark.skipif(not (config.RECORD / "run.parquet").is_file(), reason="no record ships")
+def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatch, tmp_path):
+    monkeypatch.setattr(shipped, "FILE", tmp_path / "none.parquet")
+    about = runs.known_runs(db, "statistics").iloc[0]
+    rows = runs.study_rows(db, about["run"])
+    rows = rows[(rows["statistic"] != "place") & (rows["checkpoint"] == "atlas-encoder")]
+    frame = scores.atlas(db, checkpoint="atlas-encoder", measure=False)
+    frame = frame[frame["score"].str.startswith("statistics/") & ~frame["score"].str.contains("place")]
+    assert set(frame["source"]) == {f"statistics, shipped record, {about['created']:%Y-%m-%d}"}
+    keys = ["task", "layer", "head", "score"]
+    theirs = rows.assign(score="statistics/" + rows["statistic"])[[*keys, "value", "low", "high"]]
+    both = frame.merge(theirs, on=keys, suffixes=("", "_theirs"), how="outer")
+    assert len(both) == len(frame) == len(theirs)
+    for name in ("value", "low", "high"):
+        np.testing.assert_array_equal(both[name], both[f"{name}_theirs"].astype(float))
+    monkeypatch.setattr(config, "RECORD", tmp_path / "none")
+    assert scores.atlas(db, checkpoint="atlas-encoder", measure=False).empty
 
 
 def test_the_command_measures_where_nothing_is_stored(monkeypatch, tmp_path):

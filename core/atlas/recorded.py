@@ -1,0 +1,40 @@
+"""The scores in the record that ships (core.store.shipped): the very numbers that the other pages open with."""
+
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
+
+from core import config
+from core.store import shipped
+
+
+def rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
+    """The recorded scores of a checkpoint, of the newest run that has each; the columns of ScoreRow.
+
+    task: only its scores, and those that belong to none. Without a record there are none.
+    """
+    every = _every(config.RECORD, _changed(config.RECORD / shipped.RUNS))
+    mine = every[every["checkpoint"] == checkpoint] if len(every) else every
+    return mine[mine["task"].isna() | (mine["task"] == task)] if task and len(mine) else mine
+
+
+def _changed(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.is_file() else 0
+
+
+@lru_cache(maxsize=2)
+def _every(folder: Path, changed: int) -> pd.DataFrame:
+    from core.atlas.measured import score_row, scores_of
+
+    kept = []
+    for run in shipped.runs().to_dict("records"):  # newest first
+        source = f"shipped record, {run['created']:%Y-%m-%d}"
+        for row in scores_of(shipped.run_rows(run["run"])):
+            whose = row.get("checkpoint") or row.get("after") or run["checkpoint"]
+            on = row.get("task") or (run["task"] if isinstance(run["task"], str) else None)
+            kept.append(asdict(score_row(run["study"], row | {"checkpoint": whose, "task": on}, source)))
+    return (
+        pd.DataFrame(kept).drop_duplicates(["checkpoint", "task", "score", "layer", "head"]) if kept else pd.DataFrame()
+    )
