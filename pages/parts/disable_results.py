@@ -225,7 +225,7 @@ def _everywhere(heads: list[Head]) -> None:
     columns = {"name": "head", "value": "change, points", "low": "95% from", "high": "95% to", "p": "p corrected"}
     st.subheader(f"{', '.join(map(str, heads))} in every sweep")
     st.dataframe(
-        found[["name", "checkpoint", "metric", "operator", "value", "low", "high", "p"]].rename(columns=columns),
+        found[["name", "checkpoint", "metric", "operator", "value", "p", "low", "high"]].rename(columns=columns),
         hide_index=True,
         column_config={
             name: st.column_config.NumberColumn(format="%+.2f") for name in ("change, points", "95% from", "95% to")

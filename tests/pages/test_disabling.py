@@ -102,6 +102,8 @@ def test_results_of_a_sweep(db, planted):
     shown = {one.label: one.value for one in page.metric}
     assert shown["accuracy, untouched"] == "100.0"
     assert shown["change beyond luck"] == "1 of 12"
+    columns = list(page.dataframe[0].value.columns)
+    assert columns.index("p") < columns.index("accuracy_low")  # the claim before the interval of one head alone
 
 
 def test_importance_and_curves(db, planted):
@@ -148,6 +150,7 @@ def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
     found = page.dataframe[-1].value
     assert len(found) == 4
     assert set(found["operator"]) == {"disable", "zero"}
+    assert list(found.columns).index("p corrected") < list(found.columns).index("95% from")
     carrier = found[found["head"] == str(CARRIER)]
     assert (carrier["change, points"] < -30).all()
     assert (carrier["p corrected"] < 0.05).all()
