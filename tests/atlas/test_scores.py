@@ -1,6 +1,7 @@
 """The atlas's frame: from the store by its newest runs, with what ships, or measured now; every row says where from."""
 
 import json
+import re
 
 import duckdb
 import numpy as np
@@ -14,6 +15,7 @@ from core.atlas import measured, scores, shipped
 from core.scoring.registry import SCORES, label_of
 from core.store import runs
 from core.store.atlas import atlas_places
+from core.store.backup import back_up_now
 from core.store.database import Database
 from core.store.runs import Provenance
 
@@ -108,6 +110,33 @@ def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
     assert shipped.checkpoints() == ["atlas-encoder"]
     pd.DataFrame([one | {"weights_file": "of other weights"} for one in rows]).to_parquet(file)
     assert shipped.rows("atlas-encoder").empty
+
+
+QUESTIONS = re.findall(
+    r"```sql\n(.+?)```", (config.PROJECT / "docs" / "atlas.md").read_text(encoding="utf-8"), re.DOTALL
+)
+
+
+def test_what_the_docs_ask_in_sql_is_answered_from_a_copy_that_is_only_read(db, tmp_path):
+    about = {"checkpoint": "atlas-encoder", "row_ids": ("a", "b"), "split": "dev", "seed": 3}
+    stored(db, "roles", [head(0.9, q=0.01), head(0.2, number=1, q=0.6)], **about)
+    stored(db, "statistics", [head(0.3, statistic="separator"), head(0.4, number=1, statistic="separator")], **about)
+    stored(db, "disable", [head(-0.1, statistic="disable heads", feature="sst2 accuracy")], **about)
+    back_up_now(tmp_path / "atlas.duckdb", tmp_path / "copy.duckdb")
+    with duckdb.connect(str(tmp_path / "copy.duckdb"), read_only=True) as copy:
+        first, roles, beside, joined = (copy.execute(question).fetchall() for question in QUESTIONS)
+        with pytest.raises(duckdb.Error, match="read-only"):
+            copy.execute("DELETE FROM head_score")
+        columns = {name for (name, *_) in copy.execute("DESCRIBE atlas").fetchall()}
+    assert [row[:2] for row in first] == [("L1H1", 0.9), ("L1H2", 0.2)]
+    assert roles == [(0, 0, ["previous"])]
+    assert beside == [(0, 0, 0.3, -0.1), (0, 1, 0.4, None)]
+    assert [row[:4] for row in joined] == [
+        (score, "dev", 3, 2)
+        for score in ("disable/disable heads/sst2 accuracy", "roles/previous", "statistics/separator")
+    ]
+    told = (config.PROJECT / "docs" / "atlas.md").read_text(encoding="utf-8")
+    assert not [name for name in columns if f"`{name}`" not in told], "a column that the docs do not name"
 
 
 @pytest.mark.skipif(not (config.RECORD / "run.parquet").is_file(), reason="no record ships")
