@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from core.errors import InputError
 
@@ -168,6 +167,8 @@ def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
 def _kappa(a: Any, b: Any) -> float:
     if len(set(a) | set(b)) < 2:
         return float("nan")
+    from sklearn.metrics import cohen_kappa_score  # a second of start-up, of every command
+
     return float(cohen_kappa_score(list(a), list(b)))
 
 
@@ -224,6 +225,8 @@ def alpha(labels: pd.DataFrame) -> float:
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
     """Counts in long form: columns `first`, `second` (classes) and n, over maps both raters labelled."""
     both = opinions(labels)[[first, second]].dropna()
+    from sklearn.metrics import confusion_matrix
+
     counts = confusion_matrix(both[first], both[second], labels=list(names))
     return pd.DataFrame(
         [{"first": a, "second": b, "n": int(counts[i, j])} for i, a in enumerate(names) for j, b in enumerate(names)]

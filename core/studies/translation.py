@@ -15,7 +15,6 @@ import pydantic.dataclasses
 
 from core.attention import PARTS, Head
 from core.errors import InputError
-from core.measuring import opened
 from core.measuring.provenance import provenance
 from core.scoring import effects
 from core.scoring.word_alignment import PositionTable, hits
@@ -98,6 +97,7 @@ class TranslationStudy(Study[Options, Measured]):
     def run(self, options: Options, unit: Unit) -> Done[Measured]:
         """One measurement."""
         from core.capture.translating import pairs_of
+        from core.measuring import opened
 
         checkpoint = opened.checkpoint(
             options.checkpoint, head="language", dtype=options.dtype, device=options.device

@@ -207,3 +207,13 @@ def test_export_and_import_from_the_terminal(tmp_path):
     assert {"table": "run", "rows": 1} in json.loads(done)["rows"]
     with pytest.raises(InputError, match="new or empty"):
         here("export", folder, database=database)
+
+
+def test_a_command_starts_without_what_only_some_of_them_need():
+    script = (
+        "import sys, core.__main__\n"
+        "slow = {'torch', 'transformers', 'spacy', 'sklearn', 'scipy.stats', 'statsmodels'} & set(sys.modules)\n"
+        "assert not slow, f'{sorted(slow)} came in with the start'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
