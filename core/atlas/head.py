@@ -9,7 +9,7 @@ from core.attention import Head
 from core.scoring.registry import MAP_SCORES, SCORES
 
 SURE = 0.05
-MOST = 2  # features, and relations, that the sentence names
+MOST, WORTH = 2, 0.05  # features, and relations, that the sentence names; how far above their baseline they are
 CLASS_SHARE = "classify-maps/class share/"
 STATISTICS = [score.key for score in MAP_SCORES]
 
@@ -88,8 +88,9 @@ def _roles(mine: pd.DataFrame) -> list[Fact]:
 
 
 def _above(mine: pd.DataFrame, prefix: str) -> pd.DataFrame:
-    """Rows of scores that begin so and are surely above their baseline, the furthest above it first."""
-    some = mine[mine["score"].str.startswith(prefix) & (mine["q"] < SURE) & (mine["value"] > mine["baseline"])]
+    """Rows of scores that begin so and are surely, and by WORTH, above their baseline; the furthest above it first."""
+    above = mine["value"] - mine["baseline"] >= WORTH
+    some = mine[mine["score"].str.startswith(prefix) & (mine["q"] < SURE) & above]
     return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)
 
 

@@ -31,6 +31,7 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
         },
         {"score": "features/max/noun", "value": 0.3, "q": 0.01, "baseline": 0.12},
         {"score": "features/max/verb", "value": 0.1, "q": 0.01, "baseline": 0.2},
+        {"score": "features/max/object", "value": 0.11, "q": 0.01, "baseline": 0.1},
         {"score": "relations/forward/verb-object", "value": 0.4, "q": 0.04, "baseline": 0.1},
         {"score": "importance/importance", "value": 0.5},
         {"score": "importance/importance", "value": 0.7, "head": 0},

@@ -51,15 +51,12 @@ def painted(window, address: str, name: str) -> float:
     root = window.locator("[data-painted]").first
     waits = []
     for score in ("distance", "to first", "to previous", "to itself", "to next", "to separator"):
-        before = root.get_attribute("data-painted")
+        painting = {"root": root.element_handle(), "before": root.get_attribute("data-painted")}
         window.get_by_role("combobox", name="Across").click()
         option = window.get_by_role("option", name=score, exact=True)
         began = window.evaluate("performance.now()")
         option.click()
-        window.wait_for_function(
-            "before => { const root = document.querySelector('[data-painted]'); return root && "
-            "root.dataset.painted !== before; }", arg=before, polling="raf",
-        )  # fmt: skip
+        window.wait_for_function("({ root, before }) => root.dataset.painted !== before", arg=painting, polling="raf")
         waits.append(window.evaluate("performance.now()") - began)
     return statistics.median(waits[1:])
 
