@@ -36,6 +36,7 @@ LINKS = {  # page: name of the picture to the rest of its address
 DOCS = {  # picture in docs/images: what is on it
     "maps.png": "the maps page as it opens",
     "file.png": "the maps of a sentence as one HTML file",
+    "head.png": "a head's page as one HTML file",
     "findings.png": "the findings page with a pinned sentence",
 }
 WHOLE = "!document.querySelector('[data-testid=stSkeleton]')"  # widgets whose script comes late are there
@@ -67,6 +68,9 @@ def main() -> None:
 
 def for_docs(folder: Path) -> None:
     """The pictures of DOCS, light, 1280 pixels wide; the findings page with what its own code pinned before."""
+    from core.atlas import scores as atlas
+    from core.atlas.head_page import head_page
+    from core.attention import Head
     from core.capture.running import capture
     from core.drawing.maps_page import Source, grid_of, maps_page
     from core.drawing.panes import scored_pane, telling_head
@@ -83,11 +87,20 @@ def for_docs(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         page = Path(place) / "maps.html"
         page.write_text(maps_page([pane], source, head=head), encoding="utf-8")
+        scores = atlas.atlas(None, checkpoint="atlas-encoder", task="sst2", measure=False)
+        mine = scores[(scores["layer"] == 0) & (scores["head"] == 5)]
+        one_head = page.with_name("head.html")
+        grid = grid_of([pane], source, head=head)
+        one_head.write_text(head_page(Head(0, 5), "atlas-encoder", scores, mine, task="sst2", maps=grid), "utf-8")
         with Database(Path(place) / "atlas.duckdb") as db:
-            pin_maps(db, grid_of([pane], source, head=head), source, maps, "This head looks at the token before.")
+            pin_maps(db, grid, source, maps, "This head looks at the token before.")
         with serving(Path(place)) as address, browsing() as browser:
             window = browser.new_page(viewport={"width": 1280, "height": 860})
-            for name, url in {"file.png": page.as_uri(), "maps.png": f"{address}/maps"}.items():
+            for name, url in {
+                "file.png": page.as_uri(),
+                "head.png": one_head.as_uri(),
+                "maps.png": f"{address}/maps",
+            }.items():
                 window.goto(url)
                 painted(window)
                 window.wait_for_function(WHOLE)

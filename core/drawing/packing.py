@@ -44,7 +44,7 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
     Errors: InputError where the maps' tokens and scores alone take more.
     """
     for bits, block in _ways(grid.panes, most):
-        if bits == 8 and _guessed(grid.panes, block) > ROUGH * most:
+        if _guessed(grid.panes, bits, block) > ROUGH * most:
             continue
         left_out = _said(grid.panes, bits, block, most)
         made = _compressed(grid, bits, block, left_out)
@@ -76,13 +76,16 @@ def _ways(panes: Sequence[Pane], most: int) -> Iterator[tuple[int, int]]:
             yield bits, block
 
 
-def _guessed(panes: Sequence[Pane], block: int) -> float:
-    """Bytes of text that 8 bits a weight would take, from some maps of each stack."""
+def _guessed(panes: Sequence[Pane], bits: int, block: int) -> float:
+    """Bytes of text that all weights would take, from some maps of each stack."""
     guess = 0.0
     for pane in panes:
         numbers = _numbers(pane)
         some = numbers[:: max(1, len(numbers) // SAMPLED)]
-        data = _eight(_greatest(some, block, pane.signed).ravel(), pane.signed)
+        if bits == 16:
+            data = _high_and_low(some.ravel())
+        else:
+            data = _eight(_greatest(some, block, pane.signed).ravel(), pane.signed)
         guess += len(zlib.compress(data, 1)) * len(numbers) / len(some) * 4 / 3
     return guess
 
@@ -108,8 +111,7 @@ def _compressed(grid: Grid, bits: int, block: int, left_out: str) -> str:
     text = json.dumps(header, separators=(",", ":")).encode()
     numbers = [_numbers(pane).ravel() for pane in panes]
     if bits == 16:
-        every = np.concatenate(numbers)
-        body = (every >> 8).astype(np.uint8).tobytes() + (every & 255).astype(np.uint8).tobytes()
+        body = _high_and_low(np.concatenate(numbers))
     else:
         body = b"".join(_eight(kept, pane.signed) for kept, pane in zip(numbers, panes, strict=True))
     return base64.b64encode(zlib.compress(len(text).to_bytes(4, "little") + text + body, 9)).decode()
@@ -117,6 +119,11 @@ def _compressed(grid: Grid, bits: int, block: int, left_out: str) -> str:
 
 def _numbers(pane: Pane) -> UInt16[np.ndarray, "head query key"]:
     return np.frombuffer(pane.weights, "<u2").reshape(-1, len(pane.tokens), len(pane.keys))
+
+
+def _high_and_low(numbers: UInt16[np.ndarray, " number"]) -> bytes:
+    """All high bytes and then all low ones, because the high ones are alike."""
+    return (numbers >> 8).astype(np.uint8).tobytes() + (numbers & 255).astype(np.uint8).tobytes()
 
 
 def _eight(numbers: UInt16[np.ndarray, " number"], signed: bool) -> bytes:
