@@ -42,7 +42,7 @@ def example_shelf(checkpoints: Sequence[str]) -> Shelf:
 def _captured(checkpoint: str, weights_hash: str) -> Example:
     if len(parts_of(checkpoint)) > 1:
         raise InputError(f"{checkpoint} has three sets of heads: save its maps from the page Attention maps.")
-    if not ((config.BUNDLED_MODELS / checkpoint).is_dir() or Path(checkpoint).expanduser().is_dir()):
+    if not _on_disk(checkpoint):
         raise CheckpointError(f"{checkpoint} is not on this disk, so its maps are not shown here.")
     from core.capture.running import capture
     from core.models.opening import open_checkpoint
@@ -52,3 +52,10 @@ def _captured(checkpoint: str, weights_hash: str) -> Example:
         raise CheckpointError(f"{checkpoint} has other weights than those of this result, so its maps are left out.")
     encoding = opened.encode(example.TEXT, example.PAIR)
     return Example(encoding, capture(opened, encoding))
+
+
+def _on_disk(checkpoint: str) -> bool:
+    try:
+        return (config.BUNDLED_MODELS / checkpoint).is_dir() or Path(checkpoint).expanduser().is_dir()
+    except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
+        return False

@@ -79,6 +79,9 @@ def test_the_example_of_any_checkpoint_is_what_it_computes():
     assert (grid.head, pane.tokens) == ("L2H3", encoding.tokens)
     with pytest.raises(CheckpointError, match="has other weights"):
         example_grid(config.DECODER, weights_hash="0" * 64)
+    for name in ("nobody/nothing", "~nobody-here/x", "x" * 5000, "a\0b"):
+        with pytest.raises(CheckpointError, match="is not on this disk"):
+            example_grid(name)
     with pytest.raises(InputError, match="three sets of heads"):
         example_grid("atlas-translator")
 
