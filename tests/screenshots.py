@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from pages.parts.frame.page_table import PAGES
-from tests.pages.browsing import PROJECT, browsing, painted, serving, settled, visit
+from tests.pages.browsing import PROJECT, browsing, drawn, painted, serving, settled, visit
 
 WIDTHS, THEMES, TALLEST = (1280, 800), ("light", "dark"), 5000
 LINKS = {  # page: name of the picture to the rest of its address
@@ -68,6 +68,27 @@ def main() -> None:
 
 def for_docs(folder: Path) -> None:
     """The pictures of DOCS, light, 1280 pixels wide; the findings page with what its own code pinned before."""
+    with tempfile.TemporaryDirectory() as place:
+        files = files_for_docs(Path(place))
+        with serving(Path(place)) as address, browsing() as browser:
+            window = browser.new_page(viewport={"width": 1280, "height": 860})
+            visit(window, f"{address}/findings")  # before the maps page, after which the server imports torch
+            window.locator(
+                '[data-testid="stVegaLiteChart"] svg, [data-testid="stVegaLiteChart"] canvas'
+            ).first.wait_for()
+            window.screenshot(path=folder / "findings.png")
+            for name, url in files.items():
+                window.goto(url)
+                drawn(window)
+                window.screenshot(path=folder / name)
+            window.goto(f"{address}/maps")
+            painted(window)
+            window.wait_for_function(WHOLE)
+            window.screenshot(path=folder / "maps.png")
+
+
+def files_for_docs(place: Path) -> dict[str, str]:
+    """Pages in one file by the name of their picture, and a database with the same maps pinned, in `place`."""
     from core.atlas import scores as atlas
     from core.atlas.head_page import head_page
     from core.attention import Head
@@ -82,34 +103,20 @@ def for_docs(folder: Path) -> None:
     encoding = opened.encode(SENTENCE)
     maps = capture(opened, encoding)
     pane = scored_pane("atlas-encoder", maps, first=encoding.first, separators=encoding.separators)
-    head = telling_head(pane.scores or {})
+    head = Head.parse(telling_head(pane.scores or {}))
     source = Source("atlas-encoder", SENTENCE, weights_hash=opened.weights_hash).with_command()
-    with tempfile.TemporaryDirectory() as place:
-        page = Path(place) / "maps.html"
-        page.write_text(maps_page([pane], source, head=head), encoding="utf-8")
-        scores = atlas.atlas(None, checkpoint="atlas-encoder", task="sst2", measure=False)
-        mine = scores[(scores["layer"] == 0) & (scores["head"] == 5)]
-        one_head = page.with_name("head.html")
-        grid = grid_of([pane], source, head=head)
-        one_head.write_text(head_page(Head(0, 5), "atlas-encoder", scores, mine, task="sst2", maps=grid), "utf-8")
-        with Database(Path(place) / "atlas.duckdb") as db:
-            pin_maps(db, grid, source, maps, "This head looks at the token before.")
-        with serving(Path(place)) as address, browsing() as browser:
-            window = browser.new_page(viewport={"width": 1280, "height": 860})
-            for name, url in {
-                "file.png": page.as_uri(),
-                "head.png": one_head.as_uri(),
-                "maps.png": f"{address}/maps",
-            }.items():
-                window.goto(url)
-                painted(window)
-                window.wait_for_function(WHOLE)
-                window.screenshot(path=folder / name)
-            visit(window, f"{address}/findings")
-            window.locator(
-                '[data-testid="stVegaLiteChart"] svg, [data-testid="stVegaLiteChart"] canvas'
-            ).first.wait_for()
-            window.screenshot(path=folder / "findings.png")
+    grid = grid_of([pane], source, head=str(head), note=f"All heads of atlas-encoder: {SENTENCE}")
+    scores = atlas.atlas(None, checkpoint="atlas-encoder", task="sst2", measure=False)
+    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    pages = {
+        "file.png": maps_page([pane], source, head=str(head)),
+        "head.png": head_page(head, "atlas-encoder", scores, mine[["score", "value"]], task="sst2", maps=grid),
+    }
+    with Database(place / "atlas.duckdb") as db:
+        pin_maps(db, grid, source, maps, "This head looks at the token before.")
+    for name, text in pages.items():
+        (place / name).with_suffix(".html").write_text(text, encoding="utf-8")
+    return {name: (place / name).with_suffix(".html").as_uri() for name in pages}
 
 
 def take(browser, address: str, file: Path, *, theme: str, width: int) -> None:

@@ -136,8 +136,14 @@ def visit(page, address: str) -> None:
 
 def painted(page, number: int = 0):
     """The map grid's root, once it has painted its data where it stays: the page's style may come after it."""
-    root = page.locator(".root[data-painted]").nth(number)
-    root.wait_for(timeout=PATIENCE)
+    root = drawn(page, number)
     settled(page)
     page.wait_for_function(DRESSED, timeout=PATIENCE)
+    return root
+
+
+def drawn(page, number: int = 0):
+    """The map grid's root in a page in one file or in a notebook, once it has painted its data."""
+    root = page.locator(".root[data-painted]").nth(number)
+    root.wait_for(timeout=PATIENCE)
     return root

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.pages.browsing import painted, visit
+from tests.pages.browsing import drawn, painted, visit
 
 pytestmark = pytest.mark.browser
 
@@ -18,7 +18,7 @@ def test_the_page_that_is_saved_opens_from_disk_with_the_same_head(page, address
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(file.as_uri())
-    root = painted(page)
+    root = drawn(page)
     expect(root).to_have_attribute("data-head", "L2H3")
     expect(root.get_by_role("gridcell")).to_have_count(36)
     assert [url for url in asked if not url.startswith("file:")] == []
@@ -35,7 +35,7 @@ def test_a_heads_page_is_saved_with_its_gallery_and_explored_from_disk(page, add
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(file.as_uri())
-    root = painted(page)
+    root = drawn(page)
     expect(root).to_have_attribute("data-head", "L1H6")
     expect(root.get_by_role("gridcell")).to_have_count(36)
     root.get_by_role("button", name="Lines").click()
