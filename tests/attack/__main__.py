@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import sys
 from dataclasses import asdict, dataclass
 
@@ -78,6 +79,7 @@ def main() -> None:
     parser.add_argument("--category", choices=CATEGORIES)
     options = parser.parse_args()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # commands inherit it; a shell's `&` would have it ignored
     counts = attacked([options.category] if options.category else list(CATEGORIES))
     if options.json:
         print(json.dumps({name: asdict(count) for name, count in counts.items()}))
