@@ -22,12 +22,12 @@ ORDERS = {
 }
 
 
-def filters(facts, classes) -> dict:
+def filters(kinds, classes) -> dict:
     """What to label: checkpoint, task, layer, nearly uniform maps, or a class to look through again."""
     first, second, third, fourth = st.columns(4)
-    layers = sorted(facts["layer"].unique().tolist())
-    checkpoints = sorted(facts["checkpoint"].unique())
-    fitting = sorted(facts.loc[facts["causal"] == (classes.name == "gpt2"), "checkpoint"].unique())
+    layers = sorted(kinds["layer"].unique().tolist())
+    checkpoints = sorted(kinds["checkpoint"].unique())
+    fitting = sorted(kinds.loc[kinds["causal"] == (classes.name == "gpt2"), "checkpoint"].unique())
     return {
         "checkpoint": first.selectbox(
             "Checkpoint",
@@ -37,7 +37,7 @@ def filters(facts, classes) -> dict:
             key=f"of_{classes.name}",
             help="GPT-2's classes describe decoders, BERT's encoders.",
         ),
-        "task": second.selectbox("Task", [None, *sorted(facts["task"].unique())], format_func=lambda one: one or "all"),
+        "task": second.selectbox("Task", [None, *sorted(kinds["task"].unique())], format_func=lambda one: one or "all"),
         "layer": third.selectbox(
             "Layer", [None, *layers], format_func=lambda one: "all" if one is None else str(one + 1)
         ),
@@ -90,8 +90,7 @@ classes = label_tools.classes_now(db, class_set)
 tools = st.columns(4)
 with tools[0].popover("Draw maps", icon=":material/add_photo_alternate:", width="stretch"):
     label_tools.draw_maps()
-with tools[1].popover("Codebook", icon=":material/menu_book:", width="stretch"):
-    label_tools.codebook(db, classes)
+label_tools.codebook(db, classes, tools[1])
 with tools[2].popover("Classes", icon=":material/edit:", width="stretch"):
     label_tools.change_classes(db, classes, annotator or "nobody")
 with tools[3].popover("Files", icon=":material/folder:", width="stretch"):
@@ -101,8 +100,8 @@ with tools[3].popover("Files", icon=":material/folder:", width="stretch"):
         st.session_state.pop("queue", None)
 
 say_unknown(db, class_set)
-facts = labels.map_facts(db)
-if facts.empty:
+kinds = labels.map_kinds(db)
+if kinds.empty:
     st.info(
         "There is no map to label yet: draw some from a checkpoint, or add the bundled annotations under Files.",
         icon=":material/add_photo_alternate:",
@@ -113,7 +112,7 @@ if not annotator:
     st.stop()
 
 db.person.must("annotator", "label")
-chosen = filters(facts, classes)
+chosen = filters(kinds, classes)
 first, second, third, fourth = st.columns([2, 1, 2, 2], vertical_alignment="bottom")
 order = first.selectbox("Order", list(ORDERS), format_func=ORDERS.get)
 seed = second.number_input("Seed of the order", 0, 10**6, 0)
@@ -135,9 +134,9 @@ send_maps(data)
 show_sheet(db, queue_name, wish)
 st.caption(
     plain(
-        f"{len(facts)} maps of {facts['checkpoint'].nunique()} checkpoints are stored, {len(names)} were in this queue "
-        f"when it was made · class set {class_set} · {date.today():%d %B %Y} · digits label, Shift and a digit pick a "
-        "class to click or drag with, Enter accepts, Space skips, Backspace undoes, arrows move; "
+        f"{kinds['maps'].sum()} maps of {kinds['checkpoint'].nunique()} checkpoints are stored, {len(names)} were in "
+        f"this queue when it was made · class set {class_set} · {date.today():%d %B %Y} · digits label, Shift and a "
+        "digit pick a class to click or drag with, Enter accepts, Space skips, Backspace undoes, arrows move; "
         "red ticks mark separators"
     )
 )

@@ -8,7 +8,9 @@ is known) go to everybody.
 
 import hashlib
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,6 +21,7 @@ FEWEST_GOLD = 5  # answers on gold before they can pause anybody
 RECENT_GOLD = 20  # answers on gold that count
 REPEAT_AFTER = 10  # own answers between a map and its repeat
 REPEAT_PASS = 2
+RECENT = 200  # answers of a person that can be taken back
 
 
 @dataclass(slots=True)
@@ -42,7 +45,8 @@ class _Slot:
 
 @dataclass(slots=True)
 class _Person:
-    """One person. open: claims without an answer; special: gold, repeats and exemplars they were given, with until."""
+    """One person. open: claims without an answer; special: gold, repeats and exemplars they were given, with until;
+    recent: answers that nobody took back, but for exemplars'."""
 
     open: dict[str, float] = field(default_factory=dict)
     special: dict[Choice, float] = field(default_factory=dict)
@@ -52,6 +56,7 @@ class _Person:
     gold: list[tuple[str, str]] = field(default_factory=list)  # (map, given) since they were admitted
     again: dict[str, str | None] = field(default_factory=dict)  # map -> class given when it came again
     training: dict[tuple[int, str], str | None] = field(default_factory=dict)  # (round, map) -> given
+    recent: deque[tuple[str, Choice, str | None]] = field(default_factory=lambda: deque(maxlen=RECENT))
     round: int = 1
     handed: int = 0
     verdict: bool | None = None  # an admin's: True admitted, False excluded
@@ -79,6 +84,8 @@ class Board:
         self._disputed: set[int] = set()
         self._people: dict[str, _Person] = {}
         self._events: dict[str, tuple[str, str]] = {}  # ordinary answers: event -> (map, person)
+        self._by: dict[str, str] = {}  # every answer: event -> person
+        self._bulk = False
         self.counted = 0
         self.demoted: list[str] = []  # labels that an undo brought back without a place: to be stored as surplus
 
@@ -91,7 +98,7 @@ class Board:
         elif isinstance(happening, Answered):
             self._answered(happening)
         elif isinstance(happening, Undone):
-            self._undone(happening.event)
+            self._undone(happening.event, happening.at)
         elif isinstance(happening, Judged):
             person = self._person(happening.person)
             person.verdict = happening.admitted
@@ -101,6 +108,17 @@ class Board:
     def set_handed(self, person: str, count: int) -> None:
         """How many maps this person was handed; for books that were rebuilt without the claims that are answered."""
         self._person(person).handed = count
+
+    @contextmanager
+    def counting_after(self) -> Iterator[None]:
+        """Where much is taken in at once, maps are counted once, at the end; what comes next is asked for after it."""
+        self._bulk = True
+        yield
+        self._bulk = False
+        votes = [slot.votes() for slot in self._slots.values()]
+        self.counted = sum(map(len, votes))
+        self._open = [place for place, given in enumerate(votes) if len(given) < self.rules.k]
+        self._disputed = {place for place in self._open if len(set(votes[place].values())) > 1}
 
     def _person(self, name: str) -> _Person:
         return self._people.setdefault(name, _Person())
@@ -119,6 +137,9 @@ class Board:
     def _answered(self, answer: Answered) -> None:
         person = self._person(answer.person)
         self._renew(answer.person, person, answer.at)
+        if answer.event not in self._by and answer.choice.purpose != "training":
+            person.recent.append((answer.event, answer.choice, answer.given))
+        self._by[answer.event] = answer.person
         if answer.choice.purpose == "label":
             self._ordinary(answer, person)
         else:
@@ -137,7 +158,7 @@ class Board:
     def _ordinary(self, answer: Answered, person: _Person) -> None:
         map_id = answer.choice.map_id
         slot = self._slots[map_id]
-        before = len(slot.votes())
+        before = 0 if self._bulk else len(slot.votes())
         stack = slot.answers.setdefault(answer.person, [])
         if answer.event in self._events:  # said again, with another word on whether it counts
             stack[:] = [one if one[0] != answer.event else (*one[:2], answer.counted) for one in stack]
@@ -170,7 +191,11 @@ class Board:
             if finished and not self._passed(person) and person.round < ROUNDS:
                 person.round += 1
 
-    def _undone(self, event: str) -> None:
+    def _undone(self, event: str, at: float | None) -> None:
+        if event in self._by:
+            recent = self._person(self._by[event]).recent
+            for one in [one for one in recent if one[0] == event]:
+                recent.remove(one)
         if event not in self._events:
             return
         map_id, name = self._events.pop(event)
@@ -183,12 +208,15 @@ class Board:
             del slot.answers[name]
             if name in slot.held:
                 self._person(name).open[map_id] = slot.held[name]
-        if len(slot.votes()) > self.rules.k and kept:  # an older label stands again, and its place was given away
+        places = slot.votes() if at is None else slot.taken(at)
+        if len(places) > self.rules.k and kept:  # an older label stands again, and its place was given away
             slot.answers[name][-1] = (*kept[-1][:2], False)
             self.demoted.append(kept[-1][0])
         self._recount(slot, before)
 
     def _recount(self, slot: _Slot, before: int) -> None:
+        if self._bulk:
+            return
         votes = slot.votes()
         self.counted += len(votes) - before
         full, was_full = len(votes) >= self.rules.k, before >= self.rules.k
@@ -224,6 +252,11 @@ class Board:
             return []
         special = [choice for choice, until in known.special.items() if until > now and choice not in known.done]
         return special + [Choice(map_id) for map_id, until in known.open.items() if until > now]
+
+    def undoable(self, person: str, most: int) -> list[tuple[str, Choice, str | None]]:
+        """The newest answers of this person that can be taken back, oldest of them first: event, what for, class."""
+        known = self._people.get(person)
+        return list(known.recent)[-most:] if known else []
 
     def choose(self, person: str, now: float, count: int) -> list[Choice]:
         """Up to `count` maps to hand to this person now, none of which they hold or have answered."""

@@ -19,6 +19,7 @@ from core.store import labels, projects
 from core.store.database import Database
 from core.store.label_checks import now as utc_now
 
+UNDO_STEPS = 50
 _KEPT: "weakref.WeakKeyDictionary[Database, dict[str, _Kept]]" = weakref.WeakKeyDictionary()
 _GUARD = threading.Lock()
 
@@ -55,11 +56,13 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Handed:
-    """Maps for a person, the ones they hold already first, and how they stand."""
+    """Maps for a person, the ones they hold already first, how they stand, and what they can take back: event, what
+    for, class."""
 
     choices: list[Choice]
     standing: Standing
     complete: bool
+    undoable: list[tuple[str, Choice, str | None]]
 
 
 def rules_of(project: projects.Project) -> Rules:
@@ -96,7 +99,8 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
             board.apply(Claimed(person, one, seconds(until)))
         _wrote(db, cursor, kept)
         standing = board.standing(person)
-        return Handed([*held, *new] if standing.phase != "paused" else [], standing, board.complete)
+        choices = [*held, *new] if standing.phase != "paused" else []
+        return Handed(choices, standing, board.complete, board.undoable(person, UNDO_STEPS))
 
 
 def record(
@@ -129,7 +133,7 @@ def _answer(db: Database, cursor: Any, board: Board, event_id: str, event: Mappi
     """Enter one stored event of a project into the record and the books."""
     project, person = str(event["project"]), str(event["annotator"])
     if event["kind"] == "undo":
-        board.apply(Undone(str(event["undoes"])))
+        board.apply(Undone(str(event["undoes"]), seconds(event["stored"])))
     elif event["kind"] in ("label", "skip"):
         choice = _handed(cursor, board, project, event)
         now = seconds(event["stored"])
@@ -207,10 +211,12 @@ def _followed(db: Database, cursor: Any, project: str) -> _Kept:
         return kept
     marks = projects.marks(cursor, kept.marks if kept else projects.Marks())
     if kept is None or kept.marks.erasures != marks.erasures or _ordered_anew(cursor, project, kept.marks, marks):
-        kept = books[project] = _Kept(_new_board(db, project), projects.Marks())
-        _follow(cursor, project, kept, anew=True)
+        kept = _Kept(_new_board(db, project), projects.Marks())
+        with kept.board.counting_after():
+            _follow(cursor, project, kept, anew=True)
         for person, count in projects.handed(cursor, project).items():
             kept.board.set_handed(person, count)
+        books[project] = kept
     elif kept.marks != marks:
         _follow(cursor, project, kept)
     if kept.marks.classes != marks.classes or not kept.board.present:

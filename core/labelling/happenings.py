@@ -59,9 +59,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """An answer was taken back."""
+    """An answer was taken back. at: seconds since 1970; None where what became of the place is on record already."""
 
     event: str
+    at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

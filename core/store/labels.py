@@ -91,6 +91,11 @@ def map_facts(db: Database) -> pd.DataFrame:
     return db.read(f"SELECT map_id, {_FACTS} FROM attention_map ORDER BY stored, map_id")  # noqa: S608 - our columns
 
 
+def map_kinds(db: Database) -> pd.DataFrame:
+    """Which maps there are: checkpoint, task, layer, causal, and how many (maps)."""
+    return db.read("SELECT checkpoint, task, layer, causal, count(*) AS maps FROM attention_map GROUP BY ALL")
+
+
 # ---------------------------------------------------------------- events
 
 
@@ -202,6 +207,14 @@ def labels(db: Database, class_set: str, *, annotator: str | None = None) -> pd.
             ORDER BY ordinal""",  # noqa: S608 - our columns
         {"class_set": class_set, "annotator": annotator},
     )
+
+
+def classes_given(db: Database, class_set: str) -> list[str]:
+    """The classes that labels of a set carry, those that somebody took back too, as named when given."""
+    found = db.cursor().execute(
+        "SELECT DISTINCT class FROM label_event WHERE class_set = ? AND kind = 'label' ORDER BY class", [class_set]
+    )
+    return [name for (name,) in found.fetchall()]
 
 
 def class_counts(db: Database, class_set: str) -> dict[str, int]:

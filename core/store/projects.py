@@ -383,16 +383,3 @@ def label_times(db: Database, project: str) -> pd.DataFrame:
            WHERE kind = 'label' AND event NOT IN (SELECT event FROM undone) ORDER BY label_event.ordinal""",
         [project],
     )
-
-
-def undoable(db: Database, project: str, annotator: str, *, most: int = 50) -> list[Row]:
-    """The newest labels and skips of a person in a project that an undo would take back, oldest of them first."""
-    found = db.cursor().execute(
-        """SELECT event, kind, map_id, class, pass FROM label_event
-           WHERE annotator = ? AND kind IN ('label', 'skip') AND event NOT IN (SELECT event FROM undone)
-             AND event IN (SELECT event FROM project_label WHERE project = ? AND purpose != 'training')
-           ORDER BY ordinal DESC LIMIT ?""",
-        [annotator, project, most],
-    )
-    names = ("event", "kind", "map_id", "class", "pass")
-    return [dict(zip(names, row, strict=True)) for row in reversed(found.fetchall())]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling.snapshot import known_class_set, standing_labels
 from core.patterns.classes import SHIPPED, ClassSet
@@ -38,7 +39,15 @@ def pictures(db: Database, names: list[str], captions: list[str] | None = None, 
     st.image([picture(from_float16(row["weights"], row["length"])) for row in rows], caption=said, width=width)
 
 
-def codebook(db: Database, classes: ClassSet) -> None:
+def codebook(db: Database, classes: ClassSet, place: DeltaGenerator) -> None:
+    """The codebook behind a button; its maps are looked for when it is opened."""
+    drawer = place.popover("Codebook", icon=":material/menu_book:", width="stretch", key="codebook", on_change="rerun")
+    if drawer.open:
+        with drawer:
+            _codebook(db, classes)
+
+
+def _codebook(db: Database, classes: ClassSet) -> None:
     """Each class with what the eye sees and two maps that people gave it, or drawn from its words until they have."""
     found = standing_labels(db, classes.name)
     for one in classes.classes:

@@ -58,7 +58,7 @@ class Books(RuleBasedStateMachine):
         there = sorted(key for key, stack in self.stacks.items() if stack)
         if there:
             stack = self.stacks[data.draw(st.sampled_from(there))]
-            self.happen(Undone(stack.pop(data.draw(st.integers(0, len(stack) - 1)))))
+            self.happen(Undone(stack.pop(data.draw(st.integers(0, len(stack) - 1))), self.now))
 
     @rule(seconds=st.sampled_from([1.0, LAPSE / 2, 2 * LAPSE]))
     def time_passes(self, seconds):
@@ -72,8 +72,9 @@ class Books(RuleBasedStateMachine):
     @invariant()
     def the_books_are_what_the_record_says(self):
         again = Board(self.rules, MAPS)
-        for happening in self.log:
-            again.apply(happening)
+        with again.counting_after():
+            for happening in self.log:
+                again.apply(happening)
         assert again.labels_by_map() == self.board.labels_by_map()
         assert (again.counted, again._open, again._disputed) == (
             self.board.counted,
@@ -83,6 +84,13 @@ class Books(RuleBasedStateMachine):
         assert again.counted == sum(map(len, again.labels_by_map().values()))
         for person in PEOPLE:
             assert set(again.held(person, self.now)) == set(self.board.held(person, self.now))
+
+    @invariant()
+    def what_nobody_took_back_can_be(self):
+        for person in PEOPLE:
+            mine = [event for (who, _), stack in self.stacks.items() if who == person for event in stack]
+            found = [event for event, _, _ in self.board.undoable(person, 99)]
+            assert found == sorted(mine, key=lambda event: int(event[1:]))
 
     def teardown(self):
         """People who never came before finish the project: each map then has exactly k labels."""
@@ -116,6 +124,18 @@ def test_a_late_label_takes_a_free_place_and_is_surplus_without_one():
     board.apply(Claimed("bob", Choice("m"), 3 * LAPSE))
     assert not board.counts("ada", "m", LAPSE + 1)
     assert board.counts("bob", "m", LAPSE + 1)
+
+
+def test_a_label_that_an_undo_brings_back_is_surplus_where_its_place_was_given_away():
+    board = Board(Rules(k=1, lapse=LAPSE), ["m"])
+    label(board, "ada", Choice("m"), "block")
+    board.apply(Answered("skip", "ada", Choice("m"), None, False, 1.0))
+    assert board.choose("bob", 2.0, 1) == [Choice("m")]
+    board.apply(Claimed("bob", Choice("m"), LAPSE))
+    board.apply(Undone("skip", 3.0))
+    assert board.demoted == ["ada:Choice(map_id='m', purpose='label', passing=1)"]
+    assert board.counts("bob", "m", 4.0)
+    assert board.labels_by_map() == {"m": {}}
 
 
 def test_whoever_answers_keeps_their_other_claims():

@@ -10,8 +10,6 @@ from core.store import labels, projects
 from core.store.database import Database
 from pages.parts.label_sheet import boxes_for, with_maps
 
-UNDO_STEPS = 50
-
 
 class Sheet(NamedTuple):
     """The payload that the browser draws, and its name."""
@@ -27,7 +25,6 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
     known = projects.one_project(db, project)
     classes = known_class_set(db, known.class_set)
     passes = {one.map_id: {"pass": one.passing} for one in handed.choices}
-    stack = projects.undoable(db, project, annotator, most=UNDO_STEPS)
     header = {
         "database": db.id,
         "class_set": known.class_set,
@@ -43,9 +40,15 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
         "counts": {},
         # what is on this sheet is undecided: the first pass of a map that comes again says nothing about it
         "stack": [
-            entry | {"class": classes.resolved(entry["class"]) if entry["class"] else None}
-            for entry in stack
-            if entry["map_id"] not in passes
+            {
+                "event": event,
+                "kind": "label" if given else "skip",
+                "map_id": choice.map_id,
+                "pass": choice.passing,
+                "class": classes.resolved(given) if given else None,
+            }
+            for event, choice, given in handed.undoable
+            if choice.map_id not in passes
         ],
         "project": project,
         "word": word(handed.standing, complete=handed.complete, empty=not handed.choices),

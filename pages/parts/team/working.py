@@ -37,8 +37,7 @@ def work(db: Database, project: projects.Project, annotator: str, beside: DeltaG
     """The project's words and sheet; its codebook goes `beside`. Errors: InputError where it hands nothing out now."""
     db.person.must("annotator", "label")
     classes = known_class_set(db, project.class_set)
-    with beside.popover("Codebook", icon=":material/menu_book:", width="stretch"):
-        label_tools.codebook(db, classes)
+    label_tools.codebook(db, classes, beside)
     if project.codebook:
         st.caption(plain(project.codebook))
     key = (project.project, annotator, project.state, classes)
