@@ -121,7 +121,9 @@ class Board:
         self._disputed = {place for place in self._open if len(set(votes[place].values())) > 1}
 
     def _person(self, name: str) -> _Person:
-        return self._people.setdefault(name, _Person())
+        if name not in self._people:
+            self._people[name] = _Person()
+        return self._people[name]
 
     def _claimed(self, claim: Claimed) -> None:
         person, choice = self._person(claim.person), claim.choice

@@ -4,9 +4,11 @@ The store is the record. The books are rebuilt from it when they are first neede
 only under its write lock; where anything fails they are thrown away.
 """
 
+import gc
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -212,7 +214,7 @@ def _followed(db: Database, cursor: Any, project: str) -> _Kept:
     marks = projects.marks(cursor, kept.marks if kept else projects.Marks())
     if kept is None or kept.marks.erasures != marks.erasures or _ordered_anew(cursor, project, kept.marks, marks):
         kept = _Kept(_new_board(db, project), projects.Marks())
-        with kept.board.counting_after():
+        with _no_collection(), kept.board.counting_after():
             _follow(cursor, project, kept, anew=True)
         for person, count in projects.handed(cursor, project).items():
             kept.board.set_handed(person, count)
@@ -224,6 +226,18 @@ def _followed(db: Database, cursor: Any, project: str) -> _Kept:
         kept.board.present = {name: classes.resolved(name) for name in (*classes.names, *dict(classes.merged))}
     kept.marks, kept.writes = marks, db.writes
     return kept
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Answers that are read are objects that stay: to look for garbage among 300,000 takes as long as reading them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _ordered_anew(cursor: Any, project: str, since: projects.Marks, until: projects.Marks) -> bool:
