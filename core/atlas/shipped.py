@@ -31,7 +31,7 @@ def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) 
 def checkpoints(*, file: Path | None = None) -> list[str]:
     """Which checkpoints the record has scores of."""
     record = _record(file or FILE)
-    return [] if record.empty else list(dict.fromkeys(record["checkpoint"]))
+    return [] if record.empty else record["checkpoint"].drop_duplicates().tolist()
 
 
 def file_hash(file: Path) -> str:

@@ -25,3 +25,9 @@ def atlas_places(db: Database) -> pd.DataFrame:
         """SELECT checkpoint, task, count(DISTINCT score) AS scores, max(created) AS newest FROM atlas
            GROUP BY checkpoint, task ORDER BY checkpoint, task"""
     )
+
+
+def atlas_stamp(db: Database) -> tuple[int, ...]:
+    """What is other once scores were stored or deleted: how many runs, the newest, how many scores."""
+    counts = db.read("SELECT count(*), coalesce(max(ordinal), 0), (SELECT count(*) FROM head_score) FROM run")
+    return tuple(int(value) for value in counts.iloc[0])

@@ -181,6 +181,16 @@ def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled,
         assert (row["baseline"], row["q"]) == (theirs["baseline"], theirs["q"])
 
 
+def test_what_is_stored_meanwhile_is_shown_on_the_next_run(filled):
+    app = opened("atlas")
+    before = app.selectbox(key="across").options
+    stored(filled, "redundancy", "nearest", np.ones((2, 3)))
+    app.run()
+    assert set(app.selectbox(key="across").options) - set(before) == {"distance to the nearest head"}
+    runs.delete_runs(filled, [runs.latest_run(filled, "redundancy")])
+    assert app.run().selectbox(key="across").options == before
+
+
 def test_the_brush_and_the_groups_of_disable_heads_do_not_meet(filled):
     app = opened("atlas")
     for page in ("disable", "atlas", "statistics", "atlas", "values", "perturb"):

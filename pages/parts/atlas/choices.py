@@ -10,8 +10,10 @@ from core import config
 from core.atlas import scores as atlas
 from core.atlas import shipped
 from core.atlas.head import CLASS_SHARE, classes
+from core.config import settings
 from core.scoring.registry import SCORES, label_of
-from core.store.atlas import atlas_places
+from core.store.atlas import atlas_places, atlas_stamp
+from core.store.database import Database
 from core.tasks.glue import TASKS
 from pages.parts import pickers
 from pages.parts.frame import bound, resources
@@ -46,8 +48,8 @@ def remember(key: str) -> None:
 
 def known_checkpoints() -> list[str]:
     """Those that have stored or shipped scores, then the others that can be opened."""
-    stored = list(dict.fromkeys(atlas_places(resources.database())["checkpoint"]))
-    return list(dict.fromkeys([*shipped.checkpoints(), *stored, *pickers.checkpoint_names()]))
+    measured = _measured_checkpoints(_mark(), resources.database())
+    return list(dict.fromkeys([*measured, *pickers.checkpoint_names()]))
 
 
 def pick_place(key: str = "checkpoint", *, label: str = "Checkpoint", none: str | None = None) -> str | None:
@@ -74,8 +76,24 @@ def pick_task(frame: pd.DataFrame, key: str = "task") -> str | None:
 
 
 def scores_of(checkpoint: str) -> pd.DataFrame:
-    """Every stored or shipped score of a checkpoint; none is measured here."""
-    return atlas.atlas(resources.database(), checkpoint=checkpoint, measure=False)
+    """Every stored or shipped score of a checkpoint; none is measured here. Not to be written to: it is kept."""
+    return _scores(checkpoint, _mark(), resources.database())
+
+
+def _mark() -> tuple[object, ...]:
+    """What is other once the stored or the shipped scores are."""
+    places = (settings().database, config.RECORD, shipped.FILE)
+    return (*map(str, places), *atlas_stamp(resources.database()))
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _scores(checkpoint: str, mark: tuple[object, ...], _db: Database) -> pd.DataFrame:
+    return atlas.atlas(_db, checkpoint=checkpoint, measure=False)
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _measured_checkpoints(mark: tuple[object, ...], _db: Database) -> list[str]:
+    return [*shipped.checkpoints(), *atlas_places(_db)["checkpoint"].drop_duplicates()]
 
 
 def on_task(frame: pd.DataFrame, task: str | None) -> pd.DataFrame:
