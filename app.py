@@ -15,6 +15,7 @@ import pages.parts.charts
 import pages.parts.closed
 import pages.parts.frame.resources
 import pages.parts.frame.shell
+import pages.parts.frame.sockets
 import pages.parts.frame.warming
 import pages.parts.people
 import pages.parts.team.doors
@@ -28,6 +29,7 @@ except AtlasError as error:
     sys.exit(str(error))  # a door that cannot be checked stays shut
 if pages.parts.people.shared():
     keep_to_folders()
+pages.parts.frame.sockets.answer_at_once()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
 pages.parts.frame.warming.allow()
 base = str(st.get_option("server.baseUrlPath") or "").strip("/")
