@@ -17,14 +17,14 @@ function drawMatrix(pen, workbench, pane, frame) {
   pen.tile(margin, margin, side, side, workbench.weights, offsetOf(pane, view.head), sides(pane), rampFor(workbench, pane),
     fullOf(workbench, pane, view.head), 1, pane.signed);
   pen.rect(margin, margin, side, side, { stroke: theme.border });
-  const label = (tokens, wide, write) => {
+  const label = (tokens, start, wide, write) => {
     const size = frame.labelled ? Math.min(12, Math.max(8, wide * 0.85)) : 10, every = frame.labelled ? 1 : Math.ceil(24 / wide);
     tokens.forEach((token, k) => {
-      if (k % every === 0) write(frame.labelled ? shortened(token, LABEL.letters) : String(k * (pane.block || 1) + 1), margin + (k + 0.5) * wide, size);
+      if (k % every === 0) write(frame.labelled ? shortened(token, LABEL.letters) : String(start + k * (pane.block || 1) + 1), margin + (k + 0.5) * wide, size);
     });
   };
-  label(pane.tokens, cell, (words, middle, size) => pen.text(words, margin - 6, middle, { size, align: "right" }));
-  label(pane.keyTokens, across, (words, middle, size) => pen.text(words, middle, margin - 6, { size, turn: -90 }));
+  label(pane.tokens, startsOf(pane)[0], cell, (words, middle, size) => pen.text(words, margin - 6, middle, { size, align: "right" }));
+  label(pane.keyTokens, startsOf(pane)[1], across, (words, middle, size) => pen.text(words, middle, margin - 6, { size, turn: -90 }));
   pen.text("key →", margin - 8, margin - 22, { size: 9, align: "right" });
   pen.text("query ↓", margin - 8, margin - 9, { size: 9, align: "right" });
 }
@@ -66,8 +66,11 @@ function flag(ink, theme, { frame, pane }, position, across) {
 }
 
 // Where a row or column lies, counted from 1: a token, or a block of them.
-function placeOf(pane, position) {
-  const block = pane.block || 1, from = position * block + 1;
+// The tokens before the first query and key, where the pane is a window of a longer map.
+const startsOf = (pane) => pane.starts || [0, 0];
+
+function placeOf(pane, position, start = 0) {
+  const block = pane.block || 1, from = start + position * block + 1;
   return block > 1 ? `${from} to ${Math.min(pane.tokensAll || Infinity, from + block - 1)}` : `${from}`;
 }
 
@@ -77,19 +80,21 @@ function weightAt(workbench, pane, q, k, index = workbench.view.head) {
 }
 
 function describe(workbench, { parts, pane }, { q, k }) {
-  const named = (position, tokens = pane.tokens) => `“${tokens[position]}” (${placeOf(pane, position)})`;
+  const [firstQuery, firstKey] = startsOf(pane), own = pane.part === "Cross" ? NaN : firstQuery - firstKey;
+  const query = (position) => `“${pane.tokens[position]}” (${placeOf(pane, position, firstQuery)})`;
+  const key = (position) => `“${pane.keyTokens[position]}” (${placeOf(pane, position, firstKey)})`;
   const { reading } = parts;
   if (q !== null && k !== null) {
     const weight = weightAt(workbench, pane, q, k), sign = pane.signed && weight > 0 ? "+" : "";
     const what = pane.block > 1 ? "greatest weight " : "";
-    reading.textContent = `${nameOf(pane, workbench.view.head)}: from ${named(q)} to ${named(k, pane.keyTokens)}: ${what}${sign}${weight.toFixed(4)}`;
+    reading.textContent = `${nameOf(pane, workbench.view.head)}: from ${query(q)} to ${key(k)}: ${what}${sign}${weight.toFixed(4)}`;
     reading.dataset.weight = weight.toFixed(6);
   } else {
-    reading.textContent = q !== null ? `What ${named(q)} attends to (its row)` : `Who attends to ${named(k, pane.keyTokens)} (its column)`;
+    reading.textContent = q !== null ? `What ${query(q)} attends to (its row)` : `Who attends to ${key(k)} (its column)`;
   }
   const tokens = q !== null ? pane.keyTokens : pane.tokens;
   const weights = tokens.map((_, position) => (q !== null ? weightAt(workbench, pane, q, position) : weightAt(workbench, pane, position, k)));
-  showRow(workbench, parts.row, { ...pane, tokens }, weights, pane.part === "Cross" ? -1 : q !== null ? q : k);
+  showRow(workbench, parts.row, { ...pane, tokens }, weights, q !== null ? q + own : k - own);
 }
 
 // The sentence with every token tinted by a weight of its own.

@@ -29,6 +29,7 @@ class Pane:
     scores: a number a head, by name. even: the same numbers if every query looked evenly at all it sees, one for all
     layers or one a layer. block: how many tokens one row and one column stand for; each weight is then the greatest
     among them. key_tokens, part, windows: as of AttentionMaps. named: the head's name where the pane is a part of one.
+    starts: then the tokens before its first query and before its first key.
     whole: each map is of a whole layer, not of a head.
     """
 
@@ -47,6 +48,7 @@ class Pane:
     windows: tuple[int | None, ...] = ()
     named: str = ""
     whole: bool = False
+    starts: tuple[int, int] = (0, 0)
 
     @property
     def sees(self) -> str:
@@ -71,6 +73,7 @@ class Pane:
             "block": self.block,
             "keyTokens": None if self.key_tokens is None else list(self.key_tokens),
             "named": self.named,
+            "starts": list(self.starts),
             "whole": self.whole,
             "part": PARTS.get(self.part, ""),
             "windows": list(self.windows),

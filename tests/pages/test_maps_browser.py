@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from tests.capture.conftest import tiny
 from tests.pages.browsing import PATIENCE, PROJECT, painted, settled, visit
 
 pytestmark = pytest.mark.browser
@@ -204,6 +205,27 @@ def test_a_hundred_and_twenty_eight_tokens_are_read_by_pointing(page, address):
     assert re.search(r"longer than 128 pieces.*\d+ were cut", page.get_by_test_id("stAlert").inner_text(), re.DOTALL)
     point_at(page, 100, 3, 128)
     assert json.loads(page.locator(".row").evaluate("row => JSON.stringify(row.children.length)")) == 128
+
+
+def test_a_long_prompt_has_a_window_of_exact_weights_below_it(page, address, tmp_path):
+    checkpoint = tiny("gpt2")  # 1,024 positions
+    checkpoint.model.save_pretrained(tmp_path)
+    checkpoint.tokenizer.save_pretrained(tmp_path)
+    visit(page, f"{address}/maps?checkpoint={tmp_path}&text={'the old dog ran ' * 60}")
+    painted(page)
+    note = painted(page, 1).locator(".note").first
+    expect(note).to_contain_text("L1H1, queries 1 to 64, keys 1 to 64: exact weights")
+    page.get_by_label("Queries from").fill("101")
+    page.get_by_label("Queries from").press("Enter")
+    expect(note).to_contain_text("queries 101 to 164, keys 1 to 64: exact weights")
+    over = page.locator("canvas.over").nth(1)
+    over.scroll_into_view_if_needed()
+    box, frame = over.bounding_box(), over.evaluate("canvas => canvas.parentElement.dataset.frame")
+    margin, cell = map(float, frame.split(","))
+    page.mouse.move(box["x"] + margin + 2.5 * cell, box["y"] + margin + 3.5 * cell)
+    expect(page.locator(".reading").nth(1)).to_contain_text(re.compile(r"from “.*” \(104\) to “.*” \(3\): 0\.\d{4}"))
+    expect(page.get_by_test_id("stAlert")).to_have_count(0)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def test_the_page_opens_full_and_on_one_screen(page, fresh_address):

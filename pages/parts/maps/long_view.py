@@ -10,6 +10,8 @@ from pages.parts.frame.messages import plain
 from pages.parts.maps import maps_grid
 from pages.parts.maps.inputs import Input
 
+OWN = {"scale": "own"}  # among thousands of tokens most weights are too small to be seen on a scale to 1
+
 
 def reaches(name: str, part: str) -> bool:
     """Whether the checkpoint reads more than a page shows whole."""
@@ -28,7 +30,7 @@ def show_long(name: str, chosen: Input) -> None:
         f"{len(blocks.tokens):,} tokens in blocks of {blocks.block}: each cell is the greatest weight from its queries "
         "to its keys. Click a cell of the enlarged head to see its weights below, computed again."
     )
-    view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head="L1H1", key="long", note=note)
+    view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head="L1H1", key="long", opened=OWN, note=note)
     if (named := view.get("head", "L1H1")) != "none":
         _window(name, chosen, Head.parse(named), blocks.tokens, _corner(view, blocks.block))
     st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} pieces · n = 1 input")
@@ -53,5 +55,10 @@ def _window(name: str, chosen: Input, head: Head, tokens: tuple[str, ...], corne
     weights = resources.window_shown(name, chosen.text, chosen.pair, head, queries, keys)
     title = f"{head}, queries {queries[0] + 1} to {queries[1]}, keys {keys[0] + 1} to {keys[1]}"
     rows, columns = tokens[slice(*queries)], tokens[slice(*keys)]
-    pane = Pane(title, 1, 1, rows, as_bytes(weights), key_tokens=columns, named=str(head), scores={})
-    maps_grid.show_grid([pane], caption=pane.title, head=str(head), key="window", note=f"{pane.title}: exact weights.")
+    pane = Pane(
+        title, 1, 1, rows, as_bytes(weights), key_tokens=columns, named=str(head), starts=(queries[0], keys[0]),
+        scores={},
+    )  # fmt: skip
+    maps_grid.show_grid(
+        [pane], caption=pane.title, head=str(head), key="map_window", opened=OWN, note=f"{pane.title}: exact weights."
+    )
