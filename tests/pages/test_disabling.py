@@ -6,6 +6,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.frame.shell as shell
+from core.atlas.scores import atlas
 from core.jobs import api, worker
 from core.jobs.executors import Place
 from core.measuring.tuned import TunedRun, TunedRuns
@@ -104,6 +105,17 @@ def test_results_of_a_sweep(db, planted):
     assert shown["change beyond luck"] == "1 of 12"
     columns = list(page.dataframe[0].value.columns)
     assert columns.index("p") < columns.index("accuracy_low")  # the claim before the interval of one head alone
+
+
+def test_the_atlas_has_of_a_head_what_the_table_of_its_sweep_has(db, planted):
+    stored(db, "disable", planted | {"limit": None})
+    table = fine(opened("disable", view="A task's rows")).dataframe[0].value
+    shown = table[table["name"] == str(CARRIER)].iloc[0]
+    scores = atlas(db, checkpoint=planted["checkpoint"])
+    known = scores[(scores["layer"] == CARRIER.layer) & (scores["head"] == CARRIER.head)].iloc[0]
+    assert known["score"].startswith("disable/disable heads")
+    fields = {"value": "accuracy_change", "low": "accuracy_low", "high": "accuracy_high", "q": "p"}
+    assert {field: known[field] for field in fields} == {field: shown[name] for field, name in fields.items()}
 
 
 def test_importance_and_curves(db, planted):
