@@ -40,7 +40,8 @@ class Head(tuple[int, int]):
     @classmethod
     def _make(cls, items: Iterable[int]) -> "Head":
         """From (layer, head), as records bring it back from JSON."""
-        return cls(*items)
+        layer, head = items
+        return cls(layer, head)
 
     @property
     def layer(self) -> int:

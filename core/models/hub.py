@@ -115,7 +115,7 @@ def _bytes_to_come(name: str, revision: str | None) -> int:
         files = snapshot_download(
             name, revision=revision, allow_patterns=list(WANTED), tqdm_class=_reporting(None, 0), dry_run=True
         )
-        return sum(file.file_size for file in files if file.will_download)
+        return sum(file.file_size or 0 for file in files if file.will_download)
     except Exception:  # the download itself says what is wrong
         return 0
 
