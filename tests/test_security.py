@@ -15,7 +15,6 @@ FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.pop
 EXCUSED = {  # file, what it does, and why that is no way in
     ("core/jobs/remote.py", "imports cloudpickle"): "sends our own code to the workers of a cluster; reads nothing",
     ("pages/parts/frame/style.py", "shows HTML as it is"): "our own style sheet, read from beside it",
-    ("pages/parts/atlas/gallery.py", "shows HTML as it is"): "our own pictures; tokens and names are escaped",
 }
 NAMES_IN_SQL = {  # what an f-string of SQL may hold: names and marks written in the code, never values
     *(
@@ -32,6 +31,8 @@ NAMES_IN_SQL = {  # what an f-string of SQL may hold: names and marks written in
         "EVENT.names",
         "_HISTORY",
         "SAME",
+        "these",  # what `among` makes of a column and as many marks as there are values
+        "theirs",
     ),
 }
 

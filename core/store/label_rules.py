@@ -66,9 +66,9 @@ def foreign_batch(cursor: Any, batch: str, owner: str, kept: str | None, annotat
 
 def _known(cursor: Any, rows: Sequence[Row]) -> _Known:
     named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
-    these, values = among("event", list(named))
+    columns, (these, values) = ", ".join(_SAID), among("event", list(named))
     events = cursor.execute(
-        f"SELECT event, {', '.join(_SAID)} FROM label_event WHERE {these}",  # noqa: S608 - our columns
+        f"SELECT event, {columns} FROM label_event WHERE {these}",  # noqa: S608 - our columns
         values,
     ).fetchall()
     theirs, names = among("map_id", list({row["map_id"] for row in rows}))

@@ -27,7 +27,7 @@ def test_the_page_that_is_saved_opens_from_disk_with_the_same_head(page, address
 
 def test_a_heads_page_is_saved_with_its_gallery_and_explored_from_disk(page, address, tmp_path):
     visit(page, f"{address}/head?head=L1H6&gallery=true")
-    page.locator(".atlas-gallery figure").first.wait_for()
+    expect(page.locator(".root figure canvas")).to_have_count(15)
     with page.expect_download() as saved:
         page.get_by_role("button", name="Page (HTML)").click()
     file = tmp_path / "head.html"
