@@ -65,10 +65,10 @@ function flag(ink, theme, { frame, pane }, position, across) {
   ink.restore();
 }
 
-// Where a row or column lies, counted from 1: a token, or a block of them.
 // The tokens before the first query and key, where the pane is a window of a longer map.
 const startsOf = (pane) => pane.starts || [0, 0];
 
+// Where a row or column lies, counted from 1: a token, or a block of them.
 function placeOf(pane, position, start = 0) {
   const block = pane.block || 1, from = start + position * block + 1;
   return block > 1 ? `${from} to ${Math.min(pane.tokensAll || Infinity, from + block - 1)}` : `${from}`;

@@ -8,17 +8,21 @@ from tests.pages.browsing import drawn, painted, visit
 pytestmark = pytest.mark.browser
 
 
-def test_the_page_that_is_saved_opens_from_disk_with_the_same_head(page, address, tmp_path):
-    visit(page, f"{address}/maps?head=L2H3")
-    expect(painted(page)).to_have_attribute("data-head", "L2H3")
+def from_disk(page, file):
+    """Save the page that is shown and open the file; returns its grid, and the addresses that it asks for."""
     with page.expect_download() as saved:
         page.get_by_role("button", name="Page (HTML)").click()
-    file = tmp_path / "maps.html"
     saved.value.save_as(file)
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(file.as_uri())
-    root = drawn(page)
+    return drawn(page), asked
+
+
+def test_the_page_that_is_saved_opens_from_disk_with_the_same_head(page, address, tmp_path):
+    visit(page, f"{address}/maps?head=L2H3")
+    expect(painted(page)).to_have_attribute("data-head", "L2H3")
+    root, asked = from_disk(page, tmp_path / "maps.html")
     expect(root).to_have_attribute("data-head", "L2H3")
     expect(root.get_by_role("gridcell")).to_have_count(36)
     assert [url for url in asked if not url.startswith("file:")] == []
@@ -28,14 +32,7 @@ def test_the_page_that_is_saved_opens_from_disk_with_the_same_head(page, address
 def test_a_heads_page_is_saved_with_its_gallery_and_explored_from_disk(page, address, tmp_path):
     visit(page, f"{address}/head?head=L1H6&gallery=true")
     expect(page.locator(".root figure canvas")).to_have_count(15)
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="Page (HTML)").click()
-    file = tmp_path / "head.html"
-    saved.value.save_as(file)
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(file.as_uri())
-    root = drawn(page)
+    root, asked = from_disk(page, tmp_path / "head.html")
     expect(root).to_have_attribute("data-head", "L1H6")
     expect(root.get_by_role("gridcell")).to_have_count(36)
     root.get_by_role("button", name="Lines").click()
