@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.pages.browsing import visit
+from tests.pages.browsing import painted, visit
 
 pytestmark = pytest.mark.browser
 
@@ -48,12 +48,16 @@ def test_the_gallery_shows_its_maps(address, page):
 
 def test_a_drag_selects_heads_whose_rows_are_listed(address, page):
     visit(page, f"{address}/atlas")
+    painted(page)
     first, last = (page.locator(f'figure.picture [data-head="{name}"]') for name in ("L1H1", "L2H3"))
     expect(last).to_be_visible()
     start, end = first.bounding_box(), last.bounding_box()
     page.mouse.move(start["x"] + 2, start["y"] + 2)
     page.mouse.down()
     page.mouse.move(start["x"] + 30, start["y"] + 30)
+    size = page.viewport_size
+    page.set_viewport_size({"width": size["width"] - 8, "height": size["height"]})  # drawn anew, but not under the drag
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     page.mouse.move(end["x"] + end["width"] - 2, end["y"] + end["height"] - 2)
     page.mouse.up()
     expect(page.get_by_text("6 heads selected", exact=False).first).to_be_visible()

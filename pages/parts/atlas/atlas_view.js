@@ -17,12 +17,15 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     view.watch.observe(root);
   }
   view.data = data;
-  view.selected = new Set((data.selected || []).map((name) => numberOf(name, data)));
+  if (!view.dragging) view.selected = new Set((data.selected || []).map((name) => numberOf(name, data)));
   drawAtlas(root, view);
   return () => { view.watch.disconnect(); VIEWS.delete(root); };
 }
 
+// Not under a drag: what is dragged over would be replaced. The drag's end draws what came meanwhile.
 function drawAtlas(root, view) {
+  view.late = view.dragging ? () => drawAtlas(root, view) : null;
+  if (view.late) return;
   const began = performance.now();
   view.width = root.clientWidth;
   view.theme = themeOf(root);
@@ -208,18 +211,20 @@ function brushing(svg, view, marks) {
     if (!start || !event.buttons) return;
     const [x, y] = at(event);
     if (!view.dragged && Math.hypot(x - start[0], y - start[1]) < 6) return;
-    if (!view.dragged) { view.dragged = true; svg.setPointerCapture(event.pointerId); box = draw("rect", { class: "brush" }, svg); }
+    if (!view.dragged) { view.dragged = view.dragging = true; svg.setPointerCapture(event.pointerId); box = draw("rect", { class: "brush" }, svg); }
     const area = [Math.min(x, start[0]), Math.min(y, start[1]), Math.max(x, start[0]), Math.max(y, start[1])];
     for (const [name, value] of [["x", area[0]], ["y", area[1]], ["width", area[2] - area[0]], ["height", area[3] - area[1]]]) box.setAttribute(name, value);
     view.selected = new Set(marks.flatMap((mark, index) => (mark && inside(mark.getBBox(), area) ? [index] : [])));
     paint(view);
   });
+  const release = () => { if (box) box.remove(); box = start = null; view.dragging = false; };
+  svg.addEventListener("pointercancel", release);
   svg.addEventListener("pointerup", (event) => {
     const clicked = start && !view.dragged && event.target === svg;
-    if (box) { box.remove(); box = null; }
-    start = null;
+    release();
     if (clicked && view.selected.size) { view.selected = new Set(); paint(view); }
     if (view.dragged || clicked) view.tell([...view.selected].map((index) => nameOf(index, view.data)));
+    if (view.late) view.late();
   });
 }
 
