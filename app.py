@@ -12,22 +12,22 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 import pages.parts.charts
-import pages.parts.closed
+import pages.parts.frame.closed
+import pages.parts.frame.people
 import pages.parts.frame.resources
 import pages.parts.frame.shell
 import pages.parts.frame.sockets
 import pages.parts.frame.warming
-import pages.parts.people
 import pages.parts.team.doors
 from core.config import keep_to_folders, take_arguments
 from core.errors import AtlasError
 
 take_arguments(sys.argv)  # streamlit run app.py -- --db PATH
 try:
-    pages.parts.people.check()
+    pages.parts.frame.people.check()
 except AtlasError as error:
     sys.exit(str(error))  # a door that cannot be checked stays shut
-if pages.parts.people.shared():
+if pages.parts.frame.people.shared():
     keep_to_folders()
 pages.parts.frame.sockets.answer_at_once()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
@@ -36,6 +36,6 @@ base = str(st.get_option("server.baseUrlPath") or "").strip("/")
 painted = Route(f"/{base}/painted".replace("//", "/"), pages.parts.frame.warming.painted, methods=["POST"])
 app = st.App(
     pages.parts.frame.shell.__file__,
-    middleware=[Middleware(pages.parts.closed.Closed, base=base)],
+    middleware=[Middleware(pages.parts.frame.closed.Closed, base=base)],
     routes=[painted, *pages.parts.team.doors.ROUTES],
 )

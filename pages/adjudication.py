@@ -7,10 +7,9 @@ import streamlit as st
 from core.labelling import adjudicating
 from core.labelling.queue import Wish
 from core.labelling.snapshot import known_class_set
-from pages.parts import people
-from pages.parts.frame import resources
+from pages.parts.frame import people, resources
 from pages.parts.frame.messages import plain
-from pages.parts.label_sheet import send_maps, show_sheet
+from pages.parts.label.label_sheet import send_maps, show_sheet
 from pages.parts.team import choosing
 from pages.parts.team.deciding import sheet_of
 

@@ -11,8 +11,8 @@ from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.label_tools import pick_class_set, pictures
-from pages.parts.retiring import retire_one, say_unknown
+from pages.parts.label.label_tools import pick_class_set, pictures
+from pages.parts.label.retiring import retire_one, say_unknown
 
 MOST = 8
 

@@ -7,12 +7,12 @@ from core.measuring.tuned import shown_folder
 from core.store.jobs import jobs
 from core.store.runs import one_run, study_rows
 from core.tuning.shelf import tuned_checkpoints
-from pages.parts import job_progress, pickers
-from pages.parts.change_pictures import STATISTICS, pictures, strongest
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.stored_runs import drawer, pick_run
-from pages.parts.tuning_settings import pick_data
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.tuning.change_pictures import STATISTICS, pictures, strongest
+from pages.parts.tuning.tuning_settings import pick_data
+from pages.parts.widgets import job_progress, pickers
 
 
 def start() -> None:

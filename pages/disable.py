@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from pages.parts.disable_live import show_live
-from pages.parts.disable_operators import show_operators
-from pages.parts.disable_results import show_results
-from pages.parts.disable_sweeps import active_jobs, start_sweep
-from pages.parts.disable_training import show_training
+from pages.parts.disable.live import show_live
+from pages.parts.disable.operators import show_operators
+from pages.parts.disable.races import show_races
+from pages.parts.disable.results import show_results
+from pages.parts.disable.sweeps import active_jobs, start_sweep
+from pages.parts.disable.training import show_training
 from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
-from pages.parts.races import show_races
-from pages.parts.stored_runs import drawer
+from pages.parts.reports.stored_runs import drawer
 
 
 def show_sweeps() -> None:

@@ -5,9 +5,10 @@ import streamlit as st
 
 from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
 from core.tasks.features import FEATURES
-from pages.parts import attending, charts
-from pages.parts.files import show_files
+from pages.parts import charts
 from pages.parts.frame.messages import plain
+from pages.parts.reports import attending
+from pages.parts.widgets.files import show_files
 
 VALUES = {"value": "attention", "effect": "excess over random tokens"}
 

@@ -9,12 +9,14 @@ from core.store.jobs import jobs, one_job, unit_outcomes
 from core.store.runs import one_run, run_rows
 from core.studies.finetune import STUDY, live_runs
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
-from pages.parts import charts, job_progress, pickers, table_one
+from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.stored_runs import drawer, pick_run
-from pages.parts.tuning_settings import pick_data, pick_settings
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.tuning import table_one
+from pages.parts.tuning.tuning_settings import pick_data, pick_settings
+from pages.parts.widgets import job_progress, pickers
 
 
 def start() -> None:

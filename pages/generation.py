@@ -3,9 +3,9 @@
 import streamlit as st
 
 from core import config
-from pages.parts import pickers
 from pages.parts.frame.messages import clear_errors
 from pages.parts.generation import asking, steps
+from pages.parts.widgets import pickers
 
 with st.container(horizontal=True, vertical_alignment="center", key="bar"):
     st.title("Generation", width="content", anchor=False)

@@ -7,9 +7,9 @@ import streamlit as st
 from core.jobs import api
 from core.store import exchange
 from core.store.jobs import jobs
-from pages.parts import job_progress
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.widgets import job_progress
 
 NOTHING = """
 No job has run yet. Long work of any page becomes a job: start one there, or in a terminal with

@@ -7,11 +7,11 @@ import streamlit as st
 from core.labelling.kept import bundled_labels
 from core.labelling.queue import Wish, queue
 from core.store import classifiers, labels
-from pages.parts import label_tools, people
-from pages.parts.frame import resources
+from pages.parts.frame import people, resources
 from pages.parts.frame.messages import plain
-from pages.parts.label_sheet import hints_of, payload, send_maps, show_sheet
-from pages.parts.retiring import say_unknown
+from pages.parts.label import label_tools
+from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
+from pages.parts.label.retiring import say_unknown
 from pages.parts.team import working
 
 ORDERS = {

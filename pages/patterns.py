@@ -11,11 +11,11 @@ from core.labelling.snapshot import known_class_set, snapshot, standing_labels
 from core.patterns.agreement import consensus, inputs_of
 from core.store import classifiers
 from core.store.jobs import jobs, one_job
-from pages.parts import job_progress, people
-from pages.parts.classifier_results import show_log, show_results
-from pages.parts.frame import resources
+from pages.parts.frame import people, resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.label_tools import pick_class_set
+from pages.parts.label.label_tools import pick_class_set
+from pages.parts.patterns.classifier_results import show_log, show_results
+from pages.parts.widgets import job_progress
 
 KINDS = {
     "trees": "trees on statistics that do not depend on length",

@@ -10,7 +10,7 @@ from core.store import projects
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.label_tools import set_names
+from pages.parts.label.label_tools import set_names
 from pages.parts.team import making, upkeep
 
 ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from pages.parts import job_progress, pickers
-from pages.parts.disable_sweeps import active_jobs, shared_options
+from pages.parts.disable.prune_pictures import show_curves, show_importance
+from pages.parts.disable.sweeps import active_jobs, shared_options
 from pages.parts.frame.messages import clear_errors
-from pages.parts.prune_pictures import show_curves, show_importance
-from pages.parts.stored_runs import drawer
+from pages.parts.reports.stored_runs import drawer
+from pages.parts.widgets import job_progress, pickers
 
 ORDERS = {
     "importance": "importance, once",

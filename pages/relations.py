@@ -6,11 +6,12 @@ import streamlit as st
 from core.jobs import api
 from core.store import runs as store
 from core.tasks.relations import RELATIONS
-from pages.parts import attending, job_progress, pickers
-from pages.parts.files import show_files
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.stored_runs import pick_run
+from pages.parts.reports import attending
+from pages.parts.reports.stored_runs import pick_run
+from pages.parts.widgets import job_progress, pickers
+from pages.parts.widgets.files import show_files
 
 VALUES = {"value": "weight", "effect": "excess", "accuracy": "accuracy"}
 WAYS = {"forward": "from the first end to the second", "backward": "from the second end to the first"}

@@ -12,11 +12,11 @@ from core.report.records import records_of
 from core.report.rendering.words import About
 from core.store.runs import one_run, run_rows
 from core.tasks.glue import TASKS
-from pages.parts import job_progress, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.reproduction_pictures import claims_table, downloads, exhibits, summary
-from pages.parts.stored_runs import drawer, pick_run
+from pages.parts.reports.reproduction_pictures import claims_table, downloads, exhibits, summary
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.widgets import job_progress, pickers
 
 NO_REPORT = (
     "No report has been made yet: choose checkpoints above and press Make the report, or run `python -m core reproduce "

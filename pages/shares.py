@@ -9,12 +9,12 @@ from core.config import settings
 from core.labelling.kept import about_best, best_known, classifying_options
 from core.labelling.snapshot import known_class_set
 from core.store.jobs import jobs
-from pages.parts import job_progress, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.label_tools import pick_class_set
-from pages.parts.share_charts import bars, doubts, heads, stored_rows
-from pages.parts.stored_runs import drawer, pick_run
+from pages.parts.label.label_tools import pick_class_set
+from pages.parts.patterns.share_charts import bars, doubts, heads, stored_rows
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.widgets import job_progress, pickers
 
 STUDY = "classify-maps"
 PAPER_ROWS = {"bert": 1000, "gpt2": 200}

@@ -7,13 +7,15 @@ import streamlit as st
 
 from core.scoring.definitions import KINDS, STATISTICS
 from core.store import runs as store
-from pages.parts import attending, charts, pickers
+from pages.parts import charts
 from pages.parts.atlas import groups
-from pages.parts.files import show_files
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.maps import effective
+from pages.parts.reports import attending
+from pages.parts.widgets import pickers
+from pages.parts.widgets.files import show_files
 
 COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
 

@@ -10,13 +10,13 @@ from core.labelling.snapshot import known_class_set, snapshot
 from core.patterns import agreement
 from core.patterns.alpha import alpha_with_interval
 from core.store import labels
-from pages.parts import charts, people
-from pages.parts.files import show_files
-from pages.parts.frame import resources
+from pages.parts import charts
+from pages.parts.frame import people, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.team import choosing
 from pages.parts.team.judging import judged
+from pages.parts.widgets.files import show_files
 
 MOST = 200  # rows of the table of maps
 AT_ONCE = 10_000  # labels that are weighed without being asked

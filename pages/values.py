@@ -3,9 +3,9 @@
 import streamlit as st
 
 from core.atlas import example
-from pages.parts import pickers
 from pages.parts.atlas import beyond
 from pages.parts.frame.messages import clear_errors
+from pages.parts.widgets import pickers
 
 SHOWN = {
     "norms": beyond.show_norms,

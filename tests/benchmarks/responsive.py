@@ -16,7 +16,7 @@ PAGE = f"""import sys; sys.path.insert(0, {str(PROJECT)!r})
 import gc
 import streamlit as st
 from core.jobs import api
-from pages.parts import job_progress
+from pages.parts.widgets import job_progress
 from pages.parts.frame import resources
 def button():
     db = resources.database()

@@ -5,7 +5,7 @@ import pytest
 
 from core.attention import Head
 from pages.parts import charts
-from pages.parts.files import results_page
+from pages.parts.widgets.files import results_page
 
 
 @pytest.fixture

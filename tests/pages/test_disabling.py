@@ -13,8 +13,8 @@ from core.measuring.tuned import TunedRun, TunedRuns
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies import held
 from core.studies.contract import as_json
-from pages.parts import pickers
 from pages.parts.frame import resources
+from pages.parts.widgets import pickers
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
 

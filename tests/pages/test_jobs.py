@@ -15,8 +15,8 @@ from core.store import classifiers, exchange, runs
 from core.store import jobs as store
 from core.store.database import Database
 from core.studies.contract import as_json
-from pages.parts import job_progress
 from pages.parts.frame import resources
+from pages.parts.widgets import job_progress
 from tests.studies.test_train_patterns import label_everything, run_all
 
 TINY = "tests.jobs.tiny"

@@ -6,8 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.store import exchange
 from core.store.people import RightsError
-from pages.parts import people
-from pages.parts.frame import resources, shell
+from pages.parts.frame import people, resources, shell
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 
 from core.jobs import api
 from core.store import jobs
-from pages.parts import pickers
+from pages.parts.widgets import pickers
 from tests.pages.test_disabling import db, fine, opened, said, stored  # noqa: F401
 from tests.studies.planted import CARRIER, save_planted, write_rows
 
@@ -57,7 +57,7 @@ def test_running_intervals_hold_at_any_time():
     """The picture under way draws the confidence sequence, not the intervals of the looks."""
     import pandas as pd
 
-    from pages.parts.race_pictures import intervals
+    from pages.parts.disable.race_pictures import intervals
 
     body = pd.DataFrame(
         {"name": ["L1H1"], "verdict": ["open"], "rows": [64], "effect_low": [0.0], "effect_high": [1.0],

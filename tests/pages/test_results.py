@@ -6,8 +6,8 @@ from streamlit.testing.v1 import AppTest
 from core.jobs import api
 from core.store import jobs, runs
 from core.store.runs import Provenance, known_runs, record_run, store_rows
-from pages.parts import result_card
 from pages.parts.frame import resources, shell
+from pages.parts.reports import result_card
 
 FULL = {
     "features": {}, "relations": {}, "statistics": {}, "shares": {}, "patterns": {}, "finetune": {}, "change": {},

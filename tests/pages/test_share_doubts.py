@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 def page(outside):
     import pandas as pd
 
-    from pages.parts.share_charts import doubts
+    from pages.parts.patterns.share_charts import doubts
 
     doubts(pd.DataFrame([{"checkpoint": "/models/one", "maps": 100, "unsure": 0.04, "outside": outside}] * 2))
 

@@ -14,8 +14,7 @@ from core.labelling.happenings import Rules
 from core.labelling.projects import Recipe, make_project
 from core.sign_in import SignIn
 from core.store import labels
-from pages.parts import people
-from pages.parts.frame import resources
+from pages.parts.frame import people, resources
 from pages.parts.team import doors
 from tests.labelling.test_projects import fill
 from tests.store.labelling import event

@@ -7,11 +7,12 @@ import streamlit as st
 from core.atlas.head_page import Gallery, Shelved
 from core.attention import Head
 from core.scoring.registry import MAP_SCORES, SCORES
-from pages.parts import attending, pickers
 from pages.parts.atlas.choices import is_task, pick_score
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
+from pages.parts.reports import attending
+from pages.parts.widgets import pickers
 
 LONGEST = 48  # pieces of a small map
 TASK_ROWS, OWN = "task rows", "own sentences"

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts import pickers
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.frame.messages import plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.stored_runs import pick_run
+from pages.parts.reports.stored_runs import pick_run
+from pages.parts.widgets import pickers
 
 CELL = 12  # pixels
 MEANING = (

@@ -4,9 +4,9 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs import api
-from pages.parts import job_progress, pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors
+from pages.parts.widgets import job_progress, pickers
 
 STUDIES = {
     "statistics": "where weight goes, entropy, distance, likeness",

@@ -13,8 +13,7 @@ import streamlit as st
 from core import config
 from core.attention import AttentionMaps
 from core.models.parts import parts_of
-from pages.parts import people
-from pages.parts.frame import loading
+from pages.parts.frame import loading, people
 from pages.parts.frame.messages import plain
 from pages.parts.frame.shelf import Shelf
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from pages.parts import pickers
+from pages.parts.widgets import pickers
 
 USUAL = "The small engine ran all night without a pause. Nobody in the village"
 

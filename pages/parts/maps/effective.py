@@ -7,12 +7,14 @@ import streamlit as st
 from core.jobs import api
 from core.scoring.definitions import TYPES
 from core.store import runs as store
-from pages.parts import attending, charts, job_progress, pickers
-from pages.parts.files import show_files
+from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps import maps_grid, panes
-from pages.parts.stored_runs import pick_run
+from pages.parts.reports import attending
+from pages.parts.reports.stored_runs import pick_run
+from pages.parts.widgets import job_progress, pickers
+from pages.parts.widgets.files import show_files
 
 
 def show_effective(name: str, text: str, pair: str | None = None) -> None:

@@ -9,9 +9,9 @@ from core.attention import PARTS
 from core.models.parts import parts_of
 from core.tasks.glue import TASKS
 from core.tasks.pasted import Pasted, read_pasted
-from pages.parts import pickers
 from pages.parts.frame import history, resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.widgets import pickers
 
 EXAMPLES = {
     "A pair": (example.TEXT, example.PAIR),

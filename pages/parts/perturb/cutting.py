@@ -6,11 +6,11 @@ from typing import Any
 import streamlit as st
 
 from core.errors import InputError
-from pages.parts import pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.perturb.inputs import EXAMPLES, opened
 from pages.parts.perturb.side_by_side import show_choices
+from pages.parts.widgets import pickers
 
 CHOSEN = "chosen words"
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from core.tasks.perturbations import KINDS, Choice, Perturbed, Text, perturb
-from pages.parts import pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
+from pages.parts.widgets import pickers
 
 if TYPE_CHECKING:
     from core.models.encoding import Encoding

@@ -7,11 +7,12 @@ import streamlit as st
 
 from core.store.runs import study_rows
 from core.studies.contract import declared
-from pages.parts import charts, job_progress
-from pages.parts.disable_sweeps import active_jobs, shared_options
+from pages.parts import charts
+from pages.parts.disable.sweeps import active_jobs, shared_options
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.stored_runs import drawer, pick_run
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.widgets import job_progress
 
 STUDIES = {
     "perturb": "changed inputs: how often does the prediction change?",

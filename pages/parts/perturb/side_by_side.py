@@ -9,8 +9,8 @@ import streamlit as st
 from core.attention import Head
 from pages.parts import charts
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.head_links import pick_and_link
 from pages.parts.perturb.inputs import TwoInputs, pick_two
+from pages.parts.widgets.head_links import pick_and_link
 
 
 def show_pair() -> None:

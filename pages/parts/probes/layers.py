@@ -5,8 +5,8 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts import charts
-from pages.parts.files import show_files
 from pages.parts.probes.shipped import pick_result, say
+from pages.parts.widgets.files import show_files
 
 VALUES = {
     "value": "accuracy",

@@ -47,7 +47,7 @@ def _score(result: Result) -> None:
 def show_syntax() -> None:
     """UAS of the probes beside baselines; single heads."""
     from pages.parts import charts
-    from pages.parts.files import show_files
+    from pages.parts.widgets.files import show_files
 
     result = pick_result("syntax", key="parsed")
     if result is None:

@@ -13,7 +13,7 @@ from core.store.rows import from_json
 from core.store.runs import runs, study_rows
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
-from pages.parts.stored_runs import title_of
+from pages.parts.reports.stored_runs import title_of
 
 FILE = config.DATA / "examples" / "probes.json"
 SHIPPED = "shipped"

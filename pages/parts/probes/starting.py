@@ -5,10 +5,10 @@ from typing import Any
 import streamlit as st
 
 from core.jobs import api
-from pages.parts import pickers
-from pages.parts.disable_sweeps import active_jobs
+from pages.parts.disable.sweeps import active_jobs
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors
+from pages.parts.widgets import pickers
 
 ON_TREES = ("syntax", "probe")
 

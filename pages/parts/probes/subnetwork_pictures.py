@@ -5,8 +5,8 @@ import streamlit as st
 
 from core.attention import Head
 from pages.parts import charts
-from pages.parts.files import show_files
 from pages.parts.probes.shipped import Result, say
+from pages.parts.widgets.files import show_files
 
 
 def warn_of_nothing_to_lose(result: Result) -> None:

@@ -7,7 +7,7 @@ from core.patterns.agreement import PASS_WORD
 from core.patterns.classes import ClassSet
 from core.store import labels
 from core.store.database import Database
-from pages.parts.label_sheet import MOST_MAPS, PER_SHEET, UNDO_STEPS, with_maps
+from pages.parts.label.label_sheet import MOST_MAPS, PER_SHEET, UNDO_STEPS, with_maps
 
 
 def sheet_of(

@@ -10,10 +10,10 @@ from core.labelling.happenings import ORDERS, Rules
 from core.labelling.projects import Recipe, make_project, order_anew
 from core.store import classifiers, labels, projects
 from core.store.database import Database
-from pages.parts import people
+from pages.parts.frame import people
 from pages.parts.frame.messages import clear_errors
-from pages.parts.label_sheet import hints_of
-from pages.parts.label_tools import classes_now
+from pages.parts.label.label_sheet import hints_of
+from pages.parts.label.label_tools import classes_now
 
 ORDER_TITLES = {
     "random": "at random",

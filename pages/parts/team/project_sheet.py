@@ -8,7 +8,7 @@ from core.labelling.happenings import Standing
 from core.labelling.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
-from pages.parts.label_sheet import boxes_for, with_maps
+from pages.parts.label.label_sheet import boxes_for, with_maps
 
 
 class Sheet(NamedTuple):

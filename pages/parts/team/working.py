@@ -8,10 +8,10 @@ from core.labelling.queue import Wish
 from core.labelling.snapshot import known_class_set
 from core.store import projects
 from core.store.database import Database
-from pages.parts import label_tools, people
-from pages.parts.frame import bound
+from pages.parts.frame import bound, people
 from pages.parts.frame.messages import plain
-from pages.parts.label_sheet import send_maps, show_sheet
+from pages.parts.label import label_tools
+from pages.parts.label.label_sheet import send_maps, show_sheet
 from pages.parts.team.project_sheet import next_sheet
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.parts import people
-from pages.parts.frame import resources
+from pages.parts.frame import people, resources
 from pages.parts.frame.messages import clear_errors
 from pages.parts.frame.page_table import PAGES_FOLDER
 

@@ -7,11 +7,12 @@ import streamlit as st
 
 from core.attention import Head
 from core.capture.components import Component, parse_components
-from pages.parts import charts, pickers
-from pages.parts.disable_stand_ins import constants_of, mean_by, pick_fitting_task
+from pages.parts import charts
+from pages.parts.disable.stand_ins import constants_of, mean_by, pick_fitting_task
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.head_links import show_links
+from pages.parts.widgets import pickers
+from pages.parts.widgets.head_links import show_links
 
 OPERATORS = {
     "disable": "uniform (Kovaleva)",

@@ -6,14 +6,15 @@ import streamlit as st
 from core.attention import Head
 from core.store.runs import study_rows
 from core.studies import operators
-from pages.parts import charts, job_progress
-from pages.parts.disable_live import SWEPT
-from pages.parts.disable_stand_ins import mean_by
-from pages.parts.disable_sweeps import active_jobs, shared_options
+from pages.parts import charts
+from pages.parts.disable.live import SWEPT
+from pages.parts.disable.stand_ins import mean_by
+from pages.parts.disable.sweeps import active_jobs, shared_options
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.head_links import pick_and_link
-from pages.parts.stored_runs import drawer, pick_run
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.widgets import job_progress
+from pages.parts.widgets.head_links import pick_and_link
 
 
 def show_operators() -> None:

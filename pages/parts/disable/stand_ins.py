@@ -8,9 +8,9 @@ import streamlit as st
 from core.attention import Head
 from core.errors import InputError
 from core.measuring.references import FITTED_ROWS, MEANS
-from pages.parts import pickers
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
+from pages.parts.widgets import pickers
 
 if TYPE_CHECKING:
     from core.capture.interventions import Source

@@ -8,14 +8,15 @@ from core.measuring.tuned import METRICS
 from core.store.runs import run_rows
 from core.tasks.glue import TASKS
 from core.tuning.recipe import PRESET_NOTES, PRESETS
-from pages.parts import job_progress, pickers, table_one
-from pages.parts.disable_live import OPERATORS
-from pages.parts.disable_sweeps import active_jobs
+from pages.parts.disable.live import OPERATORS
+from pages.parts.disable.sweeps import active_jobs
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.pickers import task_name
-from pages.parts.stored_runs import drawer, pick_run
-from pages.parts.tuning_settings import pick_data, pick_settings
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.tuning import table_one
+from pages.parts.tuning.tuning_settings import pick_data, pick_settings
+from pages.parts.widgets import job_progress, pickers
+from pages.parts.widgets.pickers import task_name
 
 
 def show_training() -> None:

@@ -11,7 +11,7 @@ from core.store.database import Database
 from core.store.rows import Row
 from pages.parts import charts
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.label_tools import pictures
+from pages.parts.label.label_tools import pictures
 
 MOST_PICTURES = 12
 

@@ -15,9 +15,9 @@ from core.patterns.raster import from_float16
 from core.store import label_files, labels
 from core.store.database import Database
 from core.studies import draw_maps as draw_maps_study
-from pages.parts import pickers
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.widgets import pickers
 
 EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels
 INK = np.array([[246, 247, 248], [198, 218, 236], [125, 174, 214], [52, 118, 179], [17, 63, 118], [8, 38, 79]])

@@ -13,12 +13,13 @@ from core.attention import Head
 from core.errors import AtlasError
 from core.frames.lexicon import Lexicon, Roles, bundled_lexicon, release_lexicon
 from core.frames.records import AnnotatedSentence, Element, Span, Spans
-from pages.parts import charts, pickers
-from pages.parts.files import show_files
+from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame_sets import show_runs
-from pages.parts.head_links import show_links
+from pages.parts.frames.sets import show_runs
+from pages.parts.widgets import pickers
+from pages.parts.widgets.files import show_files
+from pages.parts.widgets.head_links import show_links
 
 EXAMPLES = (
     "He was becoming agitated about the noise.",

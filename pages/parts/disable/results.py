@@ -13,9 +13,9 @@ from core.studies.disable import first_metric, shared
 from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
-from pages.parts.head_links import asked_heads, pick_and_link
-from pages.parts.pickers import task_name
-from pages.parts.stored_runs import pick_run, title_of
+from pages.parts.reports.stored_runs import pick_run, title_of
+from pages.parts.widgets.head_links import asked_heads, pick_and_link
+from pages.parts.widgets.pickers import task_name
 
 ENDS = ("low", "high")
 BESIDE = "{}_beyond"  # columns of groups of near-duplicates

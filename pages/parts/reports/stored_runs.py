@@ -6,8 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from core.store.runs import known_runs
-from pages.parts import result_card
 from pages.parts.frame import history, resources
+from pages.parts.reports import result_card
 
 MOST_LISTED = 12
 

@@ -13,8 +13,8 @@ from core.store import runs
 from core.store.database import Database
 from pages.parts import charts
 from pages.parts.frame.messages import plain
-from pages.parts.head_links import pick_and_link
-from pages.parts.pickers import task_name
+from pages.parts.widgets.head_links import pick_and_link
+from pages.parts.widgets.pickers import task_name
 
 
 def stored_rows(db: Database, study: str, class_set: str) -> pd.DataFrame:

@@ -25,6 +25,6 @@ def _headline(run: str, database_id: str) -> Headline:
 
 @st.cache_resource(show_spinner=False, max_entries=400)
 def _has_heads(run: str, database_id: str) -> bool:
-    from pages.parts import result_card
+    from pages.parts.reports import result_card
 
     return len(result_card.heads_of(runs.run_rows(resources.database(), run))) > 0

@@ -9,18 +9,19 @@ import streamlit as st
 from core.report.headlines import Headline
 from core.store import runs, shipped
 from core.store.rows import Row
-from pages.parts import charts, job_progress
-from pages.parts import said as said_of
+from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.pin import offer_pin_of_run
+from pages.parts.reports import headlines
+from pages.parts.widgets import job_progress
+from pages.parts.widgets.pin import offer_pin_of_run
 
 ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas"}
 
 
 def show_card(run: str, about: pd.Series, *, key: str) -> None:
     """The result that is open. about: its line among `core.store.runs.known_runs`."""
-    said = said_of.headline_of(run)
+    said = headlines.headline_of(run)
     with st.container(border=True, key=f"result_{key}"):
         st.markdown(f"**{plain(said.sentence)}**")
         st.caption(plain(" · ".join(facts(said, about))))
@@ -39,7 +40,7 @@ def show_card(run: str, about: pd.Series, *, key: str) -> None:
 
 def show_line(run: str, about: pd.Series, *, key: str, chosen: str) -> None:
     """One of the other results: its headline, and a button that opens it. chosen: the key that says which is open."""
-    said = said_of.headline_of(run)
+    said = headlines.headline_of(run)
     text, button = st.columns([6, 1], vertical_alignment="center")
     text.markdown(plain(said.sentence))
     text.caption(plain(" · ".join(facts(said, about))))
@@ -82,7 +83,7 @@ def _files(run: str, key: str) -> None:
         return runs.run_rows(resources.database(), run)
 
     made: list[tuple[str, Any]] = [("csv", lambda: pd.DataFrame(rows()).to_csv(index=False))]
-    if said_of.has_heads(run):
+    if headlines.has_heads(run):
         made += [(kind, lambda kind=kind: charts.exported(picture(rows()), kind)) for kind in ("svg", "png")]
     made.append(("html", lambda: _page(run)))
     for kind, make in made:

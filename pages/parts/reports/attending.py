@@ -13,11 +13,12 @@ from core.store import runs as store
 from core.studies.attending import AttendingOptions
 from core.studies.contract import declared, identity
 from core.tasks.glue import TASKS
-from pages.parts import charts, job_progress, pickers
+from pages.parts import charts
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.head_links import show_links
-from pages.parts.stored_runs import drawer, pick_run
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.widgets import job_progress, pickers
+from pages.parts.widgets.head_links import show_links
 
 EXAMPLES = """The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.

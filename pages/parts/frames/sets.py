@@ -11,13 +11,14 @@ from core.attention import Head
 from core.errors import InputError
 from core.jobs import api
 from core.store import runs
-from pages.parts import charts, pickers
-from pages.parts.files import show_files
+from pages.parts import charts
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.head_links import show_links
-from pages.parts.job_progress import show_job
-from pages.parts.result_card import ORIGINS, show_card
+from pages.parts.reports.result_card import ORIGINS, show_card
+from pages.parts.widgets import pickers
+from pages.parts.widgets.files import show_files
+from pages.parts.widgets.head_links import show_links
+from pages.parts.widgets.job_progress import show_job
 
 SOURCES = {
     "bundled": "the 137 bundled sentences",

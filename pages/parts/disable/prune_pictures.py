@@ -9,9 +9,9 @@ from core.store.runs import study_rows
 from pages.parts import charts
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.head_links import asked_heads, pick_and_link
-from pages.parts.pickers import task_name
-from pages.parts.stored_runs import pick_run
+from pages.parts.reports.stored_runs import pick_run
+from pages.parts.widgets.head_links import asked_heads, pick_and_link
+from pages.parts.widgets.pickers import task_name
 
 
 def show_importance() -> None:

@@ -9,14 +9,14 @@ from core.store.jobs import jobs
 from core.store.runs import study_rows
 from core.studies.contract import declared
 from core.studies.race import STUDY, Options
-from pages.parts import job_progress
-from pages.parts.disable_live import SWEPT
-from pages.parts.disable_stand_ins import mean_by
-from pages.parts.disable_sweeps import WHAT, shared_options
+from pages.parts.disable.live import SWEPT
+from pages.parts.disable.race_pictures import gradient_beside, intervals, looks, rows_taken, verdict_counts
+from pages.parts.disable.stand_ins import mean_by
+from pages.parts.disable.sweeps import WHAT, shared_options
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.race_pictures import gradient_beside, intervals, looks, rows_taken, verdict_counts
-from pages.parts.stored_runs import drawer, pick_run
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.widgets import job_progress
 
 SAID = declared(Options)
 KINDS = [kind for kind in WHAT if kind != "duplicates"]

@@ -13,8 +13,8 @@ from core.tasks.glue import read_rows
 from pages.parts import charts
 from pages.parts.frame.messages import plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.head_links import show_links
-from pages.parts.pickers import task_name
+from pages.parts.widgets.head_links import show_links
+from pages.parts.widgets.pickers import task_name
 
 STATISTICS = {
     "cosine": ("cosine of the flattened maps", "cosine", (0.0, 1.0)),

@@ -6,10 +6,10 @@ import streamlit as st
 
 from core.jobs import api
 from core.store import frames
-from pages.parts import frame_sets
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.job_progress import show_job
+from pages.parts.frames import sets
+from pages.parts.widgets.job_progress import show_job
 
 CITATION = "FrameNet, International Computer Science Institute, Berkeley, CC BY 3.0."
 
@@ -79,7 +79,7 @@ def _look_up(text: str) -> None:
 
 
 def _index() -> None:
-    folder = st.text_input("Folder of the release", value=frame_sets.settings_folder(), key="index_folder",
+    folder = st.text_input("Folder of the release", value=sets.settings_folder(), key="index_folder",
                            placeholder="/data/fndata-1.7")  # fmt: skip
     db = resources.database()
     if st.button("Index", disabled=not folder.strip(), icon=":material/play_arrow:"):

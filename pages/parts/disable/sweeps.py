@@ -7,11 +7,11 @@ import streamlit as st
 from core import config
 from core.measuring.disabling import PARTS
 from core.store.jobs import jobs
-from pages.parts import job_progress, pickers
-from pages.parts.disable_live import SWEPT
-from pages.parts.disable_stand_ins import mean_by
+from pages.parts.disable.live import SWEPT
+from pages.parts.disable.stand_ins import mean_by
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors
+from pages.parts.widgets import job_progress, pickers
 
 WHAT = {
     "heads": "every head",
