@@ -1,0 +1,294 @@
+"""The rows of studies that take something away or change the input: disable, operators, race, knockout, separators,
+patch, perturb."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from core.results.metrics import METRICS, Metrics
+from core.results.reading import Result, column
+
+
+@dataclass(frozen=True, kw_only=True)
+class Untouched(Result):
+    """The model as it is. constant: the best constant prediction's score, of `perturb`; loss: of `operators`.
+
+    Of sweeps that tried the worst heads again in float32: effect_within, the furthest that an effect moved, and
+    in_float32, how many were tried.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
+    name: str = "untouched"
+    n: int
+    task: str | None = None
+    operator: str | None = None
+    what: str | None = None
+    metrics: Metrics = field(metadata=METRICS)
+    loss: float | None = None
+    constant: float | None = None
+    effect_within: float | None = None
+    in_float32: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component(Result):
+    """A head, block, layer or group. layer, head: zero-based, None of what is not one; heads: names of those of a
+    group. role, group, distance: of near-duplicates, how far the heads are from each other."""
+
+    name: str
+    layer: int | None = None
+    head: int | None = None
+    heads: str = ""
+    parts: str = ""
+    role: str | None = None
+    group: int | None = None
+    distance: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweptVariant(Component):
+    """What `disable` says of one variant. p: corrected over all; flipped: predictions that changed, mcnemar: its p,
+    both None of scores; value, low, high: the change that ranks, where the variant is a head."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("variant",)
+    p: float
+    n: int
+    operator: str | None = None
+    what: str | None = None
+    task: str | None = None
+    metrics: Metrics = field(metadata=METRICS)
+    flipped: int | None = None
+    mcnemar: float | None = None
+    float32: bool | None = None
+    statistic: str | None = None
+    feature: str | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    baseline: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitHalf(Result):
+    """The variant that is best on one half of the rows: its gain there (chosen) and, with the interval, on the other
+    half (held_out). same: how often both halves choose it."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("split half",)
+    name: str
+    chosen: float | None
+    held_out: float | None
+    low: float | None
+    high: float | None
+    same: float | None
+    n: int
+    operator: str | None = None
+    what: str | None = None
+    task: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorEffect(Result):
+    """A head under one operator: mean change of the loss over n rows, p corrected over all. fit_...: of `constant`,
+    squared errors of the mean, of zero and of the optimal constant."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("effect",)
+    name: str
+    layer: int
+    head: int
+    operator: str
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+    task: str
+    baseline: float = 0.0
+    statistic: str | None = None
+    feature: str | None = None
+    fit_mean: float | None = None
+    fit_zero: float | None = None
+    fit_constant: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorAgreement(Result):
+    """Whether two operators rank the heads alike: Kendall's tau with its interval, on the same rows, and of an operator
+    with itself on other rows."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
+    name: str
+    kendall: float | None
+    low: float | None
+    high: float | None
+    same_rows: float | None
+    itself: float | None
+    n: int
+    task: str
+    heads: int
+
+
+# ---------------------------------------------------------------- race
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaceSummary(Result):
+    """How a race went: its margin and alpha, how many have which verdict, what it took against a full sweep, and how
+    far gradients alone would lead."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("race",)
+    task: str
+    what: str
+    operator: str
+    n: int
+    loss: str
+    margin: float
+    alpha: float
+    matters: int
+    does_not_matter: int = column("does not matter")
+    open: int
+    looks: str
+    intervals: str
+    over: bool
+    control: bool | None
+    foreseen_without: float | None
+    foreseen_with: float | None
+    evaluations: int
+    evaluations_full: int
+    passes: float
+    passes_full: float
+    forward_ratio: float | None
+    gradient_spearman: float | None
+    gradient_wrong_signs: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaceVerdict(Component):
+    """What a race says of one variant. rows: taken; effect: on the loss, with the interval of the looks and that which
+    always holds; exact_first, gradient_first: on the rows of the first look."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
+    verdict: str
+    rows: int
+    margin: float
+    effect: float | None
+    effect_low: float | None
+    effect_high: float | None
+    always_low: float | None
+    always_high: float | None
+    exact_first: float | None
+    gradient_first: float | None
+    task: str
+    what: str
+    operator: str
+    n: int
+    metrics: Metrics = field(metadata=METRICS)
+    statistic: str | None = None
+    feature: str | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaceLook(Result):
+    """One look of a race: variants open before it, those it settled, and how many of them matter."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("look",)
+    name: str
+    rows: int
+    open: int
+    settled: int
+    matters: int
+    n: int
+    task: str
+    what: str
+    operator: str
+
+
+# ---------------------------------------------------------------- edges, patches, inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed(Result):
+    """Predictions under a change. changed_rate: share that changed, with Wilson's interval; p: corrected over all."""
+
+    name: str
+    n: int
+    task: str | None = None
+    metrics: Metrics = field(metadata=METRICS)
+    flipped: int | None = None
+    changed_rate: float | None = None
+    changed_low: float | None = None
+    changed_high: float | None = None
+    mcnemar: float | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeCut(Changed):
+    """Edges cut in one layer, or (layer None) in all. with_edges: rows that have such edges."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("cut",)
+    edges: str
+    layer: int | None
+    with_edges: int | None = None
+    operator: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeparatorLayer(Changed):
+    """One layer of `separators`, or (layer None) all. ratio: the loss's gradient by attention to separators over that
+    to other tokens; weight_on_separators, norm_on_separators: their share of each, None of norms in runs from before
+    they were measured; separators_of_pieces: their share of the pieces. n: rows."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("layer",)
+    layer: int | None
+    n: int | None = None
+    gradient_separator: float | None = None
+    gradient_other: float | None = None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    weight_on_separators: float | None = None
+    weight_on_separators_low: float | None = None
+    weight_on_separators_high: float | None = None
+    norm_on_separators: float | None = None
+    norm_on_separators_low: float | None = None
+    norm_on_separators_high: float | None = None
+    separators_of_pieces: float | None = None
+    with_separators: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patched(Component):
+    """A component patched alone. recovered: the share of the first answer that it brings back, over n pairs; p:
+    corrected; under_floor, not_made: pairs left out."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("component",)
+    recovered: float
+    low: float | None
+    high: float | None
+    p: float | None
+    n: int
+    what: str | None = None
+    made_by: str | None = None
+    task: str | None = None
+    under_floor: int | None = None
+    not_made: int | None = None
+    operator: str | None = None
+    statistic: str | None = None
+    feature: str | None = None
+    value: float | None = None
+    baseline: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perturbation(Changed):
+    """One kind of change to the input, on the n rows (of all) that it could change. A metric's `full` is of the whole
+    inputs; probability_change: of the predicted class; constant: the best constant prediction's score."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("perturbation", "partial input")
+    kind: str
+    meaning: str
+    of_rows: int = column("of")
+    probability_change: float | None = None
+    constant: float | None = None

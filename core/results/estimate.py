@@ -1,0 +1,38 @@
+"""A number with its 95 % interval."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95% interval; low and high None where there is none."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def turned(self) -> "Estimate":
+        """The same with its sign turned."""
+        ends = [None if end is None else -end for end in (self.high, self.low)]
+        return Estimate(-self.value, *ends)
+
+    def __add__(self, other: "Estimate") -> "Estimate":
+        """The sum, with the sum of the ends: never too narrow, whatever the two have in common."""
+        return Estimate(self.value + other.value, _sum(self.low, other.low), _sum(self.high, other.high))
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first + second
+
+
+def estimate_in(row: Mapping[str, Any], name: str, low: str, high: str) -> Estimate | None:
+    """The estimate whose number and ends stand in these columns; None where the number is not defined."""
+    value, ends = row.get(name), [row.get(low), row.get(high)]
+    return None if value is None or value != value else Estimate(float(value), *(_known(end) for end in ends))
+
+
+def _known(end: Any) -> float | None:
+    return None if end is None or end != end else float(end)

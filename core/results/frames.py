@@ -1,0 +1,125 @@
+"""The rows of `frame-heads`, and of `index-frames`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from core.results.estimate import Estimate
+from core.results.reading import Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedLine(Result):
+    """What was not read, and why."""
+
+    where: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameSummary(Result):
+    """Of all heads together. line_99: the 99th percentile; above_99: heads that reach it; average: over what;
+    survivors: of all nulls; beat_places: of the two on the place, None where only these two were asked; fixed: what
+    fixed patterns would give; movable, exchangeable, comparable: sentences with another place, sentence, query."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("summary",)
+    n: int
+    average: str
+    line_99: float
+    layers: int
+    heads: int
+    above_99: int
+    survivors: list[str]
+    links: int
+    links_before: int
+    beat_places: list[str] | None = None
+    checkpoint: str | None = None
+    direction: str | None = None
+    pairing: str | None = None
+    causal: bool | None = None
+    draws: int | None = None
+    movable: int | None = None
+    exchangeable: int | None = None
+    comparable: int | None = None
+    mean: float | None = None
+    fixed: Mapping[str, float] | None = None
+    read: int | None = None
+    kept: int | None = None
+    dropped: Mapping[str, int] | None = None
+    skipped: int = 0
+    skipped_lines: Sequence[Mapping[str, str]] = ()
+
+    @property
+    def nulls(self) -> str:
+        """Which nulls a survivor survived."""
+        return "both" if self.beat_places is None else "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameHead(Result):
+    """One head: its mean weight on frame links, beside the same distance elsewhere (baseline) and other sentences
+    (exchanged); p by null and the largest; to_...: its mean weight on the previous, next and first word."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    name: str
+    layer: int
+    head: int
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    baseline: float | None = None
+    exchanged: float | None = None
+    p_distance: float | None = None
+    p_exchange: float | None = None
+    p_query: float | None = None
+    p_share: float | None = None
+    p: float | None = None
+    excess: float | None = None
+    q: float | None = None
+    survives: bool
+    q_places: float | None = None
+    beats_places: bool | None = None
+    above_99: bool | None = None
+    to_previous: float | None = None
+    to_next: float | None = None
+    to_first: float | None = None
+    statistic: str | None = None
+    feature: str | None = None
+    checkpoint: str | None = None
+    task: str | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        """The value with its interval."""
+        return Estimate(self.value, self.low, self.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameSentence(Result):
+    """A sentence, or one of its links. before: links whose element comes before its target; scores: [head]."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("sentence",)
+    id: str
+    text: str
+    frame: str | None
+    target: str
+    elements: list[str]
+    before: int
+    links: int
+    scores: Sequence[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexedSlice(Result):
+    """How many annotations a slice of a release has, and what was skipped."""
+
+    release: str
+    folder: str
+    annotations: int
+    skipped: Sequence[Mapping[str, str]]
+
+    @property
+    def skipped_lines(self) -> list[SkippedLine]:
+        """What was skipped."""
+        return [SkippedLine.of(row) for row in self.skipped]

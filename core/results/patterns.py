@@ -1,0 +1,224 @@
+"""The rows of studies of pattern classes: classify-maps, train-patterns. `part` says which."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from core.results.estimate import Estimate
+from core.results.reading import Result, column
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassRow(Result):
+    """What all rows of `classify-maps` say: of which checkpoint, task, classifier and how many inputs."""
+
+    BY: ClassVar[str] = "part"
+    part: str
+    checkpoint: str
+    inputs: int
+    task: str | None = None
+    classifier: str = ""
+    class_set: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassShare(ClassRow):
+    """A class's share of all maps of one checkpoint, as counted (part "share") or corrected for the classifier's
+    confusions ("corrected"). maps: of this class."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
+    name: str = column("class")
+    share: float
+    low: float | None = None
+    high: float | None = None
+    maps: int = 0
+
+    @property
+    def estimate(self) -> Estimate:
+        """The share with its interval."""
+        return Estimate(self.share, self.low, self.high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadClass(ClassRow):
+    """A head's majority class, how often it has it (share), and its maps of every class (counts)."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    layer: int
+    head: int
+    name: str = column("class")
+    share: float
+    counts: Mapping[str, int]
+    statistic: str | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadClassShare(ClassRow):
+    """A head's share of maps of one class, of n inputs."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head share",)
+    layer: int
+    head: int
+    name: str = column("class")
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    statistic: str | None = None
+    feature: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassNote(ClassRow):
+    """Of all maps of one checkpoint: shares that the classifier was unsure of and that lie outside of what it learnt;
+    inputs whose maps were cropped, and that were cut."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("note",)
+    maps: int
+    unsure: float | None = None
+    outside: float | None = None
+    cropped: int | None = None
+    cut: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovedShare(ClassRow):
+    """How much a class's share changed from checkpoint `before`, paired by input. low, high: its own interval; low_all,
+    high_all: one that holds for all classes together."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("moved",)
+    before: str | None = None
+    name: str = column("class")
+    share: float
+    low: float | None
+    high: float | None
+    low_all: float | None
+    high_all: float | None
+
+    @property
+    def change(self) -> Estimate:
+        """The change, with its own interval."""
+        return Estimate(self.share, self.low, self.high)
+
+    @property
+    def joint(self) -> Estimate:
+        """The change, with the interval that holds for all classes together."""
+        return Estimate(self.share, self.low_all, self.high_all)
+
+
+# ---------------------------------------------------------------- train-patterns
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutScore(Result):
+    """How good a classifier is on maps it did not see: of the headline or beside it (part "scores", `on` says of what),
+    or on a checkpoint that was left out. identity_...: of what knows the head only; ece: expected calibration error;
+    unsure, outside: shares of maps."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("scores", "checkpoint")
+    part: str
+    macro_f1: float
+    low: float | None
+    high: float | None
+    accuracy: float
+    maps: int
+    on: str | None = None
+    checkpoint: str | None = None
+    kind: str | None = None
+    inputs: int | None = None
+    identity_f1: float | None = None
+    identity_low: float | None = None
+    identity_high: float | None = None
+    n_labels: int | None = None
+    folds: int | None = None
+    ece: float | None = None
+    unsure: float | None = None
+    outside: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassScore(Result):
+    """One class of the headline: precision, recall and F1, None without maps (support)."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("class",)
+    name: str = column("class")
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    support: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confusion(Result):
+    """Maps of class `truth` that were called `predicted`."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("confusion",)
+    truth: str
+    predicted: str
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration(Result):
+    """One bin of confidence: its mean, how many of its n maps are right, and the expected calibration error of all."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("calibration",)
+    confidence: float
+    accuracy: float
+    n: int
+    error: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutMap(Result):
+    """What a classifier that did not see it called one map."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("map",)
+    map_id: str
+    group: str
+    truth: str
+    predicted: str
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningPoint(Result):
+    """Macro F1 of the same folds at a number of labels."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("curve",)
+    labels: int
+    macro_f1: float
+    low: float | None
+    high: float | None
+    maps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalClassifier(Result):
+    """The classifier that is kept: safetensors in base64, the size of its maps, how many were cropped."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("final",)
+    weights: str
+    size: int
+    cropped: int
+    n_labels: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnMaps(Result):
+    """How many maps of how many inputs of a task `draw-maps` drew."""
+
+    task: str
+    maps: int
+    inputs: int

@@ -1,0 +1,149 @@
+"""The rows of studies that fit probes: probe, syntax."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from core.results.reading import Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbedLayer(Result):
+    """How well a probe reads a property off a layer, over n words. control: its score on the control task, selectivity:
+    what it has more; random_weights: the same probe on random weights, gain: what it has more; word_alone, majority:
+    what the word, or the commonest class, tells; linear_rule: how often the linear rule would be right."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("probe",)
+    property: str
+    probe: str
+    layer: int
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    control: float
+    selectivity: float | None = None
+    selectivity_low: float | None = None
+    selectivity_high: float | None = None
+    random_weights: float | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    word_alone: float | None = None
+    majority: float | None = None
+    classes: int | None = None
+    linear_rule: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixingWeight(Result):
+    """A layer's weight when all are mixed for a property (kind "mixing"), or the layer at which the weights balance
+    ("centre"). uniform: what equal weights give."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
+    kind: str
+    property: str
+    name: str
+    value: float
+    uniform: float
+    layer: int | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+
+
+# ---------------------------------------------------------------- syntax
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedScore(Result):
+    """UAS of a probe or a baseline over n words, and of the undirected tree; whole_trees: share of sentences without an
+    error. train, dev, test: sentences."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")
+    kind: str
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    undirected: float | None = None
+    undirected_low: float | None = None
+    undirected_high: float | None = None
+    whole_trees: float | None = None
+    note: str = ""
+    train: int | None = None
+    dev: int | None = None
+    test: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadTree(Result):
+    """A head's undirected UAS on test, with dev's beside it."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    name: str
+    layer: int
+    head: int
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    dev: float
+    whole_trees: float
+    statistic: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestHeadTree(Result):
+    """The head that is best on dev, on test: its undirected UAS, and rooted."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("best head",)
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    whole_trees: float
+    rooted: float | None = None
+    rooted_low: float | None = None
+    rooted_high: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeDifference(Result):
+    """Undirected UAS that all heads together have more than the best one, paired by sentence."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("difference",)
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut(Result):
+    """How many sentences were left out of a part, why, and which (note)."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("left out",)
+    name: str
+    n: int
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnTree(Result):
+    """One sentence with both trees; lists in the order of its words."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("tree",)
+    name: str
+    n: int
+    words: Sequence[str]
+    relations: Sequence[str]
+    gold: Sequence[int]
+    drawn: Sequence[int]
+    probability: Sequence[float]

@@ -1,0 +1,115 @@
+"""The rows of studies that rank heads or weights and remove them: importance, prune, subnetworks."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from core.results.estimate import Estimate
+from core.results.reading import Result, column
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportantHead(Result):
+    """A head's importance, normalised as asked, and the bare gradient. rank: 1 is the most important."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    name: str
+    layer: int
+    head: int
+    rank: int
+    value: float
+    gradient: float
+    task: str
+    n: int
+    statistic: str | None = None
+    feature: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankAgreement(Result):
+    """Rank correlations over n heads of importance with another score."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
+    name: str
+    spearman: float | None
+    kendall: float | None = None
+    p: float | None
+    n: int
+    operator: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneStep(Result):
+    """One point of a curve: `removed` heads, a share of all, are gone. low, high: of the score, not of its change."""
+
+    order: str
+    removed: int
+    share: float
+    metric: str
+    baseline: float
+    score: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    n: int
+    heads: str = ""
+    task: str | None = None
+
+
+# ---------------------------------------------------------------- subnetworks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subnetwork(Result):
+    """What is left of a checkpoint, fine-tuned: a point of a curve by magnitude (kind "curve", with its scope and
+    moment), a subnetwork (full, good, bad, random), what one has more than another ("difference"), or the constant
+    predictor ("baseline"). share: of the weights that went; constant: the constant predictor's score."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("curve", "subnetwork", "difference", "baseline")
+    kind: str
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int
+    metric: str | None = None
+    seeds: int | None = None
+    scope: str | None = None
+    moment: str | None = None
+    share: float | None = None
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
+    constant: float | None = None
+
+    @property
+    def change_estimate(self) -> Estimate:
+        """What it loses against nothing pruned; 0 without an interval where that is not known."""
+        return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubnetworkComponent(Result):
+    """In what share of n seeds a head or block survived; place: mean place in the order of all `of_components`,
+    1 the first to go."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("component",)
+    name: str
+    value: float
+    n: int
+    place: float
+    of_components: int = column("of")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurvivorClass(Result):
+    """A pattern class's share of the surviving heads' maps less that of the others', over n inputs; share: among the
+    survivors."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("survivor class",)
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    share: float
+    note: str = ""

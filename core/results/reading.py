@@ -1,0 +1,100 @@
+"""A stored row of a study as a record: each kind of row is a frozen dataclass, made here and nowhere else.
+
+A field is a column of its name, unless its metadata say which column, or what reads it off several. A field without a
+default must be in the row, so that a misspelt or renamed column fails where rows are read; one with a default may be
+missing, because not every row of the study has it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
+from types import UnionType
+from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
+
+from core.errors import StoreError
+
+R = TypeVar("R")
+S = TypeVar("S", bound="Result")
+Read = Callable[[Mapping[str, Any]], Any]
+
+
+def column(name: str, default: Any = MISSING) -> Any:
+    """A field whose column has a name that no field can have, such as "class"."""
+    return field(metadata={"column": name}, default=default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One row of a study. KINDS: what its column `BY` says; none where the study has one kind of row only."""
+
+    BY: ClassVar[str] = "kind"
+    KINDS: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def of(cls: type[R], row: Mapping[str, Any]) -> R:
+        """The record of one row. Raises StoreError where it lacks a column that every such row has."""
+        return record_of(cls, row)
+
+    @classmethod
+    def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
+        """The records of those rows that are of its kind, in order. Raises StoreError as `of`."""
+        return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
+
+
+def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
+    """The record of the dataclass `kind`. Raises StoreError naming a column that the row lacks."""
+    values: dict[str, Any] = {}
+    for known in _fields(kind):
+        if known.read is not None:
+            values[known.name] = known.read(row)
+        elif known.column in row:
+            values[known.name] = known.value(row[known.column])
+        elif known.required:
+            raise StoreError(
+                f'A row of {kind.__name__} must have the column "{known.column}", and this one has '
+                f"{', '.join(map(str, row)) or 'none'}; an earlier version may have left it: run the study again."
+            )
+    return kind(**values)
+
+
+# ---------------------------------------------------------------- behind it
+
+
+@dataclass(frozen=True)
+class _Field:
+    """One field of a record. number: int or float where it holds one."""
+
+    name: str
+    column: str
+    required: bool
+    read: Read | None
+    number: type | None
+
+    def value(self, value: Any) -> Any:
+        """JSON does not tell 1.0 from 1, and a data frame writes NaN for "none" and 1.0 for 1 beside it."""
+        if isinstance(value, float) and value != value:
+            return None
+        if self.number is float and type(value) is int:
+            return float(value)
+        return int(value) if self.number is int and isinstance(value, float) and value.is_integer() else value
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type) -> tuple[_Field, ...]:
+    hints = get_type_hints(kind)
+    return tuple(
+        _Field(
+            known.name,
+            known.metadata.get("column", known.name),
+            known.default is MISSING and known.default_factory is MISSING,
+            known.metadata.get("read"),
+            _number(hints[known.name]),
+        )
+        for known in fields(kind)  # type: ignore[arg-type]
+    )
+
+
+def _number(hint: Any) -> type | None:
+    """int or float where it is what a field holds, alone or beside None."""
+    kinds = set(get_args(hint)) - {type(None)} if isinstance(hint, UnionType) else {hint}
+    return next((kind for kind in (float, int) if kinds == {kind}), None)

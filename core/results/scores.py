@@ -1,0 +1,224 @@
+"""Head scores: the rows of studies of where heads look (features, relations, roles, norms, statistics, effective,
+dependencies, change, redundancy, representation)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from core.attention import Head
+from core.results.estimate import Estimate
+from core.results.reading import Result
+
+S = TypeVar("S", bound="Score")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score(Result):
+    """A number of a head or layer, as most studies store it; None where a row has no such column.
+
+    value with its interval over n; baseline: what a null gives; effect: value less baseline, with its interval; p, q:
+    that it is above the null, alone and corrected. note: why there is no number.
+    """
+
+    statistic: str | None = None
+    feature: str | None = None
+    checkpoint: str | None = None
+    task: str | None = None
+    kind: str | None = None
+    part: str | None = None
+    layer: int | None = None
+    head: int | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    baseline: float | None = None
+    effect: float | None = None
+    effect_low: float | None = None
+    effect_high: float | None = None
+    p: float | None = None
+    q: float | None = None
+    note: str | None = None
+
+    @property
+    def name(self) -> str:
+        """ "L1H2"."""
+        return str(Head(int(self.layer or 0), int(self.head or 0)))
+
+    @property
+    def estimate(self) -> Estimate:
+        """The value with its interval."""
+        return Estimate(float(self.value or 0.0), self.low, self.high)
+
+    @property
+    def effect_estimate(self) -> Estimate:
+        """The value less its baseline, with its interval."""
+        return Estimate(float(self.effect or 0.0), self.effect_low, self.effect_high)
+
+    @classmethod
+    def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
+        """The records of heads with a value, without the notes that stand in their place."""
+        return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationScore(Score):
+    """A head along one relation in one direction (statistic). accuracy: how often its largest weight is on the
+    relation's end, beside the best fixed distance, the previous and the next word."""
+
+    accuracy: float | None = None
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
+    best_distance: int | None = None
+    best_distance_accuracy: float | None = None
+    previous_accuracy: float | None = None
+    next_accuracy: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DependencyScore(Score):
+    """The head that is best on dev (accuracy `dev` of dev_n links), on test, for one relation and direction; beside it
+    the fixed distance that is best on dev. chosen: the better of the two directions."""
+
+    distance: int | None = None
+    dev: float | None = None
+    dev_n: int | None = None
+    dev_baseline: float | None = None
+    chosen: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleScore(Score):
+    """A head's score for a role. has: whether it has the role, after correction; None of what is not judged."""
+
+    role: str | None = None
+    has: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceScore(Score):
+    """A head statistic; of the statistic "place" also where the head stands in the picture (x, y, its stress), by what
+    it mostly does (kind) and how far it is from the others (value: mean, sum)."""
+
+    x: float | None = None
+    y: float | None = None
+    stress: float | None = None
+    sum: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthCorrelation(Result):
+    """Mean r of raw and effective attention over n inputs of so many pieces."""
+
+    BY: ClassVar[str] = "statistic"
+    KINDS: ClassVar[tuple[str, ...]] = ("correlation by length",)
+    task: str
+    length_from: int
+    length_to: int
+    mean: float
+    n: int
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedInput(Result):
+    """An input on which a head changed much: its row id and the cosine there."""
+
+    row: Any
+    cosine: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeScore(Result):
+    """How alike a head's maps (kind "head") or a layer's ("layer") are before and after fine-tuning, over n inputs."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head", "layer")
+    kind: str
+    before: str | None = None
+    after: str
+    task: str
+    statistic: str
+    layer: int
+    head: int | None = None
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    feature: str | None = None
+    changed_most: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def name(self) -> str:
+        """ "L1H2", or "L1" of a layer."""
+        return f"L{self.layer + 1}" if self.head is None else str(Head(self.layer, self.head))
+
+    @property
+    def most_changed(self) -> list[ChangedInput]:
+        """The inputs on which it changed most."""
+        return [ChangedInput.of(row) for row in self.changed_most or ()]
+
+
+# ---------------------------------------------------------------- heads that are alike, layers that are
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlikeHead(Result):
+    """A head, the one that is nearest to it (`other`, at the distance `value`), its group, how clearly it belongs."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    checkpoint: str
+    task: str
+    name: str
+    layer: int
+    head: int
+    value: float
+    n: int
+    other: str
+    group: int
+    clear: float
+    statistic: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadGroup(Result):
+    """A group of heads of one checkpoint and task, and its mean pattern [query, key]."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("group",)
+    checkpoint: str
+    task: str
+    group: int
+    heads: int
+    pattern: Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LikenessKept(Result):
+    """Whether the same heads are alike in two pairs of checkpoint and task: r over pairs of heads."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("kept",)
+    between: str
+    checkpoint: str
+    task: str
+    other_checkpoint: str
+    other_task: str
+    r: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    pairs: int
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerSimilarity(Result):
+    """One statistic of the words' vectors in a layer, over n rows."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("layer",)
+    similarity: str
+    layer: int
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    task: str | None = None

@@ -1,0 +1,130 @@
+"""The rows of studies that fine-tune: finetune, held, transfer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from core.results.reading import Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedScore(Result):
+    """Scores of one run of an initialisation (kind "run"), of its runs together ("mean", n of them, with their
+    standard deviations), or of a constant predictor ("baseline"). metric: the one that ranks; constant: whether the
+    predictions are all the same, or of how many runs they are."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("run", "mean", "baseline")
+    kind: str
+    task: str
+    initialisation: str | None
+    metric: str
+    n: int | None = None
+    accuracy: float | None = None
+    f1: float | None = None
+    pearson: float | None = None
+    spearman: float | None = None
+    mse: float | None = None
+    accuracy_sd: float | None = None
+    f1_sd: float | None = None
+    pearson_sd: float | None = None
+    spearman_sd: float | None = None
+    mse_sd: float | None = None
+    constant: int | None = None
+    note: str | None = None
+    seed: int | None = None
+    train_rows: int | None = None
+    dev_rows: int | None = None
+    cut_rows: int | None = None
+    seconds: float | None = None
+    last_loss: float | None = None
+    folder: str | None = None
+    majority: str | None = None
+    baseline: Mapping[str, float] | None = None
+    epochs: Sequence[Mapping[str, Any]] = ()
+    held_heads: int | None = None
+
+    def of_metric(self, metric: str) -> float | None:
+        """The score by one metric; None where it is undefined."""
+        return self._by_metric[metric][0]
+
+    def spread(self, metric: str) -> float | None:
+        """The standard deviation over runs by one metric; None of fewer than two."""
+        return self._by_metric[metric][1]
+
+    @property
+    def _by_metric(self) -> dict[str, tuple[float | None, float | None]]:
+        return {
+            "accuracy": (self.accuracy, self.accuracy_sd),
+            "f1": (self.f1, self.f1_sd),
+            "pearson": (self.pearson, self.pearson_sd),
+            "spearman": (self.spearman, self.spearman_sd),
+            "mse": (self.mse, self.mse_sd),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldChange(Result):
+    """What holding heads at fixed patterns costs on a task: the score held less the score free, paired by dev row and
+    averaged over seeds."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("change",)
+    task: str
+    initialisation: str | None = None
+    metric: str
+    score: float | None
+    low: float | None
+    high: float | None
+    n: int
+    seeds: int
+    held_heads: int
+
+
+# ---------------------------------------------------------------- transfer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transferred(Result):
+    """A classifier on one layer's vectors (kind "classifier", with random weights beside it), fine-tuning with the
+    first layers frozen ("frozen"), or the constant predictor ("baseline")."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("classifier", "frozen", "baseline")
+    kind: str
+    task: str
+    name: str
+    metric: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int
+    reading: str | None = None
+    layer: int | None = None
+    random_weights: float | None = None
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    frozen: int | None = None
+    layers: int | None = None
+    seeds: int | None = None
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
+    constant: float | None = None
+    train_rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestLayer(Result):
+    """Of one reading the layer that is best on every other dev row: what it has more than the last, on the rest."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("best layer",)
+    task: str
+    reading: str
+    layer: int
+    layers: int
+    name: str
+    metric: str | None = None
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    note: str = ""

@@ -1,0 +1,87 @@
+"""Stored rows become records: every row that ships, no column of which is unknown; a lost column is an error."""
+
+import pandas as pd
+import pytest
+
+from core.errors import StoreError
+from core.results import disabling, frames, patterns, pruning, scores, tuning
+from core.results.estimate import Estimate
+from core.results.metrics import RANKING
+from core.results.reading import Result
+from core.store import shipped
+
+SHIPPED: dict[str, tuple[type[Result], ...]] = {
+    "change": (scores.ChangeScore,),
+    "classify-maps": (
+        patterns.ClassShare, patterns.HeadClass, patterns.HeadClassShare, patterns.ClassNote, patterns.MovedShare
+    ),
+    "disable": (disabling.Untouched, disabling.SweptVariant, disabling.SplitHalf),
+    "effective": (scores.Score, scores.LengthCorrelation),
+    "features": (scores.Score,),
+    "finetune": (tuning.TunedScore,),
+    "frame-heads": (frames.FrameSummary, frames.FrameHead, frames.FrameSentence),
+    "importance": (pruning.ImportantHead, pruning.RankAgreement),
+    "perturb": (disabling.Untouched, disabling.Perturbation),
+    "prune": (pruning.PruneStep,),
+    "relations": (scores.RelationScore,),
+    "separators": (disabling.Untouched, disabling.SeparatorLayer),
+    "statistics": (scores.PlaceScore,),
+}  # fmt: skip
+OF_METRICS = {f"{name}{end}" for name in RANKING for end in ("", "_change", "_low", "_high", "_full")}
+
+
+def columns_of(kind: type[Result]) -> set[str]:
+    return {known.metadata.get("column", known.name) for known in kind.__dataclass_fields__.values()} | OF_METRICS
+
+
+@pytest.mark.parametrize("study", SHIPPED)
+def test_every_row_that_ships_is_read_and_has_no_column_that_is_unknown(study):
+    rows = [row for run in shipped.runs(study)["run"] for row in shipped.run_rows(run)]
+    assert rows
+    for row in rows:
+        fitting = [kind for kind in SHIPPED[study] if not kind.KINDS or row.get(kind.BY) in kind.KINDS]
+        assert fitting, row
+        record = fitting[-1].of(row)
+        columns = columns_of(fitting[-1]) | {fitting[-1].BY, "kind", "name"}
+        assert set(row) <= columns, f"{type(record).__name__} lacks {set(row) - columns}"
+        for name in set(row) & set(fitting[-1].__dataclass_fields__) - {"metrics"}:
+            assert getattr(record, name) == row[name], name
+
+
+def test_a_column_that_every_such_row_has_is_missed():
+    row = {
+        "kind": "split half",
+        "name": "L1H1",
+        "chosen": 0.1,
+        "held": 0.0,
+        "low": 0.0,
+        "high": 0.1,
+        "same": 0.5,
+        "n": 9,
+    }
+    with pytest.raises(StoreError, match='A row of SplitHalf must have the column "held_out", and this one has kind'):
+        disabling.SplitHalf.of(row)
+
+
+def test_a_data_frame_gives_the_records_of_its_rows():
+    rows = [
+        {"kind": "step", "order": "importance", "task": "sst2", "metric": "accuracy", "n": 8, "baseline": 1,
+         "removed": 0, "share": 0.0, "heads": "", "score": 1, "change": 0.0, "low": None, "high": None},
+        {"kind": "step", "order": "importance", "task": "sst2", "metric": "accuracy", "n": 8, "baseline": 1,
+         "removed": 3, "share": 0.5, "heads": "L1H1", "score": 0.5, "change": -0.5, "low": 0.25, "high": 0.75},
+    ]  # fmt: skip
+    direct = pruning.PruneStep.among(rows)
+    assert direct == pruning.PruneStep.among(pd.DataFrame(rows).to_dict("records"))
+    assert direct[0].low is None
+    assert isinstance(direct[0].baseline, float)
+    assert isinstance(direct[1].removed, int)
+
+
+def test_metrics_are_read_off_the_columns_that_they_name():
+    row = {"kind": "variant", "name": "L1H1", "p": 0.2, "n": 40, "pearson": 0.7, "pearson_change": -0.1,
+           "pearson_low": -0.2, "pearson_high": 0.05, "pearson_apart": 0.3, "pearson_apart_low": 0.1,
+           "pearson_apart_high": 0.4}  # fmt: skip
+    metric = disabling.SweptVariant.of(row).metrics.first
+    assert (metric.name, metric.value, metric.change) == ("pearson", 0.7, Estimate(-0.1, -0.2, 0.05))
+    assert (metric.apart, metric.control) == (Estimate(0.3, 0.1, 0.4), None)
+    assert disabling.SweptVariant.of(row).metrics.of("accuracy") is None
