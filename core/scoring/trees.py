@@ -43,16 +43,31 @@ def governed(gold: Heads, scored: Mask) -> int:
 # ---------------------------------------------------------------- trees out of weights
 
 
-def spanning_tree(weights: Float[np.ndarray, "word word2"]) -> list[Edge]:
-    """The maximum spanning tree of w[i, j] + w[j, i] (Htut et al. 2019): len - 1 edges without direction."""
+def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarray, "map word word"]:
+    """Of each map, which words the maximum spanning tree of w[i, j] + w[j, i] joins, both ways (Htut et al. 2019).
+
+    All maps are one graph of as many parts, so that one call finds all trees.
+    """
+    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     both = np.asarray(weights, dtype=np.float64)
-    both = both + both.T
-    cost = both.max() + 1.0 - both  # above 0: a 0 is no edge there
-    np.fill_diagonal(cost, 0)
-    chosen = minimum_spanning_tree(cost).tocoo()
-    return [(min(int(i), int(j)), max(int(i), int(j))) for i, j in zip(chosen.row, chosen.col, strict=True)]
+    maps, words = both.shape[:2]
+    first, second = np.triu_indices(words, 1)
+    cost = (both + both.transpose(0, 2, 1))[:, first, second]
+    cost = cost.max(initial=0.0) + 1.0 - cost  # above 0: a 0 is no edge there
+    starts = np.arange(maps)[:, None] * words
+    places = ((starts + first).ravel(), (starts + second).ravel())
+    tree = minimum_spanning_tree(coo_array((cost.ravel(), places), shape=(maps * words,) * 2).tocsr()).tocoo()
+    joined = np.zeros((maps, words, words), dtype=bool)
+    joined[tree.row // words, tree.row % words, tree.col % words] = True
+    return joined | joined.transpose(0, 2, 1)
+
+
+def joined_by(gold: Heads, joined: Bool[np.ndarray, "map word word"], scored: Mask) -> Int[np.ndarray, " map"]:
+    """`joined` for the trees of many maps at once."""
+    counted = scored & (np.asarray(gold) != np.arange(len(gold)))
+    return joined[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
 
 def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads:
@@ -62,7 +77,12 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
     """
     import networkx as nx
 
-    graph, size = nx.DiGraph(), len(scores)
+    size = len(scores)
+    others = np.where(np.eye(size, dtype=bool), -np.inf, scores)
+    nearest = np.where(np.arange(size) == root, root, others.argmax(-1))
+    if _leads_to(nearest, root):  # every word has its best head, and that is a tree: none adds up to more
+        return nearest
+    graph = nx.DiGraph()
     graph.add_nodes_from(range(size))
     for dependent in range(size):
         for head in range(size):
@@ -73,6 +93,14 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
     for head, dependent in tree.edges:
         heads[dependent] = head
     return heads
+
+
+def _leads_to(heads: Heads, root: int) -> bool:
+    """Whether every word comes to the root by going from head to head."""
+    at = heads
+    for _ in range(len(heads).bit_length()):
+        at = at[at]
+    return bool((at == root).all())
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:

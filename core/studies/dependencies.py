@@ -141,7 +141,7 @@ def _relations() -> list[Relation]:
 
 def sentences(options: Options, part: str) -> list[GoldSentence]:
     """The sentences of a part, at most `limit` from its beginning."""
-    return read_conllu(file_of(options.treebank, part))[: options.limit]
+    return read_conllu(file_of(options.treebank, part), options.limit)
 
 
 def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ on test, and dev), "best head" (chosen on dev) with what all heads together have
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -272,9 +273,8 @@ def probes(
         scores = attention.predict(probe, on)
         parsed.append(parsed_of("probe", name, test.sentences, [attention.greedy(one) for one in scores]))
         if name == ATTENTION:
-            drawn = tuple(
-                draw(sentence, one) for sentence, one in zip(test.sentences, scores, strict=True) if _shows(sentence)
-            )[:TREES]
+            shown = (pair for pair in zip(test.sentences, scores, strict=True) if _shows(pair[0]))
+            drawn = tuple(draw(sentence, of_words) for sentence, of_words in islice(shown, TREES))
     return parsed, drawn
 
 
@@ -322,8 +322,8 @@ def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray
     governed = np.zeros(len(sentences), dtype=np.int32)
     for number, (gold, scored) in enumerate(zip(sentences.heads, sentences.scored, strict=True)):
         governed[number] = trees.governed(gold, scored)
-        for head, weights in enumerate(sentences.maps.get(number)[:, 1:-1, 1:-1].astype(np.float64)):
-            together[head, number] = trees.joined(gold, trees.spanning_tree(weights), scored)
+        spanned = trees.spanning_trees(sentences.maps.get(number)[:, 1:-1, 1:-1].astype(np.float64))
+        together[:, number] = trees.joined_by(gold, spanned, scored)
     return together, governed, (together == governed).astype(np.int8)
 
 

@@ -26,8 +26,11 @@ class GoldSentence:
     document: str = ""
 
 
-def read_conllu(file: Path) -> list[GoldSentence]:
-    """All sentences of a CoNLL-U file, in order. Raises InputError naming the line that does not fit."""
+def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
+    """The first `limit` sentences of a CoNLL-U file (None: all), in order.
+
+    Raises InputError naming the line that does not fit.
+    """
     try:
         lines = config.read_text(file).splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -42,6 +45,8 @@ def read_conllu(file: Path) -> list[GoldSentence]:
         )
         if any(not text.startswith("#") for _, text in block):
             sentences.append(_sentence(block, document, file))
+        if len(sentences) == limit:
+            break
     return sentences
 
 

@@ -62,7 +62,7 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
     Raises InputError for labels that are not Universal Dependencies', or a part without any usable sentence.
     """
     file = file_of(folder or BUNDLED, part)
-    every = read_conllu(file)[:limit]
+    every = read_conllu(file, limit)
     check_labels(every, file.name)
     kept = []
     out: dict[str, list[str]] = {}

@@ -35,7 +35,7 @@ def is_tree(heads, root):
     return True
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(24))
 def test_the_rooted_tree_is_the_best_of_all_trees(seed):
     scores, size = np.random.default_rng(seed).normal(size=(5, 5)), 5
     root = seed % size
@@ -47,7 +47,14 @@ def test_the_rooted_tree_is_the_best_of_all_trees(seed):
         ({(min(k, h), max(k, h)) for k, h in enumerate(heads) if k != root} for heads in every),
         key=lambda some: sum(both[a, b] for a, b in some),
     )
-    assert set(trees.spanning_tree(scores)) == edges
+    joined = trees.spanning_trees(np.stack([scores, -scores]))
+    assert {(int(a), int(b)) for a, b in zip(*np.nonzero(np.triu(joined[0])), strict=True)} == edges
+    assert (joined == joined.transpose(0, 2, 1)).all()
+    assert joined.sum((1, 2)).tolist() == [2 * (size - 1)] * 2
+    gold, scored = np.array(best), np.arange(size) != 1
+    by_map = [trees.joined(gold, {tuple(pair) for pair in np.argwhere(np.triu(tree)).tolist()}, scored)
+              for tree in joined]  # fmt: skip
+    assert trees.joined_by(gold, joined, scored).tolist() == by_map
 
 
 @pytest.mark.parametrize("seed", range(4))
