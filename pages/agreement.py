@@ -17,19 +17,19 @@ from pages.parts.label.retiring import retire_one, say_unknown
 MOST = 8
 
 
-def pair(db, found, raters: list[str], names: list[str]) -> None:
+def pair(db, rows, raters: list[str], names: list[str]) -> None:
     """Two raters on the maps both labelled."""
     left, right = st.columns(2)
     first = left.selectbox("First rater", raters)
     second = right.selectbox("Second rater", agreement.others(raters, first))
     with clear_errors():
-        both = agreement.agreement(found, first, second)
+        both = agreement.agreement(rows, first, second)
         said = f"95 % {both.low:.2f} to {both.high:.2f} over inputs, {both.maps} maps"
-        one, two, three = st.columns(3)
-        one.metric("Cohen's kappa", f"{both.kappa:.3f}", said, delta_color="off", delta_arrow="off")
-        two.metric("Equal labels", f"{100 * both.share:.1f} %")
-        three.metric("Krippendorff's alpha, all raters", f"{agreement.alpha(found):.3f}")
-        counts = agreement.confusion(found, first, second, names)
+        kappas, equal, alphas = st.columns(3)
+        kappas.metric("Cohen's kappa", f"{both.kappa:.3f}", said, delta_color="off", delta_arrow="off")
+        equal.metric("Equal labels", f"{100 * both.share:.1f} %")
+        alphas.metric("Krippendorff's alpha, all raters", f"{agreement.alpha(rows):.3f}")
+        counts = agreement.confusion(rows, first, second, names)
         st.altair_chart(
             charts.matrix(
                 counts, x="second", y="first", value="n", order=names, title=f"{first} (down) and {second} (across)"
@@ -38,18 +38,18 @@ def pair(db, found, raters: list[str], names: list[str]) -> None:
         )
 
 
-def disputed(db, found, class_set: str) -> None:
+def disputed(db, rows, class_set: str) -> None:
     """Maps with different labels that nobody has settled."""
-    maps = agreement.disputed(found)
+    maps = agreement.disputed(rows)
     st.subheader("To adjudicate")
     if not maps:
         st.caption("No map has labels that differ, or all of them are settled.")
         return
-    given = agreement.opinions(found).loc[maps[:MOST]]
+    given = agreement.opinions(rows).loc[maps[:MOST]]
     captions = ["; ".join(f"{who}: {what}" for who, what in row.dropna().items()) for _, row in given.iterrows()]
     pictures(db, maps[:MOST], captions)
     st.caption(f"{len(maps)} maps have labels that differ.")
-    retire_one(db, found, maps[:MOST])
+    retire_one(db, rows, maps[:MOST])
     st.page_link(
         PAGES_FOLDER / "label.py",
         label="Settle them on the Label page, in the order “adjudicate disagreements”",

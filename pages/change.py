@@ -17,7 +17,7 @@ from pages.parts.widgets import job_progress, pickers
 
 def start() -> None:
     """Pick the checkpoint before and those after; start the job."""
-    known = [shown_folder(one.folder) for one in tuned_checkpoints(config.settings().runs / "finetuned")]
+    known = [shown_folder(tuned.folder) for tuned in tuned_checkpoints(config.settings().runs / "finetuned")]
     asked = st.query_params.get("after")
     left, middle, right, last = st.columns([3, 4, 1, 1], vertical_alignment="bottom")
     with left:

@@ -12,30 +12,38 @@ from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 
 
-def figures(known: projects.Project, found: Progress) -> None:
+def figures(known: projects.Project, advance: Progress) -> None:
     """The numbers at the top."""
-    one, two, three, four = st.columns(4)
-    share = found.counted / found.needed
-    one.metric("Labels", f"{found.counted:,} of {found.needed:,}", f"{share:.1%}", delta_color="off", delta_arrow="off")
-    two.metric("Maps complete", f"{found.by_labels[-1]:,}", f"of {sum(found.by_labels):,}", delta_color="off",
+    given, complete, pace, ending = st.columns(4)
+    share = advance.counted / advance.needed
+    given.metric(
+        "Labels", f"{advance.counted:,} of {advance.needed:,}", f"{share:.1%}", delta_color="off", delta_arrow="off"
+    )
+    complete.metric("Maps complete", f"{advance.by_labels[-1]:,}", f"of {sum(advance.by_labels):,}", delta_color="off",
                delta_arrow="off")  # fmt: skip
-    three.metric("Labels an hour", f"{found.hourly:,.0f}", f"{found.waiting} places held", delta_color="off",
+    pace.metric("Labels an hour", f"{advance.hourly:,.0f}", f"{advance.waiting} places held", delta_color="off",
                  delta_arrow="off")  # fmt: skip
-    ends = "complete" if found.counted >= found.needed else f"{found.end:%d %b %H:%M}" if found.end else "nobody works"
-    four.metric("Expected end, UTC", ends, f"{found.surplus} surplus labels", delta_color="off", delta_arrow="off")
+    ends = (
+        "complete"
+        if advance.counted >= advance.needed
+        else f"{advance.end:%d %b %H:%M}"
+        if advance.end
+        else "nobody works"
+    )
+    ending.metric("Expected end, UTC", ends, f"{advance.surplus} surplus labels", delta_color="off", delta_arrow="off")
     st.progress(min(1.0, share))
-    if 0 < len(found.people) < known.rules["k"]:
+    if 0 < len(advance.people) < known.rules["k"]:
         st.warning(
-            f"Each map is to be labelled by {known.rules['k']} different people, and {len(found.people)} have come so "
-            "far: the project cannot be completed by them alone.",
+            f"Each map is to be labelled by {known.rules['k']} different people, and {len(advance.people)} have come "
+            "so far: the project cannot be completed by them alone.",
             icon=":material/group_add:",
         )
 
 
-def pictures(found: Progress) -> None:
+def pictures(advance: Progress) -> None:
     """Maps by labels, and agreement as labels came."""
     left, right = st.columns(2)
-    maps = pd.DataFrame({"labels": range(len(found.by_labels)), "maps": found.by_labels})
+    maps = pd.DataFrame({"labels": range(len(advance.by_labels)), "maps": advance.by_labels})
     with left:
         st.altair_chart(
             alt.Chart(maps, title="Maps by labels")
@@ -47,7 +55,7 @@ def pictures(found: Progress) -> None:
             )
         )
     with right:
-        known = found.curve.dropna()
+        known = advance.curve.dropna()
         if known.empty:
             st.caption("Agreement is shown once maps have two labels.")
             return
@@ -68,11 +76,11 @@ def show(db, known: projects.Project) -> None:
     """Everything, anew every ten seconds."""
     with clear_errors():
         moment = now()
-        found = progress(db, known.project, moment)
-        figures(known, found)
-        pictures(found)
+        advance = progress(db, known.project, moment)
+        figures(known, advance)
+        pictures(advance)
         st.subheader("People")
-        st.dataframe(found.people, hide_index=True)
+        st.dataframe(advance.people, hide_index=True)
         st.caption(
             plain(
                 f"{known.title} · {known.state} · class set {known.class_set} · {moment:%d %B %Y %H:%M} UTC · the end "

@@ -41,23 +41,25 @@ def take_away(finding: str) -> None:
         unpin(resources.database(), finding)
 
 
-def card(one: Finding) -> None:
+def card(finding: Finding) -> None:
     """One finding: its note, pictures, numbers, and what gives it again."""
     with st.container(border=True):
-        st.subheader(plain(one.title), anchor=False)
-        if one.note:
-            st.text(one.note)
-        for place, picture in enumerate(one.pictures):
-            st.vega_lite_chart(picture, width="content", key=f"picture|{one.finding}|{place}")
-        if one.numbers:
-            with st.expander(f"{len(one.numbers)} numbers"):
-                st.dataframe(pd.DataFrame([asdict(number) for number in one.numbers]), hide_index=True)
-        st.caption(plain(f"{one.about} · pinned by {one.annotator or 'nobody named'}, {one.stored:%d %B %Y}"))
-        if one.weights_hash:
-            st.caption(f"weights {one.weights_hash}")
-        if one.command:
-            st.code(one.command, language="sh", wrap_lines=True)
-        st.button("Unpin", key=f"unpin|{one.finding}", on_click=take_away, args=(one.finding,),
+        st.subheader(plain(finding.title), anchor=False)
+        if finding.note:
+            st.text(finding.note)
+        for place, picture in enumerate(finding.pictures):
+            st.vega_lite_chart(picture, width="content", key=f"picture|{finding.finding}|{place}")
+        if finding.numbers:
+            with st.expander(f"{len(finding.numbers)} numbers"):
+                st.dataframe(pd.DataFrame([asdict(number) for number in finding.numbers]), hide_index=True)
+        st.caption(
+            plain(f"{finding.about} · pinned by {finding.annotator or 'nobody named'}, {finding.stored:%d %B %Y}")
+        )
+        if finding.weights_hash:
+            st.caption(f"weights {finding.weights_hash}")
+        if finding.command:
+            st.code(finding.command, language="sh", wrap_lines=True)
+        st.button("Unpin", key=f"unpin|{finding.finding}", on_click=take_away, args=(finding.finding,),
                   icon=":material/delete:")  # fmt: skip
 
 
@@ -72,5 +74,5 @@ with clear_errors():
         )
     else:
         downloads(known)
-        for one in known:
-            card(one)
+        for kept in known:
+            card(kept)

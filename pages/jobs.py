@@ -45,10 +45,10 @@ def show_waiting() -> None:
             button.button("Import", key=f"import_{run.file}", on_click=take_in, args=(run.file,), width="stretch")
 
 
-def table(found):
+def table(jobs):
     """All jobs, one a row; returns the id of the one that is chosen, or None."""
-    units = found["done"].astype(str) + " of " + found["units"].astype(str)
-    shown = found.assign(units=units, error=found["error"].fillna(""))
+    units = jobs["done"].astype(str) + " of " + jobs["units"].astype(str)
+    shown = jobs.assign(units=units, error=jobs["error"].fillna(""))
     chosen = st.dataframe(
         shown[["title", "study", "state", "units", "failed", "workers", "retries", "created", "finished", "error"]],
         hide_index=True,
@@ -61,7 +61,7 @@ def table(found):
         },
     )
     rows = chosen["selection"]["rows"]
-    return found["job"].iloc[rows[0]] if rows and rows[0] < len(found) else None
+    return jobs["job"].iloc[rows[0]] if rows and rows[0] < len(jobs) else None
 
 
 st.title("Jobs")
@@ -73,18 +73,18 @@ where = f"the cluster {place.cluster}" if place.cluster else f"worker processes 
 st.caption(plain(f"Jobs run on {where}; change it with ATLAS_WORKERS or ATLAS_CLUSTER when the app starts."))
 
 show_waiting()
-found = jobs(db)
-if found.empty:
+known = jobs(db)
+if known.empty:
     st.info(NOTHING, icon=":material/play_circle:")
     st.stop()
 
-for job in found.loc[found["state"].isin(["queued", "running"]), "job"]:
+for job in known.loc[known["state"].isin(["queued", "running"]), "job"]:
     job_progress.show_job(job)
 
 st.subheader("All jobs")
 st.caption("Choose a row to see the job's rows and errors, resume it or delete it.")
-picked = table(found)
-if picked is not None and found.set_index("job").loc[picked, "state"] not in {"queued", "running"}:
+picked = table(known)
+if picked is not None and known.set_index("job").loc[picked, "state"] not in {"queued", "running"}:
     job_progress.show_job(picked)
     st.button(
         "Delete this job",

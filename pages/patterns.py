@@ -39,7 +39,7 @@ def start(db, class_set: str) -> None:
     method = left.selectbox(
         "One label a map by",
         [None, *METHODS],
-        format_func=lambda one: f"{METHODS[one]}, as soft labels" if one else "most votes, the newest on a tie",
+        format_func=lambda way: f"{METHODS[way]}, as soft labels" if way else "most votes, the newest on a tie",
         help="The Truth page shows what each makes of the labels of many people.",
     )
     if right.button("Train", type="primary", width="stretch"):
@@ -62,11 +62,11 @@ def start(db, class_set: str) -> None:
 
 def watch(db) -> None:
     """Trainings at work, with their loss."""
-    found = jobs(db)
+    known = jobs(db)
     active = (
-        found[(found["study"] == STUDY) & found["state"].isin(["queued", "running", "failed"])].head(3)
-        if len(found)
-        else found
+        known[(known["study"] == STUDY) & known["state"].isin(["queued", "running", "failed"])].head(3)
+        if len(known)
+        else known
     )
     for job in active["job"] if len(active) else ():
         job_progress.show_job(job, rows=False)

@@ -16,22 +16,22 @@ from pages.parts.team import making, upkeep
 ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}
 
 
-def overview(db, found) -> None:
+def overview(db, known) -> None:
     """All projects, one a row."""
     rows = []
-    for one in found:
-        board = handing.board_of(db, one.project) if one.state != "archived" else None
+    for project in known:
+        board = handing.board_of(db, project.project) if project.state != "archived" else None
         done = board.counted / board.needed if board else None
         rows.append(
             {
-                "title": one.title,
-                "state": one.state,
+                "title": project.title,
+                "state": project.state,
                 "labelled": done,
-                "people a map": one.rules["k"],
+                "people a map": project.rules["k"],
                 "people so far": len(board.people) if board else None,
-                "class set": one.class_set,
-                "made by": one.made_by,
-                "made": one.made,
+                "class set": project.class_set,
+                "made by": project.made_by,
+                "made": project.made,
             }
         )
     st.dataframe(

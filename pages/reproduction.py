@@ -37,9 +37,11 @@ def chosen_options() -> dict[str, Any] | None:
         help="GLUE's task folders, the papers' sentence lists and a treebank, in it or in folders inside it.",
     )  # fmt: skip
     with st.expander("Tasks, parts and sizes"):
-        one, two = st.columns(2)
-        tasks = one.multiselect("Tasks", list(TASKS), format_func=lambda key: TASKS[key].name, placeholder="all there")
-        parts = two.multiselect("Parts", PARTS, placeholder="all")
+        which, what = st.columns(2)
+        tasks = which.multiselect(
+            "Tasks", list(TASKS), format_func=lambda key: TASKS[key].name, placeholder="all there"
+        )
+        parts = what.multiselect("Parts", PARTS, placeholder="all")
         places = st.columns(4)
         numbers = {
             "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS.limit),
@@ -63,7 +65,7 @@ def start() -> None:
             wanted = report.prepared(db, ReportOptions.read(options))
         asked = [chain.Asked(step.study, step.asked, step.title) for step in wanted.steps]
         chain.begin(
-            db, asked, lambda ended: report.finish(db, wanted, [(one.run, one.error) for one in ended])
+            db, asked, lambda ended: report.finish(db, wanted, [(job.run, job.error) for job in ended])
         )  # fmt: skip
         st.rerun()
 

@@ -24,21 +24,21 @@ def start(db, class_set: str) -> None:
     """Choose checkpoints and tasks; one job a task."""
     first, second = st.columns(2)
     with first:
-        one = pickers.pick_checkpoint("Checkpoint", key="checkpoint")
+        checkpoint = pickers.pick_checkpoint("Checkpoint", key="checkpoint")
     with second:
         other = pickers.pick_checkpoint("Compare with", key="beside", none="none")
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     with left:
         tasks = pickers.pick_tasks("mrpc")
     limit = middle.number_input("Rows a task", 1, 100_000, PAPER_ROWS.get(class_set, 1000))
-    if right.button("Classify", type="primary", width="stretch", disabled=not (one and tasks)):
+    if right.button("Classify", type="primary", width="stretch", disabled=not (checkpoint and tasks)):
         with clear_errors():
             glue = settings().glue
             for task in tasks:
                 options = classifying_options(
                     db,
                     best_known(db, class_set),
-                    checkpoints=[c for c in (one, other) if c],
+                    checkpoints=[c for c in (checkpoint, other) if c],
                     task=task,
                     limit=limit,
                     data=None if glue is None else str(glue),

@@ -35,7 +35,7 @@ def picture_of_heads(rows: pd.DataFrame) -> list:
     colour = st.segmented_control(
         "Colour", list(COLOURS), default="kind", required=True, format_func=COLOURS.__getitem__, key="colour"
     )
-    found = []
+    drawn = []
     for (checkpoint, task), some in rows.groupby(["checkpoint", "task"], sort=False):
         if colour == "class":
             classes = pattern_classes(checkpoint)
@@ -55,7 +55,7 @@ def picture_of_heads(rows: pd.DataFrame) -> list:
             y_title="second direction",
         )  # fmt: skip
         st.altair_chart(chart, width="content", key=f"heads_{checkpoint}_{task}")
-        found.append(chart)
+        drawn.append(chart)
         row = some.iloc[0]
         st.caption(
             f"Jensen-Shannon distance, mean over {int(row['n'])} rows (Clark et al. give the sum; the mean times "
@@ -63,7 +63,7 @@ def picture_of_heads(rows: pd.DataFrame) -> list:
             "0.2 only roughly) · kinds: over half on the previous or next token, over 0.6 on separators or the first "
             "position, broad: normalised entropy over 0.85"
         )
-    return found
+    return drawn
 
 
 st.title("Head statistics")

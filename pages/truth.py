@@ -22,20 +22,20 @@ MOST = 200  # rows of the table of maps
 AT_ONCE = 10_000  # labels that are weighed without being asked
 
 
-def maps_table(truth, found: pd.DataFrame) -> pd.DataFrame:
+def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
     """A row a map, the least sure first: likeliest class, its probability, votes, every class's probability."""
     best = truth.probabilities.max(axis=1)
     about = pd.DataFrame({"class": truth.labels.fillna("(tie)"), "probability": best})
-    about["votes"] = found.drop_duplicates(["map_id", "annotator"]).groupby("map_id").size()
+    about["votes"] = rows.drop_duplicates(["map_id", "annotator"]).groupby("map_id").size()
     return about.join(truth.probabilities).sort_values("probability").rename_axis("map").reset_index()
 
 
-def person_part(truth, found: pd.DataFrame, class_set: str, names: list[str]) -> None:
+def person_part(truth, rows: pd.DataFrame, class_set: str, names: list[str]) -> None:
     """Everybody's skill, confusion and pace."""
     st.subheader("People")
     st.dataframe(crowd.people_table(truth, labels.pace(db, class_set)), hide_index=True)
     who = st.selectbox("Confusion of", [person.name for person in truth.people])
-    person = next(one for one in truth.people if one.name == who)
+    person = next(somebody for somebody in truth.people if somebody.name == who)
     long = person.confusion.reset_index().melt("true", var_name="given", value_name="share")
     st.altair_chart(
         charts.matrix(long.fillna(0.0), x="given", y="true", value="share", order=names, title=f"{who}: given by true"),
@@ -43,33 +43,33 @@ def person_part(truth, found: pd.DataFrame, class_set: str, names: list[str]) ->
     )
 
 
-def agreement_part(found: pd.DataFrame, names: list[str]) -> None:
+def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
     """Alpha with its interval, kappa of two people and of pairs of classes."""
     st.subheader("Agreement")
-    all_ = alpha_with_interval(found[found["pass"] == 1], by_input=True)  # of different people alone
+    all_ = alpha_with_interval(votes[votes["pass"] == 1], by_input=True)  # of different people alone
     if not all_.maps:
         st.caption("Agreement is shown once two people have labelled the same map.")
         return
     st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, "
               f"{all_.maps} maps, {all_.raters} people", delta_color="off", delta_arrow="off")  # fmt: skip
-    raters = list(agreement.opinions(found).columns)
+    raters = list(agreement.opinions(votes).columns)
     left, right = st.columns(2)
     first = left.selectbox("First", raters)
     second = right.selectbox("Second", agreement.others(raters, first))
     with clear_errors():
-        both = agreement.agreement(found, first, second)
+        both = agreement.agreement(votes, first, second)
         st.caption(
             f"kappa {both.kappa:.3f} (95 % {both.low:.2f} to {both.high:.2f} over inputs), equal {both.share:.0%}, "
             f"{both.maps} maps"
         )
-        pairs = agreement.pair_agreements(found, first, second, names)
+        pairs = agreement.pair_agreements(votes, first, second, names)
         rows = [{"classes": " / ".join(p.classes), "maps": p.maps, "differ": p.differ, "kappa": p.kappa} for p in pairs]
-        one, two = st.columns(2)
-        one.dataframe(pd.DataFrame(rows), hide_index=True)
-        by_class = agreement.class_agreements(found, first, second, names)
-        two.dataframe(pd.DataFrame([vars(each) for each in by_class]), hide_index=True)
+        by_pair, by_name = st.columns(2)
+        by_pair.dataframe(pd.DataFrame(rows), hide_index=True)
+        by_class = agreement.class_agreements(votes, first, second, names)
+        by_name.dataframe(pd.DataFrame([vars(each) for each in by_class]), hide_index=True)
         with st.expander("Every two people"):
-            everybody = [vars(each) for each in agreement.rater_pairs(found)]
+            everybody = [vars(each) for each in agreement.rater_pairs(votes)]
             st.dataframe(pd.DataFrame(everybody), hide_index=True)
 
 
@@ -86,7 +86,7 @@ def doubts_part(class_set: str) -> None:
         return
     suspects = known[1]
     st.caption(f"{len(suspects)} labels are in doubt: another class passes its own threshold and the given one's.")
-    st.dataframe([vars(one) for one in suspects[:MOST]], hide_index=True)
+    st.dataframe([vars(suspect) for suspect in suspects[:MOST]], hide_index=True)
     by = people.annotator_name(key="doubts_by")
     if suspects and st.button("Queue them for adjudication", disabled=not by):
         with clear_errors():
@@ -100,15 +100,15 @@ class_set, project = choosing.pick(db)
 method = st.segmented_control(
     "One class a map by", list(crowd.METHODS), default="majority", required=True, format_func=crowd.METHODS.get
 )
-found = crowd.votes_of(db, class_set, project)
-if found[(found["pass"] == 1) & (found["queue_order"] != "adjudication")].empty:
+votes = crowd.votes_of(db, class_set, project)
+if votes[(votes["pass"] == 1) & (votes["queue_order"] != "adjudication")].empty:
     st.info("Nobody has labelled a map here yet: label some on the Label page.", icon=":material/stylus:")
     st.stop()
 names = list(known_class_set(db, class_set).names)
-truth = judged(found, tuple(names), method)
-if len(found) <= AT_ONCE or st.toggle("Is a learned truth worth it here?", help="Weighs every label; takes minutes."):
-    st.info(crowd.advice(judged(found, tuple(names), "dawid-skene")).sentence, icon=":material/balance:")
-table = maps_table(truth, found)
+truth = judged(votes, tuple(names), method)
+if len(votes) <= AT_ONCE or st.toggle("Is a learned truth worth it here?", help="Weighs every label; takes minutes."):
+    st.info(crowd.advice(judged(votes, tuple(names), "dawid-skene")).sentence, icon=":material/balance:")
+table = maps_table(truth, votes)
 st.dataframe(table.head(MOST), hide_index=True)
 show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
 st.caption(
@@ -117,12 +117,12 @@ st.caption(
         "on these soft labels on the Pattern classifier page, under One label a map by."
     )
 )
-person_part(truth, found, class_set, names)
-agreement_part(found, names)
+person_part(truth, votes, class_set, names)
+agreement_part(votes, names)
 doubts_part(class_set)
 st.caption(
     plain(
-        f"{found['map_id'].nunique()} maps, {len(found)} labels of {found['annotator'].nunique()} people · class set "
+        f"{votes['map_id'].nunique()} maps, {len(votes)} labels of {votes['annotator'].nunique()} people · class set "
         f"{class_set} · {date.today():%d %B %Y} · a person's own votes count in the truth they are held against, so "
         "skills are a little high"
     )

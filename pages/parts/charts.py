@@ -302,9 +302,9 @@ def token_strips(frame: pd.DataFrame, *, title: str, cell: int = 40) -> Layers:
     return alt.layer(cells, outline).properties(title=title, width=alt.Step(cell), height=alt.Step(24))
 
 
-def together(found: Sequence[Any]) -> alt.TopLevelMixin:
+def together(drawn: Sequence[Any]) -> alt.TopLevelMixin:
     """Several pictures as one for a file, three a row."""
-    return found[0] if len(found) == 1 else alt.concat(*found, columns=3).resolve_scale(color="independent")
+    return drawn[0] if len(drawn) == 1 else alt.concat(*drawn, columns=3).resolve_scale(color="independent")
 
 
 def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:

@@ -43,18 +43,18 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         st.info("No input has this score: choose another.", icon=":material/info:")
         return Gallery()
     shelved = []
-    for one in shelf:
-        shown = resources.shown(checkpoint, *texts[one.input], most=LONGEST)
-        text = " | ".join(filter(None, texts[one.input]))
-        shelved.append(Shelved(one.where, one.value, text, shown.maps.tokens, _weights(checkpoint, shown, key, head),
-                               shown.maps.causal))  # fmt: skip
+    for example in shelf:
+        shown = resources.shown(checkpoint, *texts[example.input], most=LONGEST)
+        text = " | ".join(filter(None, texts[example.input]))
+        weights = _weights(checkpoint, shown, key, head)
+        shelved.append(Shelved(example.where, example.value, text, shown.maps.tokens, weights, shown.maps.causal))
     of = f"{SCORES[key].label}: {SCORES[key].formula}"
     said = f"n = {int((~np.isnan(values)).sum())} inputs · mean {np.nanmean(values):.3f}"
-    maps = [SmallMap(f"{one.where}: {one.value:.3f}", one.weights, one.tokens) for one in shelved]
+    maps = [SmallMap(f"{example.where}: {example.value:.3f}", example.weights, example.tokens) for example in shelved]
     show_small_maps(maps, key="gallery_maps")
     st.caption(plain(f"{checkpoint} · {head} · {of} · {said} · rows are queries, columns keys"))
-    st.dataframe(pd.DataFrame([{"where": one.where, "value": one.value, "text": one.text} for one in shelved]),
-                 hide_index=True, height=200)  # fmt: skip
+    said_of_each = [{"where": example.where, "value": example.value, "text": example.text} for example in shelved]
+    st.dataframe(pd.DataFrame(said_of_each), hide_index=True, height=200)
     return Gallery(shelved, f"{of} · {said}")
 
 

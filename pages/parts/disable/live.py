@@ -60,17 +60,17 @@ def _compared(name: str, text: str, pair: str | None, typed: str, operator: str,
 
     checkpoint = opened(name)
     components = parse_components(typed)
-    heads = [one for one in components if isinstance(one, Head)]
+    heads = [component for component in components if isinstance(component, Head)]
     encoding = checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)
     source = resources.stand_in(name, checkpoint, operator, paired=pair is not None, by=by) if heads else None
     if operator == "constant" and heads:
         source = constants_of(name, checkpoint, task, heads)
-    found = compare(checkpoint, encoding, changes_of(components, operator, source))
+    effects = compare(checkpoint, encoding, changes_of(components, operator, source))
     left, right = st.columns([3, 2])
     with left:
-        _picture(found.moved, heads)
+        _picture(effects.moved, heads)
     with right:
-        _said(checkpoint, encoding, found, components)
+        _said(checkpoint, encoding, effects, components)
     if heads:
         show_links(name, heads[0], here="disable", text=text, pair=pair or "")
         st.button("Disable these on a task's rows", icon=":material/playlist_play:", on_click=_on_rows)
@@ -112,8 +112,8 @@ def _toggle(key: str) -> None:
         heads = parse_components(st.session_state.get("heads", ""))
         for cell in cells:
             clicked = Head(int(cell["layer"]), int(cell["head"]))
-            heads = [one for one in heads if one != clicked] if clicked in heads else [*heads, clicked]
-        st.session_state["heads"] = ",".join(str(one) for one in heads)
+            heads = [head for head in heads if head != clicked] if clicked in heads else [*heads, clicked]
+        st.session_state["heads"] = ",".join(str(head) for head in heads)
         st.session_state["live_clicks"] = st.session_state.get("live_clicks", 0) + 1
 
 
@@ -122,24 +122,24 @@ def _on_rows() -> None:
     st.session_state["view"], st.session_state["what"] = "A task's rows", "groups"
 
 
-def _said(checkpoint: Any, encoding: Any, found: Any, heads: list[Component]) -> None:
-    if not found.choices:
+def _said(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) -> None:
+    if not effects.choices:
         wanted = "[MASK] in the sentence" if not checkpoint.causal else "a language head"
         st.info(f"This checkpoint predicts nothing here: it needs {wanted}, or a fine-tuned classifier.")
         return
-    if found.place is not None:
-        after = "the last piece" if checkpoint.causal else f"position {found.place + 1}"
+    if effects.place is not None:
+        after = "the last piece" if checkpoint.causal else f"position {effects.place + 1}"
         st.markdown(f"**Word predicted {'after' if checkpoint.causal else 'at'} {after}**")
     table = pd.DataFrame(
         {
-            "": [plain(one.name) for one in found.choices],
-            "before": [one.before for one in found.choices],
-            "after": [one.after for one in found.choices],
-            "logit before": [one.logit_before for one in found.choices],
-            "logit after": [one.logit_after for one in found.choices],
+            "": [plain(choice.name) for choice in effects.choices],
+            "before": [choice.before for choice in effects.choices],
+            "after": [choice.after for choice in effects.choices],
+            "logit before": [choice.logit_before for choice in effects.choices],
+            "logit after": [choice.logit_after for choice in effects.choices],
         }
     )
-    if len(found.choices) == 1:  # a score
+    if len(effects.choices) == 1:  # a score
         table = table.drop(columns=["before", "after"])
     shares = {name: st.column_config.NumberColumn(format="percent") for name in ("before", "after")}
     logits = {name: st.column_config.NumberColumn(format="%.3f") for name in ("logit before", "logit after")}
@@ -147,6 +147,9 @@ def _said(checkpoint: Any, encoding: Any, found: Any, heads: list[Component]) ->
     if not heads:
         st.caption("No head is changed yet: before and after are the same.")
         return
-    best = [max(found.choices, key=lambda one: getattr(one, field)).name for field in ("logit_before", "logit_after")]
+    best = [
+        max(effects.choices, key=lambda choice: getattr(choice, field)).name
+        for field in ("logit_before", "logit_after")
+    ]
     said = "stays" if best[0] == best[1] else f"changes to {best[1]}"
     st.markdown(f"The prediction, **{plain(best[0])}**, {plain(said)} without {', '.join(map(str, heads))}.")

@@ -47,16 +47,16 @@ def _shown(rows: pd.DataFrame, about: pd.Series) -> None:
     left, right = st.columns([3, 2])
     with left:
         name = st.selectbox("Head", names, index=names.index(strongest), key="operators_head")
-        one = effects[effects["name"] == name]
+        here = effects[effects["name"] == name]
         chart = charts.bars_with_intervals(
-            one, x="operator", y="value", low="low", high="high", rule=0.0, sort=None, y_title="change of the loss",
+            here, x="operator", y="value", low="low", high="high", rule=0.0, sort=None, y_title="change of the loss",
             title=f"{name} under each operator (95%)", tooltip=["p"],
         )  # fmt: skip
         st.altair_chart(chart)
-        under = list(one[(one["p"] < 0.05) & (one["value"] > 0)]["operator"])
+        under = list(here[(here["p"] < 0.05) & (here["value"] > 0)]["operator"])
         st.markdown(plain(f"Without {name} the loss rises beyond luck (p < 0.05, corrected over all of them) "
                           f"under {', '.join(under) or 'no operator'}."))  # fmt: skip
-        _fit(one)
+        _fit(here)
     with right:
         _agreement(rows[rows["kind"] == "agreement"])
     st.altair_chart(charts.together(_pictures(effects, name)), width="content")
@@ -97,10 +97,10 @@ def _agreement(rows: pd.DataFrame) -> None:
     )
 
 
-def _fit(one: pd.DataFrame) -> None:
-    if "fit_constant" not in one or one["fit_constant"].isna().all():
+def _fit(effects: pd.DataFrame) -> None:
+    if "fit_constant" not in effects or effects["fit_constant"].isna().all():
         return
-    fitted = one.dropna(subset=["fit_constant"]).iloc[0]
+    fitted = effects.dropna(subset=["fit_constant"]).iloc[0]
     start = min(fitted["fit_mean"], fitted["fit_zero"])
     said = f"Loss on the rows that fitted its constant: mean {fitted['fit_mean']:.4f}, zero {fitted['fit_zero']:.4f}, "
     said += f"constant {fitted['fit_constant']:.4f}."

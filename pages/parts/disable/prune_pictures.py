@@ -92,5 +92,5 @@ def _save(drawn: pd.DataFrame, checkpoint: str) -> None:
             from core.capture.pruning import save_pruned
 
             resources.database().person.must("annotator", "save a checkpoint")
-            found = save_pruned(resources.checkpoint(checkpoint, "classifier"), parse_heads(step["heads"]), folder)
-            st.success(plain(f"Saved {found} without {int(step['removed'])} heads: it opens like any checkpoint."))
+            saved = save_pruned(resources.checkpoint(checkpoint, "classifier"), parse_heads(step["heads"]), folder)
+            st.success(plain(f"Saved {saved} without {int(step['removed'])} heads: it opens like any checkpoint."))

@@ -168,7 +168,7 @@ def _beside_another(run: str) -> None:
         return
     other = st.selectbox(
         "Beside another sweep", [None, *others.index],
-        format_func=lambda one: "none" if one is None else title_of(others.loc[one]),
+        format_func=lambda sweep: "none" if sweep is None else title_of(others.loc[sweep]),
     )  # fmt: skip
     if other is None:
         return
@@ -210,22 +210,22 @@ def _everywhere(heads: list[Head]) -> None:
     """What the heads that were asked for do in every stored sweep of single heads, whatever the task."""
     if not heads:
         return
-    found = head_scores(resources.database(), study="disable")
-    found = found[found["statistic"].str.endswith(" heads")]
-    found = found[[Head(int(a), int(b)) in heads for a, b in zip(found["layer"], found["head"], strict=True)]]
-    if found.empty:
+    scores = head_scores(resources.database(), study="disable")
+    scores = scores[scores["statistic"].str.endswith(" heads")]
+    scores = scores[[Head(int(a), int(b)) in heads for a, b in zip(scores["layer"], scores["head"], strict=True)]]
+    if scores.empty:
         st.info(f"No sweep of single heads has {', '.join(map(str, heads))} yet: choose a checkpoint and press Sweep.")
         return
-    found = found.assign(
-        name=[str(Head(int(a), int(b))) for a, b in zip(found["layer"], found["head"], strict=True)],
-        operator=found["statistic"].str.removesuffix(" heads"),
-        metric=found["feature"],
-        **{field: 100 * found[field].astype(float) for field in ("value", "low", "high")},
+    scores = scores.assign(
+        name=[str(Head(int(a), int(b))) for a, b in zip(scores["layer"], scores["head"], strict=True)],
+        operator=scores["statistic"].str.removesuffix(" heads"),
+        metric=scores["feature"],
+        **{field: 100 * scores[field].astype(float) for field in ("value", "low", "high")},
     )
     columns = {"name": "head", "value": "change, points", "low": "95% from", "high": "95% to", "p": "p corrected"}
     st.subheader(f"{', '.join(map(str, heads))} in every sweep")
     st.dataframe(
-        found[["name", "checkpoint", "metric", "operator", "value", "p", "low", "high"]].rename(columns=columns),
+        scores[["name", "checkpoint", "metric", "operator", "value", "p", "low", "high"]].rename(columns=columns),
         hide_index=True,
         column_config={
             name: st.column_config.NumberColumn(format="%+.2f") for name in ("change, points", "95% from", "95% to")

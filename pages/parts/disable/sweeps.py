@@ -27,10 +27,10 @@ WHAT = {
 
 def active_jobs(*studies: str) -> None:
     """Progress of the jobs of these studies that run, wait or failed."""
-    found = jobs(resources.database())
-    if len(found):
-        wanted = found["study"].isin(studies) & found["state"].isin(["queued", "running", "failed"])
-        for job in found[wanted].head(3)["job"]:
+    known = jobs(resources.database())
+    if len(known):
+        wanted = known["study"].isin(studies) & known["state"].isin(["queued", "running", "failed"])
+        for job in known[wanted].head(3)["job"]:
             job_progress.show_job(job, rows=False)
 
 

@@ -211,7 +211,7 @@ def _input_scores(name: str, texts: Any, key: str, stamp: int, _checkpoint: "Che
     from core.scoring.registry import MAP_SCORES, SCORES
 
     score = SCORES[key]
-    own = next((one for one in MAP_SCORES if one.name == score.name), score)
+    own = next((known for known in MAP_SCORES if known.name == score.name), score)
     encodings = [_checkpoint.encode(text, pair, max_length=PIECES_SHOWN) for text, pair in texts]
     return scored(_checkpoint, encodings, replace(own, study=score.study))
 
@@ -245,10 +245,10 @@ def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _check
 
 def split_revision(name: str) -> tuple[str, str | None]:
     """Split "owner/model@v2" into the hub id and its revision; a folder keeps its name."""
-    found = _REVISION.match(name.strip())
-    if found is None or _exists(name):
+    match = _REVISION.match(name.strip())
+    if match is None or _exists(name):
         return name.strip(), None
-    return found["name"], found["revision"]
+    return match["name"], match["revision"]
 
 
 def _exists(name: str) -> bool:
@@ -382,7 +382,7 @@ def _share_cores(opened: "Checkpoint") -> None:
     """
     import torch
 
-    small = sum(one.numel() for one in opened.model.parameters()) < SMALL_MODEL
+    small = sum(weights.numel() for weights in opened.model.parameters()) < SMALL_MODEL
     torch.set_num_threads(1 if small else os.cpu_count() or 1)
 
 

@@ -10,14 +10,14 @@ def answer_at_once() -> None:
     Streamlit makes its socket without naming TCP as its protocol, so asyncio, which asks for that name, leaves Nagle's
     algorithm on: the second packet of every answer then waits for the browser's delayed acknowledgement, 40 ms.
     """
-    for one in gc.get_objects():
-        if type(one) is socket.socket and _listens(one):
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for made in gc.get_objects():
+        if type(made) is socket.socket and _listens(made):
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def _listens(one: socket.socket) -> bool:
+def _listens(listener: socket.socket) -> bool:
     try:
-        internet = one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM
-        return internet and bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+        internet = listener.family in (socket.AF_INET, socket.AF_INET6) and listener.type == socket.SOCK_STREAM
+        return internet and bool(listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
     except OSError:
         return False  # closed, or of a system that does not say

@@ -56,11 +56,11 @@ def show_results(db: Database, classifier: Row, classes: ClassSet) -> None:
         _calibration(pd.DataFrame(parts.get("calibration", [])))
 
 
-def _confusion(db: Database, found: pd.DataFrame, scores: Row, names: list[str]) -> None:
-    if found.empty:
+def _confusion(db: Database, rows: pd.DataFrame, scores: Row, names: list[str]) -> None:
+    if rows.empty:
         return
     chart = charts.matrix(
-        found,
+        rows,
         x="predicted",
         y="truth",
         value="n",
@@ -79,13 +79,13 @@ def _confusion(db: Database, found: pd.DataFrame, scores: Row, names: list[str])
     pictures(db, maps[:MOST_PICTURES])
 
 
-def _curve(found: pd.DataFrame) -> None:
-    if found.empty:
+def _curve(rows: pd.DataFrame) -> None:
+    if rows.empty:
         st.caption("No learning curve was asked for in this training.")
         return
     st.altair_chart(
         charts.line_with_band(
-            found,
+            rows,
             x="labels",
             y="macro_f1",
             low="low",
@@ -98,12 +98,12 @@ def _curve(found: pd.DataFrame) -> None:
     )
 
 
-def _calibration(found: pd.DataFrame) -> None:
-    if found.empty:
+def _calibration(rows: pd.DataFrame) -> None:
+    if rows.empty:
         return
     st.altair_chart(
         charts.points(
-            found,
+            rows,
             x="confidence",
             y="accuracy",
             title="Calibration",
@@ -113,7 +113,7 @@ def _calibration(found: pd.DataFrame) -> None:
             square=True,
         )
     )
-    st.caption(f"Expected calibration error {found['error'].iloc[0]:.3f}; on the diagonal, 0.7 means right in 7 of 10.")
+    st.caption(f"Expected calibration error {rows['error'].iloc[0]:.3f}; on the diagonal, 0.7 means right in 7 of 10.")
 
 
 def show_log(folder: str, *, live: bool) -> None:
@@ -133,16 +133,16 @@ def _log(folder: str) -> None:
         if not rows:
             st.caption("The first epoch is not done yet.")
             return
-        found = pd.DataFrame(rows)
+        epochs = pd.DataFrame(rows)
         newest = rows[-1]
         st.caption(
             f"{plain(newest['unit'])}: epoch {newest['epoch']} of {newest['of']}, loss {newest['loss']:.3f}, "
             f"macro F1 on its training maps {newest['f1']:.3f}"
         )
         left, right = st.columns(2)
-        left.altair_chart(charts.line_with_band(found, x="epoch", y="loss", colour="unit", title="Loss (nats)"))
+        left.altair_chart(charts.line_with_band(epochs, x="epoch", y="loss", colour="unit", title="Loss (nats)"))
         right.altair_chart(
             charts.line_with_band(
-                found, x="epoch", y="f1", colour="unit", domain=(0, 1), title="Macro F1 on the training maps"
+                epochs, x="epoch", y="f1", colour="unit", domain=(0, 1), title="Macro F1 on the training maps"
             )
         )

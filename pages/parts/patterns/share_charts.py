@@ -22,9 +22,9 @@ def stored_rows(db: Database, study: str, class_set: str) -> pd.DataFrame:
     known = runs.known_runs(db, study)
     frames = []
     for run in known["run"].head(40):
-        found = runs.study_rows(db, run)
-        if len(found) and found["class_set"].iloc[0] == class_set:
-            frames.append(found.assign(run=run))
+        shares = runs.study_rows(db, run)
+        if len(shares) and shares["class_set"].iloc[0] == class_set:
+            frames.append(shares.assign(run=run))
     if not frames:
         return pd.DataFrame()
     rows = pd.concat(frames, ignore_index=True)
@@ -41,15 +41,15 @@ def shortened(checkpoint: str, most: int = 24) -> str:
 
 def bars(rows: pd.DataFrame, part: str, title: str, names: list[str]) -> None:
     """Stacked bars, one a task and checkpoint, and their numbers."""
-    found = rows[rows["part"] == part].assign(percent=lambda frame: 100 * frame["share"])
-    if found.empty:
+    shares = rows[rows["part"] == part].assign(percent=lambda frame: 100 * frame["share"])
+    if shares.empty:
         st.caption("There is no held-out confusion to correct with.")
         return
-    pairs = zip(found["task"], found["checkpoint"], strict=True)
-    found = found.assign(bar=[f"{task_name(task)} · {shortened(checkpoint)}" for task, checkpoint in pairs])
+    pairs = zip(shares["task"], shares["checkpoint"], strict=True)
+    shares = shares.assign(bar=[f"{task_name(task)} · {shortened(checkpoint)}" for task, checkpoint in pairs])
     st.altair_chart(
         charts.stacked_bars(
-            found.sort_values("task", kind="stable"),
+            shares.sort_values("task", kind="stable"),
             bar="bar",
             value="percent",
             colour="class",
@@ -59,7 +59,7 @@ def bars(rows: pd.DataFrame, part: str, title: str, names: list[str]) -> None:
             tooltip=["checkpoint", "low", "high", "maps"],
         )
     )
-    table = found[["checkpoint", "task", "class", "share", "low", "high", "maps", "inputs", "classifier"]]
+    table = shares[["checkpoint", "task", "class", "share", "low", "high", "maps", "inputs", "classifier"]]
     with st.expander("Numbers, with 95 % intervals over inputs"):
         st.dataframe(table.round(4), hide_index=True)
         st.download_button("CSV", table.to_csv(index=False), f"shares-{part}.csv", on_click="ignore", key=f"csv_{part}")
@@ -91,11 +91,11 @@ def doubts(notes: pd.DataFrame) -> None:
 def heads(rows: pd.DataFrame, names: list[str]) -> None:
     """Each head's majority class, checkpoints side by side."""
     task = st.selectbox("Task of the head picture", sorted(rows["task"].unique()), format_func=task_name)
-    found = rows[(rows["part"] == "head") & (rows["task"] == task)]
+    shares = rows[(rows["part"] == "head") & (rows["task"] == task)]
     beside = st.container(horizontal=True)  # wraps where there is no room for both
-    for name, mine in found.groupby("checkpoint", sort=False):
+    for name, mine in shares.groupby("checkpoint", sort=False):
         mine = mine.assign(
-            counts=[json.dumps(one) for one in mine["counts"]],
+            counts=[json.dumps(counts) for counts in mine["counts"]],
             layer=mine["layer"].astype(int),
             head=mine["head"].astype(int),
         )

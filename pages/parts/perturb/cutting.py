@@ -38,14 +38,14 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
     from core.capture.words import words_of
 
     kinds = [kind for kind in EDGES if not (checkpoint.causal and kind == "next")]
-    kind = st.selectbox("Cut", [*kinds, CHOSEN], format_func=lambda one: EDGES.get(one, "from words to words"),
+    kind = st.selectbox("Cut", [*kinds, CHOSEN], format_func=lambda cut: EDGES.get(cut, "from words to words"),
                         key="edges", bind="query-params")  # fmt: skip
     layers = st.multiselect("In layers (none: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers")
     renormalised = st.checkbox(
         "The other keys take the weight", value=True, key="renormalised",
         help="Scores are set to minus infinity before the softmax; otherwise weights are set to 0 after it.",
     )  # fmt: skip
-    wanted = frozenset(int(one) - 1 for one in layers) or frozenset(range(checkpoint.layers))
+    wanted = frozenset(int(layer) - 1 for layer in layers) or frozenset(range(checkpoint.layers))
     if kind != CHOSEN:
         return edges_of(kind, causal=checkpoint.causal), wanted, renormalised
     words = words_of(encoding)
@@ -62,8 +62,8 @@ def _shown(name: str, checkpoint: Any, encoding: Any, edges: Any, layers: frozen
     from core.capture.interventions import Knockout
 
     cut = int(edges(encoding).sum())
-    found = predictions(checkpoint, (encoding, ()), (encoding, (Knockout(edges, layers, renormalised),)))
-    show_choices(found, ("before", "cut"))
+    choices = predictions(checkpoint, (encoding, ()), (encoding, (Knockout(edges, layers, renormalised),)))
+    show_choices(choices, ("before", "cut"))
     share = cut / len(encoding) ** 2
     where = (
         "all layers" if len(layers) == checkpoint.layers else f"layers {', '.join(str(k + 1) for k in sorted(layers))}"

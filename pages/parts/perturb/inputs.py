@@ -41,7 +41,7 @@ def pick_two() -> TwoInputs | None:
         "The second input is made by",
         kinds,
         index=kinds.index(EXAMPLES["kind"]),
-        format_func=lambda one: f"{one}: {KINDS[one].meaning}",
+        format_func=lambda way: f"{way}: {KINDS[way].meaning}",
         key="kind",
         bind="query-params",
     )
@@ -54,7 +54,9 @@ def pick_two() -> TwoInputs | None:
     mask = getattr(checkpoint.tokenizer, "mask_token", None)
     made = perturb(kind, text, pair or None, seed=seed, choice=Choice(word, mask, typed))
     first, second = Text(text, pair or None), made.made
-    encodings = [checkpoint.encode(one.text, one.pair, max_length=resources.PIECES_SHOWN) for one in (first, second)]
+    encodings = [
+        checkpoint.encode(given.text, given.pair, max_length=resources.PIECES_SHOWN) for given in (first, second)
+    ]
     _say(made)
     return TwoInputs(name, checkpoint, encodings[0], encodings[1], (first, second), made.note)
 

@@ -55,22 +55,25 @@ def head_rows(values: np.ndarray, name: str) -> pd.DataFrame:
     return pd.DataFrame(places).assign(**{name: np.asarray(values, dtype=float).flatten()})
 
 
-def show_choices(found: Any, names: tuple[str, str] = ("first", "second")) -> None:
+def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> None:
     """Classes, or the likeliest words, of two runs."""
-    if not found:
+    if not choices:
         st.info("This checkpoint predicts nothing here: type [MASK] into an input, or take a fine-tuned classifier.")
         return
-    table = pd.DataFrame({"": [plain(one.name) for one in found], names[0]: [one.before for one in found],
-                          names[1]: [one.after for one in found]})  # fmt: skip
+    table = pd.DataFrame({"": [plain(choice.name) for choice in choices],
+                          names[0]: [choice.before for choice in choices],
+                          names[1]: [choice.after for choice in choices]})  # fmt: skip
     form: dict[str, Any] = {name: st.column_config.NumberColumn(format="percent") for name in names}
-    if len(found) == 1:
-        table[names[0]], table[names[1]] = [found[0].logit_before], [found[0].logit_after]
+    if len(choices) == 1:
+        table[names[0]], table[names[1]] = [choices[0].logit_before], [choices[0].logit_after]
         form = {}
     st.dataframe(table, hide_index=True, column_config=form)
-    known = [[one for one in found if np.isfinite(getattr(one, side))] for side in ("logit_before", "logit_after")]
-    best = [max(side, key=lambda one: getattr(one, end)).name if side else None
+    known = [
+        [choice for choice in choices if np.isfinite(getattr(choice, side))] for side in ("logit_before", "logit_after")
+    ]
+    best = [max(side, key=lambda choice: getattr(choice, end)).name if side else None
             for side, end in zip(known, ("logit_before", "logit_after"), strict=True)]  # fmt: skip
-    if len(found) > 1 and None not in best:
+    if len(choices) > 1 and None not in best:
         stays = best[0] == best[1]
         st.markdown(f"The prediction {'stays' if stays else 'changes'}: **{plain(best[0])}**"
                     + ("" if stays else f" becomes **{plain(best[1])}**"))  # fmt: skip

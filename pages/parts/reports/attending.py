@@ -117,7 +117,7 @@ def _stored(study: str, task: str, options: dict[str, Any]) -> Found | None:
     run, facts = picked[0], store.one_run(db, picked[0])
     shown = [facts[name] for name in ("checkpoint", "task", "split") if facts.get(name)]
     inputs = f"{len(facts['row_ids'])} inputs" if facts["row_ids"] else "rows of several tasks"
-    caption = " · ".join([*(plain(one) for one in shown), inputs, f"{facts['created']:%d %B %Y}"])
+    caption = " · ".join([*(plain(fact) for fact in shown), inputs, f"{facts['created']:%d %B %Y}"])
     ran = find_study(study).read(facts["options"])
     return Found(notes(store.study_rows(db, run)), caption, ran.checkpoint, *_first_of(ran))
 
@@ -161,7 +161,7 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
 
 def pictures(rows: pd.DataFrame, value: str, label: str, *, diverging: bool = False) -> list[Any]:
     """One layer x head picture a checkpoint and task, side by side on one scale; heads above their null outlined."""
-    found = []
+    drawn = []
     known = pd.to_numeric(rows[value]).dropna()
     domain = (min(0.0, float(known.min())), float(known.max())) if len(known) else (0.0, 1.0)
     groups = list(rows.groupby(["checkpoint", "task"], sort=False))
@@ -178,8 +178,8 @@ def pictures(rows: pd.DataFrame, value: str, label: str, *, diverging: bool = Fa
                 tooltip=[name for name in ("low", "high", "n", "baseline", "q") if name in some],
             )
             place.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{value}")
-            found.append(chart)
-    return found
+            drawn.append(chart)
+    return drawn
 
 
 def above_null(rows: pd.DataFrame) -> list[Head]:

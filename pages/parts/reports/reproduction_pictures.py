@@ -30,7 +30,7 @@ COLUMNS = [
 def summary(records: Records, about: About) -> None:
     """How many numbers agree, how many claims hold, and the command that makes the report again."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
-    outcomes = Counter(one.outcome for one in records.claims)
+    outcomes = Counter(claimed.outcome for claimed in records.claims)
     columns = st.columns(len(outcomes) or 1)
     for column, (word, count) in zip(columns, outcomes.items(), strict=False):
         column.metric(f"claims, {word}", count)
@@ -70,7 +70,7 @@ def _zipped(files: dict[str, bytes]) -> bytes:
 
 def claims_table(records: Records) -> None:
     """A line a claim, a column a checkpoint; each sentence leads to its figure on this page."""
-    checkpoints = list(dict.fromkeys(one.checkpoint for one in records.claims))
+    checkpoints = list(dict.fromkeys(claimed.checkpoint for claimed in records.claims))
     st.header("What the sources say, and whether it holds here", anchor="claims")
     heads = ["claim", "source", *(plain(short(name)) for name in checkpoints)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
@@ -78,12 +78,12 @@ def claims_table(records: Records) -> None:
         first = mine[0]
         error = f" :orange[Known error: {plain(first.known_error)}]" if first.known_error else ""
         source = f":gray[{plain(first.source)} {plain(first.section)}]{error}"
-        cells = [_cell([one for one in mine if one.checkpoint == name]) for name in checkpoints]
+        cells = [_cell([claimed for claimed in mine if claimed.checkpoint == name]) for name in checkpoints]
         lines.append("| " + " | ".join([f"[{plain(first.sentence)}](#{first.exhibit})", source, *cells]) + " |")
     st.markdown("\n".join(lines))
     with st.expander("The numbers behind each outcome"):
         names = ["claim", "checkpoint", "task", "outcome", "numbers", "n", "needed", "run"]
-        frame = pd.DataFrame([asdict(one) | {"numbers": numbers_of(one)} for one in records.claims])
+        frame = pd.DataFrame([asdict(claimed) | {"numbers": numbers_of(claimed)} for claimed in records.claims])
         wide = {"numbers": st.column_config.TextColumn(width="large"),
                 "needed": st.column_config.NumberColumn("rows that would decide it")}  # fmt: skip
         st.dataframe(frame[names] if len(frame) else frame, hide_index=True, column_config=wide)
@@ -92,9 +92,9 @@ def claims_table(records: Records) -> None:
 def _cell(claims: Sequence[ClaimRecord]) -> str:
     parts = []
     for outcome, colour in COLOURS.items():
-        mine = [one for one in claims if one.outcome == outcome]
+        mine = [claimed for claimed in claims if claimed.outcome == outcome]
         if mine:
-            tasks = ", ".join(task_name(one.task) for one in mine if one.task)
+            tasks = ", ".join(task_name(claimed.task) for claimed in mine if claimed.task)
             parts.append(f":{colour}[{outcome}]" + (f" {plain(tasks)}" if tasks else ""))
     return " · ".join(parts) or ":gray[not about it]"
 
@@ -113,7 +113,7 @@ def _exhibit(item: Exhibit, records: Records) -> None:
     chart = chart_of(item, records)
     if chart is not None:
         st.altair_chart(chart, width="content")
-    tested = [known for id in dict.fromkeys(one.claim for one in records.claims) if (known := claim(id))]
+    tested = [known for id in dict.fromkeys(claimed.claim for claimed in records.claims) if (known := claim(id))]
     if tested:
         st.markdown("Claims: " + " · ".join(f"[{plain(known.sentence)}](#claims)" for known in tested))
     measured = [value for value in records.values if value.value is not None]
@@ -129,7 +129,7 @@ def _exhibit(item: Exhibit, records: Records) -> None:
 
 def _table(values: Sequence[ValueRecord]) -> pd.DataFrame:
     rows = [
-        asdict(one) | {"checkpoint": short(one.checkpoint), "task": task_name(one.task), "ours": one.value}
-        for one in values
+        asdict(value) | {"checkpoint": short(value.checkpoint), "task": task_name(value.task), "ours": value.value}
+        for value in values
     ]
     return pd.DataFrame(rows)[COLUMNS]

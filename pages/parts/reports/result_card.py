@@ -57,7 +57,7 @@ def facts(said: Headline, about: pd.Series) -> list[str]:
     if " (stopped: " in about["title"]:
         known.append("partial: " + about["title"].rpartition(" (stopped: ")[2].rstrip(")"))
     known += [str(about[name]) for name in ("checkpoint", "task") if pd.notna(about.get(name))]
-    return [one for one in (*known, f"{about['created']:%d %B %Y}", ORIGINS[about["source"]]) if one]
+    return [fact for fact in (*known, f"{about['created']:%d %B %Y}", ORIGINS[about["source"]]) if fact]
 
 
 # ---------------------------------------------------------------- what the buttons do
@@ -104,7 +104,7 @@ def picture(rows: Sequence[Row]) -> Any:
     groups = frame.groupby(["checkpoint", "task"], sort=False, dropna=False)
     return charts.together([
         charts.head_picture(some, value="value", label=str(some["statistic"].iloc[0]),
-                            title=" · ".join(str(one) for one in name if pd.notna(one)),
+                            title=" · ".join(str(key) for key in name if pd.notna(key)),
                             diverging=bool((some["value"].astype(float) < 0).any()))
         for name, some in groups
     ])  # fmt: skip

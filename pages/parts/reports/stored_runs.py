@@ -41,11 +41,11 @@ def pick_run(
     about = known.set_index("run")
     run = _opened(list(about.index), key)
     result_card.show_card(run, about.loc[run], key=key)
-    others = [one for one in about.index if one != run]
+    others = [other for other in about.index if other != run]
     if others:
         with st.expander(f"{len(others)} more {label}" + ("" if len(others) == 1 else "s")):
-            for one in others[:MOST_LISTED]:
-                result_card.show_line(one, about.loc[one], key=key, chosen=key)
+            for other in others[:MOST_LISTED]:
+                result_card.show_line(other, about.loc[other], key=key, chosen=key)
     return run, about.loc[run]
 
 

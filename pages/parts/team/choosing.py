@@ -13,7 +13,7 @@ from pages.parts.label.label_tools import pick_class_set
 
 def pick(db: Database, places: Sequence[DeltaGenerator] | None = None) -> tuple[str, str | None]:
     """The class set, and the project or None for all labels of the class set; asked in two places side by side."""
-    known = {one.project: one for one in projects.projects(db) if one.state != "archived"}
+    known = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     left, right = places or st.columns(2)
     chosen = bound.pick(
         left.selectbox,

@@ -26,12 +26,14 @@ def sheet_of(
         "scale": "absolute",
         "per_sheet": PER_SHEET,
         "queued": len(found),
-        "classes": [vars(one) for one in classes.classes],
+        "classes": [vars(labelled) for labelled in classes.classes],
         "counts": {},
         "stack": [entry | {"class": classes.resolved(entry["class"]) if entry["class"] else None} for entry in stack],
     }
-    rows = labels.maps_of(db, [one.map_id for one in found[:MOST_MAPS]])
-    return with_maps(header, rows, about={one.map_id: {"said": said_of(one, classes, named=named)} for one in found})
+    rows = labels.maps_of(db, [dispute.map_id for dispute in found[:MOST_MAPS]])
+    return with_maps(
+        header, rows, about={dispute.map_id: {"said": said_of(dispute, classes, named=named)} for dispute in found}
+    )
 
 
 def said_of(dispute: Dispute, classes: ClassSet, *, named: bool) -> list[str]:
@@ -44,6 +46,6 @@ def said_of(dispute: Dispute, classes: ClassSet, *, named: bool) -> list[str]:
     votes = "; ".join(f"{shown[who]}: {classes.named(cls).title}" for who, cls in dispute.votes)
     said = [votes, *(f"{shown[who]} notes: {words}" for who, words in dispute.notes)]
     if dispute.doubt:
-        title = next((one.title for one in classes.classes if one.name == dispute.doubt), dispute.doubt)
+        title = next((labelled.title for labelled in classes.classes if labelled.name == dispute.doubt), dispute.doubt)
         said.append(f"A classifier that never saw this input is confident of {title}.")
     return said

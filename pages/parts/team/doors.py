@@ -55,12 +55,12 @@ async def _body(request: Request) -> dict[str, Any]:
         if len(data) > LARGEST:
             raise RefusedError("a request is smaller")
     try:
-        found = json.loads(data)
+        body = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise RefusedError("a request is JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise RefusedError("a request is a JSON object")
-    return found
+    return body
 
 
 def _door(answer: Answer) -> Callable[[Request], Any]:
@@ -87,8 +87,8 @@ def take_labels(who: Person, asked: dict[str, Any]) -> Response:
 def give_maps(who: Person, asked: dict[str, Any]) -> Response:
     """The next maps of a project for somebody, as the sheet reads them."""
     project, annotator = str(asked.get("project") or ""), str(asked.get("annotator") or "")
-    found = project_sheet.next_sheet(resources.database_for(who), project, annotator)
-    return Response(found.data, media_type="application/octet-stream", headers={"cache-control": "no-store"})
+    sheet = project_sheet.next_sheet(resources.database_for(who), project, annotator)
+    return Response(sheet.data, media_type="application/octet-stream", headers={"cache-control": "no-store"})
 
 
 # under whatever path the app lives at: server.baseUrlPath, or a proxy's

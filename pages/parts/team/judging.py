@@ -7,6 +7,6 @@ from core.patterns.truth import Method, Truth, truth
 
 
 @st.cache_data(show_spinner="Weighing the labels ...", max_entries=12)
-def judged(found: pd.DataFrame, names: tuple[str, ...], method: Method) -> Truth:
+def judged(labelled: pd.DataFrame, names: tuple[str, ...], method: Method) -> Truth:
     """The truth of these labels."""
-    return truth(found, names, method)
+    return truth(labelled, names, method)

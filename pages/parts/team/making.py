@@ -60,42 +60,42 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
 
 def _recipe(facts: pd.DataFrame) -> Recipe:
     """Which maps: all that fit, or the first of them in an order that the seed fixes."""
-    one, two, three = st.columns(3)
-    checkpoints = one.multiselect("Checkpoints", sorted(facts["checkpoint"].unique()), placeholder="all")
-    tasks = two.multiselect("Tasks", sorted(facts["task"].unique()), placeholder="all")
-    layers = three.multiselect(
+    left, middle, right = st.columns(3)
+    checkpoints = left.multiselect("Checkpoints", sorted(facts["checkpoint"].unique()), placeholder="all")
+    tasks = middle.multiselect("Tasks", sorted(facts["task"].unique()), placeholder="all")
+    layers = right.multiselect(
         "Layers", sorted(facts["layer"].unique().tolist()), format_func=lambda k: str(k + 1), placeholder="all"
     )
-    four, five, six = st.columns(3, vertical_alignment="bottom")
-    count = four.number_input("Maps", 0, 1_000_000, 300)
-    seed = five.number_input("Seed", 0, 10**6, 0, key="project_seed")
-    leave_out = six.toggle("No near-uniform maps", key="project_uniform", help="largest weight below 0.1")
+    how_many, seeded, uniform = st.columns(3, vertical_alignment="bottom")
+    count = how_many.number_input("Maps", 0, 1_000_000, 300)
+    seed = seeded.number_input("Seed", 0, 10**6, 0, key="project_seed")
+    leave_out = uniform.toggle("No near-uniform maps", key="project_uniform", help="largest weight below 0.1")
     return Recipe(tuple(checkpoints), tuple(tasks), tuple(map(int, layers)), int(count), int(seed), bool(leave_out))
 
 
 def _rules(k: int, seed: int) -> Rules:
-    one, two, three = st.columns(3)
-    order = one.selectbox("Order", ORDERS, format_func=ORDER_TITLES.get, key="project_order")
-    lapse = two.number_input("Minutes until a claim lapses", 1, 7 * 24 * 60, 15)
-    ahead = three.number_input("Maps a person holds at once", 1, 48, 8)
+    left, middle, right = st.columns(3)
+    order = left.selectbox("Order", ORDERS, format_func=ORDER_TITLES.get, key="project_order")
+    lapse = middle.number_input("Minutes until a claim lapses", 1, 7 * 24 * 60, 15)
+    ahead = right.number_input("Maps a person holds at once", 1, 48, 8)
     named = st.text_input("Who may label", placeholder="names, with commas between; empty: everybody with the role")
     who = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
     return Rules(k=k, lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
 
 
 def _known(recipe: Recipe, rules: Rules) -> tuple[Recipe, Rules]:
-    one, two, three = st.columns(3)
+    left, middle, right = st.columns(3)
     more: dict[str, Any] = {
-        "exemplars": int(one.number_input("Exemplars", 0, 200, 0, help="labelled first, each with feedback")),
-        "gold": int(two.number_input("Gold maps", 0, 5000, 0, help="of known class, hidden among the others")),
-        "known_from": three.text_input("Known from", placeholder="a name; empty: adjudications").strip(),
+        "exemplars": int(left.number_input("Exemplars", 0, 200, 0, help="labelled first, each with feedback")),
+        "gold": int(middle.number_input("Gold maps", 0, 5000, 0, help="of known class, hidden among the others")),
+        "known_from": right.text_input("Known from", placeholder="a name; empty: adjudications").strip(),
     }
-    four, five, six, seven = st.columns(4)
+    places = st.columns(4)
     rates = {
-        "pass_mark": four.number_input("Exemplars right", 0.0, 1.0, 0.7),
-        "gold_rate": five.number_input("Gold rate", 0.0, 0.5, 0.1 if more["gold"] else 0.0),
-        "threshold": six.number_input("Gold right, or pause", 0.0, 1.0, 0.6),
-        "repeat_rate": seven.number_input("Repeat rate", 0.0, 0.5, 0.05),
+        "pass_mark": places[0].number_input("Exemplars right", 0.0, 1.0, 0.7),
+        "gold_rate": places[1].number_input("Gold rate", 0.0, 0.5, 0.1 if more["gold"] else 0.0),
+        "threshold": places[2].number_input("Gold right, or pause", 0.0, 1.0, 0.6),
+        "repeat_rate": places[3].number_input("Repeat rate", 0.0, 0.5, 0.05),
     }
     return Recipe(**vars(recipe) | more), Rules(**vars(rules) | rates)
 
@@ -118,8 +118,8 @@ def people_of(db: Database, known: projects.Project, by: str) -> None:
         return
     standing = {name: board.standing(name) for name in board.people}
     rows = [
-        {"person": name, "phase": one.phase, "gold right": f"{one.right} of {one.golds}", "why": one.why}
-        for name, one in standing.items()
+        {"person": name, "phase": level.phase, "gold right": f"{level.right} of {level.golds}", "why": level.why}
+        for name, level in standing.items()
     ]
     st.dataframe(pd.DataFrame(rows), hide_index=True)
     left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")

@@ -24,7 +24,7 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
     handed = handing.next_maps(db, project, annotator)
     known = projects.one_project(db, project)
     classes = known_class_set(db, known.class_set)
-    passes = {one.map_id: {"pass": one.passing} for one in handed.choices}
+    passes = {handed_out.map_id: {"pass": handed_out.passing} for handed_out in handed.choices}
     header = {
         "database": db.id,
         "class_set": known.class_set,
@@ -36,7 +36,7 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
         "scale": "absolute",
         "per_sheet": 48,
         "queued": len(handed.choices),
-        "classes": [vars(one) for one in classes.classes],
+        "classes": [vars(labelled) for labelled in classes.classes],
         "counts": {},
         # what is on this sheet is undecided: the first pass of a map that comes again says nothing about it
         "stack": [
@@ -53,7 +53,7 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
         "project": project,
         "word": word(handed.standing, complete=handed.complete, empty=not handed.choices),
     }
-    rows = labels.maps_of(db, [one.map_id for one in handed.choices])
+    rows = labels.maps_of(db, [handed_out.map_id for handed_out in handed.choices])
     name, data = with_maps(header, rows, about=passes)
     return Sheet(name, data, len(rows))
 
@@ -95,10 +95,10 @@ def take(db: Database, sent: dict[str, Any]) -> dict[str, Any]:
 def _take(db: Database, events: list[dict[str, Any]], secret: str, reply: dict[str, Any]) -> None:
     if not events:
         return
-    found = handing.record(db, events, secret=secret)
-    reply["acknowledged"][events[0]["batch"]] = found.acknowledged
-    reply["feedback"] += [vars(one) for one in found.feedback]
-    for standing in found.standing.values():
+    recorded = handing.record(db, events, secret=secret)
+    reply["acknowledged"][events[0]["batch"]] = recorded.acknowledged
+    reply["feedback"] += [vars(answer) for answer in recorded.feedback]
+    for standing in recorded.standing.values():
         reply["word"] = word(standing)
         reply["paused"] = standing.phase == "paused"
 

@@ -64,7 +64,10 @@ def erase_person(db: Database, by: str) -> None:
         with clear_errors():
             done = kinds[kind](db, name, annotator=by)
             st.success(f"Done: {done.pseudonym} stands in the place of the name; {done.events} rows were touched.")
-    for one in erasure.erasures(db):
+    for erased in erasure.erasures(db):
         st.caption(
-            plain(f"{one.stored:%d %B %Y}: {one.kind} of {one.pseudonym}, {one.events} rows, by {one.annotator}")
+            plain(
+                f"{erased.stored:%d %B %Y}: {erased.kind} of {erased.pseudonym}, {erased.events} rows, "
+                f"by {erased.annotator}"
+            )
         )

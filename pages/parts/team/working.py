@@ -17,7 +17,7 @@ from pages.parts.team.project_sheet import next_sheet
 
 def open_projects(db: Database) -> dict[str, projects.Project]:
     """Projects that can be labelled in, or soon again, by id."""
-    return {one.project: one for one in projects.projects(db) if one.state in ("open", "paused")}
+    return {project.project: project for project in projects.projects(db) if project.state in ("open", "paused")}
 
 
 def pick_project(open_: dict[str, projects.Project]) -> projects.Project | None:

@@ -90,7 +90,7 @@ def strongest(rows: pd.DataFrame, about: dict) -> None:
     name = right.selectbox(
         "Head, most changed first",
         list(names),
-        format_func=lambda one: f"{one} · {names[one]:.3f}",
+        format_func=lambda head_name: f"{head_name} · {names[head_name]:.3f}",
         key="changed_head",
         help="Or click it in a picture above.",
     )
@@ -101,14 +101,16 @@ def strongest(rows: pd.DataFrame, about: dict) -> None:
     texts = {
         row.id: row for row in read_rows(chosen["task"], options["split"], folder=options["data"])
     }  # fmt: skip
-    for one in chosen["changed_most"]:
-        row = texts.get(one["row"])
+    for changed in chosen["changed_most"]:
+        row = texts.get(changed["row"])
         if row is None:
             continue
         asked = {"checkpoint": options["before"], "beside": after, "text": row.text, "head": name}
         asked |= {"pair": row.pair} if row.pair else {}
         place, link = st.columns([5, 2], vertical_alignment="center")
-        place.text(f"{one['row']} · cosine {one['cosine']:.3f}\n{row.text}" + (f"\n{row.pair}" if row.pair else ""))
+        place.text(
+            f"{changed['row']} · cosine {changed['cosine']:.3f}\n{row.text}" + (f"\n{row.pair}" if row.pair else "")
+        )
         link.page_link(
             PAGES_FOLDER / "maps.py", label=f"{name} before and after", icon=":material/grid_on:", query_params=asked
         )

@@ -34,7 +34,7 @@ def cell(task: Task, row: dict[str, Any]) -> str:
 
 def table_one(rows: Sequence[dict[str, Any]], *, beside_printed: bool = False) -> pd.DataFrame:
     """One row a task: ours by initialisation, the constant predictor, and, `beside_printed`, the papers' columns."""
-    found = []
+    lines = []
     for key in dict.fromkeys(row["task"] for row in rows):
         task, mine = task_of(key), [row for row in rows if row["task"] == key]
         line = {"task": f"{task.name} ({'/'.join(PRINTED_METRICS.get(key, task.metrics))})"}
@@ -46,8 +46,8 @@ def table_one(rows: Sequence[dict[str, Any]], *, beside_printed: bool = False) -
             if mean is not None:
                 line[NAMES[name]] = f"{cell(task, mean)} (n = {mean['n']})"
         line |= _printed(task) if beside_printed and not is_own(key) else {}
-        found.append(line)
-    return pd.DataFrame(found).fillna("")
+        lines.append(line)
+    return pd.DataFrame(lines).fillna("")
 
 
 def _printed(task: Task) -> dict[str, str]:
@@ -89,13 +89,13 @@ def note(rows: Sequence[dict[str, Any]], *, beside_printed: bool = False) -> str
 
 def bars(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Means with one standard deviation either way, for a chart: task initialisation value low high n."""
-    found = []
+    means = []
     for row in rows:
         value = row.get(row["metric"]) if row["kind"] == "mean" else None
         if value is None:
             continue
         spread = row.get(f"{row['metric']}_sd") or 0.0
-        found.append(
+        means.append(
             {
                 "task": task_of(row["task"]).name,
                 "initialisation": NAMES[row["initialisation"]],
@@ -105,7 +105,7 @@ def bars(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
                 "n": row["n"],
             }
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(means)
 
 
 def show_bars(rows: Sequence[dict[str, Any]]) -> None:

@@ -27,21 +27,21 @@ def pick_data() -> str | None:
 def pick_settings(preset: str) -> dict[str, Any]:
     """The settings that differ from the preset's."""
     base = PRESETS[preset]
-    one, two, three, four = st.columns(4)
+    left, middle, right, last = st.columns(4)
     chosen: dict[str, Any] = {
-        "learning_rate": one.number_input(
+        "learning_rate": left.number_input(
             "Learning rate", 1e-7, 1.0, base.learning_rate, format="%.2e", key=f"rate_{preset}"
         ),
-        "epochs": two.number_input("Epochs", 1, 100, base.epochs, key=f"epochs_{preset}"),
-        "batch": three.number_input("Batch", 1, 512, base.batch, key=f"batch_{preset}"),
-        "max_length": four.number_input("Most pieces", 8, 512, base.max_length, key=f"length_{preset}"),
-        "train_limit": one.number_input("Train rows at most", 1, None, base.train_limit, placeholder="all"),
-        "dev_limit": two.number_input("Dev rows at most", 1, None, base.dev_limit, placeholder="all"),
-        "train_last": three.number_input(
+        "epochs": middle.number_input("Epochs", 1, 100, base.epochs, key=f"epochs_{preset}"),
+        "batch": right.number_input("Batch", 1, 512, base.batch, key=f"batch_{preset}"),
+        "max_length": last.number_input("Most pieces", 8, 512, base.max_length, key=f"length_{preset}"),
+        "train_limit": left.number_input("Train rows at most", 1, None, base.train_limit, placeholder="all"),
+        "dev_limit": middle.number_input("Dev rows at most", 1, None, base.dev_limit, placeholder="all"),
+        "train_last": right.number_input(
             "Train only the last N layers", 0, None, base.train_last, placeholder="all layers"
         ),
-        "reset_last": four.number_input("Start the last N layers afresh", 0, 100, base.reset_last),
-        "pooling": one.selectbox("Classify from", POOLINGS, format_func=POOLING_NAMES.get),
-        "keep": two.selectbox("Keep the epoch that is", ["last", "best"], key=f"keep_{preset}"),
+        "reset_last": last.number_input("Start the last N layers afresh", 0, 100, base.reset_last),
+        "pooling": left.selectbox("Classify from", POOLINGS, format_func=POOLING_NAMES.get),
+        "keep": middle.selectbox("Keep the epoch that is", ["last", "best"], key=f"keep_{preset}"),
     }
     return {name: value for name, value in chosen.items() if value != getattr(base, name)}

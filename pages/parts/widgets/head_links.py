@@ -17,7 +17,7 @@ LINKS = {  # page: what its link says, and what the page calls the head; two pag
 def asked_heads() -> list[Head]:
     """The heads that the link to this page named, whatever groups they are in."""
     named = parse_components(st.query_params.get("heads", "").replace(";", ","))
-    return [one for one in named if isinstance(one, Head)]
+    return [component for component in named if isinstance(component, Head)]
 
 
 def show_links(checkpoint: str, head: Head | str, *, here: str, text: str = "", pair: str = "") -> None:

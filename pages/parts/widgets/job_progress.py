@@ -125,19 +125,19 @@ def _failures(job: str) -> None:
 def _workers(job: str) -> None:
     """Who did what, and what was tried again."""
     db = resources.database()
-    found = by_worker(db, job)
-    with st.expander(f"Who did what: {len(found)} workers, {int(found['retries'].sum())} retries"):
-        st.dataframe(found, hide_index=True, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
+    workers = by_worker(db, job)
+    with st.expander(f"Who did what: {len(workers)} workers, {int(workers['retries'].sum())} retries"):
+        st.dataframe(workers, hide_index=True, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
         st.dataframe(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]], hide_index=True)
 
 
 def _partial(job: str, now: JobStatus) -> None:
-    found = api.partial_rows(resources.database(), job)
-    if found.empty:
+    partial = api.partial_rows(resources.database(), job)
+    if partial.empty:
         return
     label = "Rows" if now.state == "done" else f"Rows so far, of {now.done} of {now.units} units"
-    with st.expander(f"{label} ({len(found)})"):
-        st.dataframe(found, hide_index=True)
+    with st.expander(f"{label} ({len(partial)})"):
+        st.dataframe(partial, hide_index=True)
 
 
 def running_indicator() -> None:

@@ -122,9 +122,9 @@ def task_name(key: str) -> str:
 
 def named(tasks: Sequence[str]) -> str:
     """Tasks by name, for a job's title. Errors: RightsError, InputError where a file cannot be used."""
-    if any(own.is_own(one) for one in tasks):
+    if any(own.is_own(task) for task in tasks):
         resources.database().person.must("annotator", "name a file of your own")
-    return ", ".join(task_of(one).name for one in tasks)
+    return ", ".join(task_of(task).name for task in tasks)
 
 
 @lru_cache(maxsize=32)
