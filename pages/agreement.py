@@ -7,7 +7,8 @@ import streamlit as st
 from core.labelling.snapshot import known_class_set, standing_labels
 from core.patterns import agreement
 from core.store import labels
-from pages.parts import charts
+from pages.parts.charts.encoding import Axes
+from pages.parts.charts.matrices import matrix
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
@@ -31,8 +32,12 @@ def pair(db, rows, raters: list[str], names: list[str]) -> None:
         alphas.metric("Krippendorff's alpha, all raters", f"{agreement.alpha(rows):.3f}")
         counts = agreement.confusion(rows, first, second, names)
         st.altair_chart(
-            charts.matrix(
-                counts, x="second", y="first", value="n", order=names, title=f"{first} (down) and {second} (across)"
+            matrix(
+                counts,
+                Axes(x="second", y="first"),
+                value="n",
+                order=names,
+                title=f"{first} (down) and {second} (across)",
             ),
             width="content",
         )

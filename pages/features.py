@@ -5,7 +5,8 @@ import streamlit as st
 
 from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
 from core.tasks.features import FEATURES
-from pages.parts import charts
+from pages.parts.charts.curves import bars_with_intervals, line_with_band
+from pages.parts.charts.encoding import Axes
 from pages.parts.frame.messages import plain
 from pages.parts.reports import attending
 from pages.parts.widgets.files import show_files
@@ -36,8 +37,8 @@ def by_layer(rows: pd.DataFrame, feature: str) -> None:
     ]
     for kind, means in PAPER_LAYERS[feature].items():
         lines += [{"layer": k, "mean": mean, "of": f"paper, {kind}"} for k, mean in enumerate(means, 1)]
-    chart = charts.line_with_band(
-        pd.DataFrame(lines), x="layer", y="mean", colour="of", title=f"{FEATURES[feature].label}: mean over heads"
+    chart = line_with_band(
+        pd.DataFrame(lines), Axes(x="layer", y="mean", colour="of"), title=f"{FEATURES[feature].label}: mean over heads"
     )
     st.altair_chart(chart, key=f"layers_{feature}")
 
@@ -66,10 +67,11 @@ def classifying(rows: pd.DataFrame) -> None:
     for (checkpoint, task), some in rows.groupby(["checkpoint", "task"], sort=False):
         last = some[some["layer"] == some["layer"].max()]
         last = last.assign(Head="H" + (last["head"].astype(int) + 1).astype(str))
-        chart = charts.bars_with_intervals(
-            last, x="feature", y="value", low="low", high="high", colour="Head", title=f"{checkpoint} · {task}",
-            y_title="largest weight", sort=None,
-        )  # fmt: skip
+        chart = bars_with_intervals(
+            last,
+            Axes(x="feature", y="value", low="low", high="high", colour="Head", y_title="largest weight"),
+            title=f"{checkpoint} · {task}",
+        )
         st.altair_chart(chart, key=f"classifying_{checkpoint}_{task}")
 
 

@@ -9,7 +9,8 @@ from core.store.jobs import jobs, one_job, unit_outcomes
 from core.store.runs import one_run, run_rows
 from core.studies.finetune import STUDY, live_runs
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
-from pages.parts import charts
+from pages.parts.charts.curves import line_with_band
+from pages.parts.charts.encoding import Axes
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
@@ -70,10 +71,10 @@ def picture(job: str) -> None:
             places = st.columns(2)
             if live["losses"]:
                 losses = pd.DataFrame(live["losses"])
-                places[0].altair_chart(charts.line_with_band(losses, x="step", y="loss", title="training loss"))
+                places[0].altair_chart(line_with_band(losses, Axes(x="step", y="loss"), title="training loss"))
             epochs = pd.DataFrame(live["epochs"]).melt(["epoch", "step"], var_name="metric").dropna()
             if len(epochs):
-                chart = charts.line_with_band(epochs, x="epoch", y="value", colour="metric", title="on dev")
+                chart = line_with_band(epochs, Axes(x="epoch", y="value", colour="metric"), title="on dev")
                 places[1].altair_chart(chart)
 
 

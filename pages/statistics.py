@@ -7,8 +7,9 @@ import streamlit as st
 
 from core.scoring.definitions import KINDS, STATISTICS
 from core.store import runs as store
-from pages.parts import charts
 from pages.parts.atlas import groups
+from pages.parts.charts.curves import points
+from pages.parts.charts.encoding import Axes
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
@@ -49,11 +50,14 @@ def picture_of_heads(rows: pd.DataFrame) -> list:
             layer=some["layer"].astype(int) + 1,
             kind=pd.Categorical(some["kind"], KINDS).astype(str),
         )
-        chart = charts.points(
-            some, x="x", y="y", title=f"{checkpoint} · {task}", colour=colour, label="name", square=True,
-            continuous=colour == "layer", tooltip=("kind", "value"), x_title="first direction",
-            y_title="second direction",
-        )  # fmt: skip
+        chart = points(
+            some,
+            Axes(x="x", y="y", colour=colour, name="name", x_title="first direction", y_title="second direction"),
+            title=f"{checkpoint} · {task}",
+            square=True,
+            continuous=colour == "layer",
+            tooltip=("kind", "value"),
+        )
         st.altair_chart(chart, width="content", key=f"heads_{checkpoint}_{task}")
         drawn.append(chart)
         row = some.iloc[0]

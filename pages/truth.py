@@ -10,7 +10,8 @@ from core.labelling.snapshot import known_class_set, snapshot
 from core.patterns import agreement
 from core.patterns.alpha import alpha_with_interval
 from core.store import labels
-from pages.parts import charts
+from pages.parts.charts.encoding import Axes
+from pages.parts.charts.matrices import matrix
 from pages.parts.frame import people, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
@@ -38,7 +39,7 @@ def person_part(truth, rows: pd.DataFrame, class_set: str, names: list[str]) -> 
     person = next(somebody for somebody in truth.people if somebody.name == who)
     long = person.confusion.reset_index().melt("true", var_name="given", value_name="share")
     st.altair_chart(
-        charts.matrix(long.fillna(0.0), x="given", y="true", value="share", order=names, title=f"{who}: given by true"),
+        matrix(long.fillna(0.0), Axes(x="given", y="true"), value="share", order=names, title=f"{who}: given by true"),
         width="content",
     )
 

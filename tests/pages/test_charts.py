@@ -4,7 +4,11 @@ import pandas as pd
 import pytest
 
 from core.attention import Head
-from pages.parts import charts
+from pages.parts.charts.curves import bars_with_intervals, line_with_band, points, stacked_bars
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.export import category_colours, exported
+from pages.parts.charts.heads import head_picture
+from pages.parts.charts.matrices import matrix
 from pages.parts.widgets.files import results_page
 
 
@@ -15,7 +19,7 @@ def heads() -> pd.DataFrame:
 
 
 def test_layers_run_down_and_heads_across_counted_from_one(heads):
-    made = charts.head_picture(heads, value="score.of: [x]", title="Score").to_dict()
+    made = head_picture(heads, Shade("score.of: [x]"), title="Score").to_dict()
     encoding = made["layer"][0]["encoding"]
     assert (encoding["y"]["field"], encoding["x"]["field"]) == ("Layer", "Head")
     rows = next(iter(made["datasets"].values()))
@@ -25,7 +29,7 @@ def test_layers_run_down_and_heads_across_counted_from_one(heads):
 
 
 def test_a_difference_is_symmetric_about_zero(heads):
-    made = charts.head_picture(heads, value="score.of: [x]", title="Change", diverging=True).to_dict()
+    made = head_picture(heads, Shade("score.of: [x]", diverging=True), title="Change").to_dict()
     scale = made["layer"][0]["encoding"]["color"]["scale"]
     assert scale["domain"] == [-1.0, 1.0]
     assert scale["range"] == "diverging"
@@ -33,28 +37,28 @@ def test_a_difference_is_symmetric_about_zero(heads):
 
 def test_a_score_starts_at_zero_unless_told(heads):
     positive = heads.assign(score=3.0)
-    domain = charts.head_picture(positive, value="score", title="").to_dict()["layer"][0]["encoding"]["color"]["scale"][
+    domain = head_picture(positive, Shade("score"), title="").to_dict()["layer"][0]["encoding"]["color"]["scale"][
         "domain"
     ]
     assert domain == [0.0, 3.0]
-    told = charts.head_picture(positive, value="score", title="", domain=(0, 10)).to_dict()
+    told = head_picture(positive, Shade("score", domain=(0, 10)), title="").to_dict()
     assert told["layer"][0]["encoding"]["color"]["scale"]["domain"] == [0, 10]
 
 
 def test_highlighted_heads_are_outlined(heads):
-    made = charts.head_picture(heads, value="score.of: [x]", title="", highlight=[Head(1, 2)]).to_dict()
+    made = head_picture(heads, Shade("score.of: [x]"), title="", highlight=[Head(1, 2)]).to_dict()
     outlined = made["datasets"][made["layer"][1]["data"]["name"]]
     assert [row["Name"] for row in outlined] == ["L2H3"]
 
 
 def test_a_picture_of_nothing_still_has_its_axes_and_scale(heads):
-    made = charts.head_picture(heads.iloc[:0], value="score.of: [x]", title="Empty").to_dict()
+    made = head_picture(heads.iloc[:0], Shade("score.of: [x]"), title="Empty").to_dict()
     assert made["layer"][0]["encoding"]["color"]["scale"]["domain"] == [0.0, 1.0]
 
 
 def test_class_pictures_keep_the_order_of_the_classes(heads):
     named = heads.assign(kind="Block")
-    made = charts.head_picture(named, value="kind", title="", categories=["Vertical", "Block"]).to_dict()
+    made = head_picture(named, Shade("kind", categories=["Vertical", "Block"]), title="").to_dict()
     assert made["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["Vertical", "Block"]
 
 
@@ -74,23 +78,23 @@ def rows() -> pd.DataFrame:
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_every_kind_of_chart_becomes_a_file(heads, rows, kind):
     made = [
-        charts.head_picture(heads, value="score.of: [x]", title="Score", highlight=[Head(0, 0)], select=True),
-        charts.stacked_bars(rows, bar="task", value="n", colour="kind", title="Shares"),
-        charts.line_with_band(rows, x="n", y="n", low="low", high="high", colour="kind", title="Line", rule=2),
-        charts.bars_with_intervals(rows, x="task", y="n", low="low", high="high", colour="kind", title="Bars", rule=1),
-        charts.points(rows, x="n", y="low", colour="kind", label="task", title="Points"),
-        charts.matrix(rows, x="task", y="kind", value="n", order=["a", "b"], title="Confusion"),
+        head_picture(heads, Shade("score.of: [x]"), title="Score", highlight=[Head(0, 0)], select=True),
+        stacked_bars(rows, Axes(x="n", y="task", colour="kind"), title="Shares"),
+        line_with_band(rows, Axes(x="n", y="n", low="low", high="high", colour="kind"), title="Line", rule=2),
+        bars_with_intervals(rows, Axes(x="task", y="n", low="low", high="high", colour="kind"), title="Bars", rule=1),
+        points(rows, Axes(x="n", y="low", colour="kind", name="task"), title="Points"),
+        matrix(rows, Axes(x="task", y="kind"), value="n", order=["a", "b"], title="Confusion"),
     ]
     for chart in made:
-        file = charts.exported(chart, kind)
+        file = exported(chart, kind)
         assert file.startswith(b"<svg") if kind == "svg" else file.startswith(b"\x89PNG")
     if kind == "svg":
-        assert charts.category_colours()[0].lower() in charts.exported(made[1], "svg").decode().lower()
+        assert category_colours()[0].lower() in exported(made[1], "svg").decode().lower()
 
 
 def test_a_result_is_a_page_in_one_file_with_its_rows_and_pictures():
     rows = pd.DataFrame({"head": ["L1H1", "<img src=x>"], "value": [0.25, None]})
-    picture = charts.points(rows, x="value", y="value", title="two")
+    picture = points(rows, Axes(x="value", y="value"), title="two")
     page = results_page(rows, [picture], "statistics")
     assert "Content-Security-Policy" in page
     assert "<td>L1H1</td><td>0.25</td>" in page

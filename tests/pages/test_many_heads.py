@@ -6,7 +6,8 @@ import torch
 from streamlit.testing.v1 import AppTest
 from transformers import GPT2Config, GPT2Model
 
-from pages.parts import charts
+from pages.parts.charts.encoding import CELL
+from pages.parts.charts.heads import SMALLEST_CELL, WIDEST, cell_of
 from pages.parts.frame import resources, shell
 from pages.parts.maps import maps_grid
 from tests.capture.conftest import byte_level
@@ -57,6 +58,6 @@ def test_all_512_heads_are_sent_at_once_and_every_table_has_them(tmp_path, monke
 
 
 def test_a_picture_of_many_heads_stays_on_the_page():
-    assert charts.cell_of(12) == charts.CELL
-    assert charts.cell_of(32) * 32 <= charts.WIDEST
-    assert charts.cell_of(200) == charts.SMALLEST_CELL
+    assert cell_of(12) == CELL
+    assert cell_of(32) * 32 <= WIDEST
+    assert cell_of(200) == SMALLEST_CELL

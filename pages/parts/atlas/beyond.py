@@ -6,7 +6,8 @@ import streamlit as st
 
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import as_bytes
-from pages.parts import charts
+from pages.parts.charts.curves import grouped_bars
+from pages.parts.charts.encoding import Axes
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
 from pages.parts.maps import maps_grid
@@ -80,7 +81,7 @@ def show_flow(name: str, text: str, pair: str | None) -> None:
     rolled = rollout(shown.maps.weights)[layer - 1, number]
     rows = pd.DataFrame({"input": tokens * 2, "value": [*flows, *rolled], "kind": ["flow"] * len(tokens)
                          + ["rollout"] * len(tokens)})  # fmt: skip
-    chart = charts.grouped_bars(rows, x="input", y="value", colour="kind", order=tokens)
+    chart = grouped_bars(rows, Axes(x="input", y="value", colour="kind"), order=tokens)
     st.altair_chart(chart)
     st.caption(plain(f"{name} · output of {output} in layer {layer} · {len(tokens)} inputs · n = 1 input"))
 

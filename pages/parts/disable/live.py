@@ -7,7 +7,8 @@ import streamlit as st
 
 from core.attention import Head
 from core.capture.components import Component, parse_components
-from pages.parts import charts
+from pages.parts.charts.encoding import Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.disable.stand_ins import constants_of, mean_by, pick_fitting_task
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -93,12 +94,10 @@ def _picture(moved: Any, heads: list[Head]) -> None:
         for head in range(moved.shape[1])
     ]
     others = [row["moved"] for row in rows if Head(row["layer"], row["head"]) not in heads]  # these are the small ones
-    chart = charts.head_picture(
+    chart = head_picture(
         pd.DataFrame(rows),
-        value="moved",
-        label="map moved by",
+        Shade("moved", label="map moved by", domain=(0.0, max([0.01, *others]))),
         title="How far each head's map moved (0 same, 1 elsewhere); click to change a head",
-        domain=(0.0, max([0.01, *others])),
         highlight=heads,
         select=True,
     )

@@ -6,7 +6,10 @@ import streamlit as st
 from core.attention import Head
 from core.store.runs import study_rows
 from core.studies import operators
-from pages.parts import charts
+from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.export import together
+from pages.parts.charts.heads import head_picture
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import active_jobs, shared_options
@@ -48,10 +51,13 @@ def _shown(rows: pd.DataFrame, about: pd.Series) -> None:
     with left:
         name = st.selectbox("Head", names, index=names.index(strongest), key="operators_head")
         here = effects[effects["name"] == name]
-        chart = charts.bars_with_intervals(
-            here, x="operator", y="value", low="low", high="high", rule=0.0, sort=None, y_title="change of the loss",
-            title=f"{name} under each operator (95%)", tooltip=["p"],
-        )  # fmt: skip
+        chart = bars_with_intervals(
+            here,
+            Axes(x="operator", y="value", low="low", high="high", y_title="change of the loss"),
+            rule=0.0,
+            title=f"{name} under each operator (95%)",
+            tooltip=["p"],
+        )
         st.altair_chart(chart)
         under = list(here[(here["p"] < 0.05) & (here["value"] > 0)]["operator"])
         st.markdown(plain(f"Without {name} the loss rises beyond luck (p < 0.05, corrected over all of them) "
@@ -59,7 +65,7 @@ def _shown(rows: pd.DataFrame, about: pd.Series) -> None:
         _fit(here)
     with right:
         _agreement(rows[rows["kind"] == "agreement"])
-    st.altair_chart(charts.together(_pictures(effects, name)), width="content")
+    st.altair_chart(together(_pictures(effects, name)), width="content")
     st.dataframe(effects[["name", "operator", "value", "low", "high", "p"]], hide_index=True)
     st.caption(plain(
         f"{about['checkpoint']} · {about['task']} · n = {int(baseline['n'])} rows, loss {baseline['loss']:.3f} "
@@ -71,13 +77,10 @@ def _shown(rows: pd.DataFrame, about: pd.Series) -> None:
 def _pictures(effects: pd.DataFrame, name: str) -> list:
     largest = float(effects["value"].abs().max()) or 1.0
     return [
-        charts.head_picture(
+        head_picture(
             effects[effects["operator"] == operator],
-            value="value",
-            label="change of loss",
+            Shade("value", label="change of loss", diverging=True, domain=(-largest, largest)),
             title=str(operator),
-            diverging=True,
-            domain=(-largest, largest),
             highlight=[Head.parse(name)],
             tooltip=["low", "high", "p"],
         )

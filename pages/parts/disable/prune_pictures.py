@@ -6,7 +6,9 @@ import streamlit as st
 from core import config
 from core.attention import parse_heads
 from core.store.runs import study_rows
-from pages.parts import charts
+from pages.parts.charts.curves import line_with_band
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import pick_run
@@ -29,12 +31,15 @@ def show_importance() -> None:
     asked = asked_heads()
     left, right = st.columns([3, 2])
     left.altair_chart(
-        charts.head_picture(
-            heads, value="value", label="importance", tooltip=("rank", "gradient"), highlight=asked,
+        head_picture(
+            heads,
+            Shade("value", label="importance"),
+            tooltip=("rank", "gradient"),
+            highlight=asked,
             title="Importance of each head, l2 within its layer",
         ),
         width="content",
-    )  # fmt: skip
+    )
     right.dataframe(heads[["name", "value", "gradient"]].head(20), hide_index=True)
     compared = rows[rows["kind"] == "correlation"] if "kind" in rows else rows
     for row in compared.to_dict("records"):
@@ -63,12 +68,21 @@ def show_curves() -> None:
     )
     first = drawn.iloc[0]
     st.altair_chart(
-        charts.line_with_band(
-            drawn, x="percent", y="score", low="low", high="high", colour="order", x_title="heads removed, %",
-            y_title=f"{first['metric']} x 100", rule=100 * first["baseline"],
+        line_with_band(
+            drawn,
+            Axes(
+                x="percent",
+                y="score",
+                low="low",
+                high="high",
+                colour="order",
+                x_title="heads removed, %",
+                y_title=f"{first['metric']} x 100",
+            ),
+            rule=100 * first["baseline"],
             title="The score as heads go; dashed: all heads (Michel et al., Fig 3)",
         )
-    )  # fmt: skip
+    )
     st.caption(
         plain(
             f"{about['checkpoint']} · {task_name(first['task'])} dev · n = {int(first['n'])} rows · "

@@ -6,7 +6,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from pages.parts import charts
+from pages.parts.charts.curves import points
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
 
 VERDICTS = ("matters", "does not matter", "open")
 
@@ -40,9 +42,9 @@ def rows_taken(body: pd.DataFrame) -> Any:
     drawn = body.astype({"layer": int, "head": int, "rows": int})
     sure = drawn[drawn["verdict"] == "matters"]
     marked = [Head(int(a), int(b)) for a, b in zip(sure["layer"], sure["head"], strict=True)]
-    return charts.head_picture(
+    return head_picture(
         drawn,
-        value="rows",
+        Shade("rows"),
         title="Rows each head took; outlined: matters",
         highlight=marked,
         tooltip=("verdict", "effect"),
@@ -54,10 +56,12 @@ def gradient_beside(body: pd.DataFrame, whole: Mapping[str, Any]) -> Any:
     rho = whole["gradient_spearman"]
     said = "undefined" if pd.isna(rho) else f"{rho:.2f}"
     drawn = body.astype({"gradient_first": float, "exact_first": float})
-    return charts.points(
-        drawn, x="gradient_first", y="exact_first", tooltip=("name", "verdict"), x_title="gradient alone",
-        y_title="exact", title=f"The gradient is no answer: first look, Spearman {said}, n = {len(body)}",
-    )  # fmt: skip
+    return points(
+        drawn,
+        Axes(x="gradient_first", y="exact_first", x_title="gradient alone", y_title="exact"),
+        tooltip=("name", "verdict"),
+        title=f"The gradient is no answer: first look, Spearman {said}, n = {len(body)}",
+    )
 
 
 def looks(rows: pd.DataFrame) -> pd.DataFrame:

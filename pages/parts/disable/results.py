@@ -10,7 +10,9 @@ from core.attention import Head
 from core.measuring.disabling import PARTS
 from core.store.runs import head_scores, known_runs, run_rows, study_rows
 from core.studies.disable import first_metric, shared
-from pages.parts import charts
+from pages.parts.charts.curves import bars_with_intervals, histogram, points
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
 from pages.parts.reports.stored_runs import pick_run, title_of
@@ -94,7 +96,7 @@ def _heads(variants: pd.DataFrame, baseline: pd.Series, metric: str) -> None:
     with right:
         scores = pd.DataFrame({metric: 100 * drawn[metric].astype(float)}).dropna()
         title, untouched = "Heads by score without them (Michel Fig 1)", 100 * baseline[metric]
-        st.altair_chart(charts.histogram(scores, x=metric, counted="heads", title=title, rule=untouched))
+        st.altair_chart(histogram(scores, x=metric, counted="heads", title=title, rule=untouched))
     for head in asked:
         mine = drawn[(drawn["layer"] == head.layer) & (drawn["head"] == head.head)]
         for _, row in mine.iterrows():
@@ -106,10 +108,13 @@ def _picture(variants: pd.DataFrame, metric: str, title: str) -> Any:
     drawn = variants.astype({"layer": int, "head": int}).assign(change=100 * variants[f"{metric}_change"].astype(float))
     sure = drawn[drawn["p"] < 0.05]
     marked = [Head(int(a), int(b)) for a, b in zip(sure["layer"], sure["head"], strict=True)]
-    return charts.head_picture(
-        drawn, value="change", label=f"{metric}, points", title=title, diverging=True,
-        highlight=[*marked, *asked_heads()], tooltip=("flipped", "p", metric),
-    )  # fmt: skip
+    return head_picture(
+        drawn,
+        Shade("change", label=f"{metric}, points", diverging=True),
+        title=title,
+        highlight=[*marked, *asked_heads()],
+        tooltip=("flipped", "p", metric),
+    )
 
 
 def said(row: pd.Series, metric: str) -> str:
@@ -127,12 +132,14 @@ def _bars(variants: pd.DataFrame, baseline: pd.Series, metric: str) -> None:
         high=100 * (baseline[metric] + variants[f"{metric}_high"].astype(float)),
     )
     st.altair_chart(
-        charts.bars_with_intervals(
-            shown, x="name", y="score", low="low", high="high", y_title=f"{metric} x 100", x_title="disabled",
-            rule=100 * baseline[metric], title="Score without each; dashed: untouched (Fig 9)",
-            tooltip=("flipped", "p"), sort=list(shown["name"]),
+        bars_with_intervals(
+            shown,
+            Axes(x="name", y="score", low="low", high="high", x_title="disabled", y_title=f"{metric} x 100"),
+            rule=100 * baseline[metric],
+            title="Score without each; dashed: untouched (Fig 9)",
+            tooltip=("flipped", "p"),
         )
-    )  # fmt: skip
+    )
 
 
 def _duplicates(variants: pd.DataFrame, metric: str) -> None:
@@ -145,11 +152,13 @@ def _duplicates(variants: pd.DataFrame, metric: str) -> None:
             if pd.notna(row[f"{metric}_{field}"]):
                 points = {name: 100 * value for name, value in (ends | {"change": row[f"{metric}_{field}"]}).items()}
                 lines.append({"group": row["name"], "disabled": said_of_it, "heads": row["heads"], **points})
-    chart = charts.bars_with_intervals(
-        pd.DataFrame(lines), x="group", y="change", low="low", high="high", colour="disabled", rule=0,
-        y_title=f"change of {metric}, points", title="Do near-duplicates stand in for each other?",
-        tooltip=("heads",), sort=list(variants["name"]),
-    )  # fmt: skip
+    chart = bars_with_intervals(
+        pd.DataFrame(lines),
+        Axes(x="group", y="change", low="low", high="high", colour="disabled", y_title=f"change of {metric}, points"),
+        rule=0,
+        title="Do near-duplicates stand in for each other?",
+        tooltip=("heads",),
+    )
     st.altair_chart(chart)
     worse = variants[variants[f"{metric}_beyond_apart_high"].astype(float) < 0]
     st.markdown(
@@ -182,7 +191,7 @@ def _beside_another(run: str) -> None:
     rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f} (p {agreement.p:.3f})"
     title = f"Changes of two sweeps, points; Spearman {rho}, n = {agreement.n}"
     left, right = st.columns([3, 2])
-    left.altair_chart(charts.points(both, x="this", y="other", title=title, label="name"))
+    left.altair_chart(points(both, Axes(x="this", y="other", name="name"), title=title))
     variants = pd.DataFrame([row for row in there if row["kind"] == "variant"])
     if variants["head"].notna().all():
         name, metric = task_name(str(variants["task"].iloc[0])), first_metric(there[0])

@@ -13,7 +13,9 @@ from core.attention import Head
 from core.errors import AtlasError
 from core.frames.lexicon import Lexicon, Roles, bundled_lexicon, release_lexicon
 from core.frames.records import AnnotatedSentence, Element, Span, Spans
-from pages.parts import charts
+from pages.parts.charts.encoding import Shade
+from pages.parts.charts.heads import head_picture
+from pages.parts.charts.matrices import token_strips
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frames.sets import show_runs
@@ -265,11 +267,14 @@ def _pictures(name: str, found: dict[str, Any]) -> tuple[Head | None, dict[str, 
                 continue
             frame = pd.DataFrame(one.rows())
             best = frame.head(3)
-            drawn = charts_made[direction] = charts.head_picture(
-                frame, value="score", title=PROSE[direction].split(" (")[0], domain=(0, most), label="weight", cell=22,
+            drawn = charts_made[direction] = head_picture(
+                frame,
+                Shade("score", label="weight", domain=(0, most), cell=22),
+                title=PROSE[direction].split(" (")[0],
                 highlight=[Head(int(a), int(b)) for a, b in zip(best["layer"], best["head"], strict=True)],
-                tooltip=("rank", "same_distance"), select=True,
-            )  # fmt: skip
+                tooltip=("rank", "same_distance"),
+                select=True,
+            )
             event = st.altair_chart(drawn, width="content", on_select="rerun", key=f"picture|{name}|{direction}")
             cell = event["selection"].get("cell") if event else None
             chosen = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else chosen
@@ -306,7 +311,7 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
     from core.measuring.frame_lookup import strips
 
     st.altair_chart(
-        charts.token_strips(pd.DataFrame(strips(shown.maps, shown.encoding, links, head)), title=str(head)),
+        token_strips(pd.DataFrame(strips(shown.maps, shown.encoding, links, head)), title=str(head)),
         key=f"strip|{name}",
     )
     st.caption("Rows: weights of a query over all keys, pieces of a word averaged; position 0 is marked as the sink.")

@@ -11,7 +11,9 @@ from core.attention import Head
 from core.errors import InputError
 from core.jobs import api
 from core.store import runs
-from pages.parts import charts
+from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.result_card import ORIGINS, show_card
@@ -159,16 +161,23 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
     heads = pd.DataFrame([row for row in rows if row["kind"] == "head"])
     _headline(summary, len(heads))
     survivors = [Head.parse(name) for name in summary["survivors"]]
-    picture = charts.head_picture(heads, value="value", title="Mean weight along the links", highlight=survivors,
-                                  domain=(0, most), label="weight", select=True, cell=22,
-                                  tooltip=("low", "high", "baseline", "exchanged", "excess", "q"))  # fmt: skip
+    picture = head_picture(
+        heads,
+        Shade("value", label="weight", domain=(0, most), cell=22),
+        title="Mean weight along the links",
+        highlight=survivors,
+        select=True,
+        tooltip=("low", "high", "baseline", "exchanged", "excess", "q"),
+    )
     event = st.altair_chart(picture, width="content", on_select="rerun", key=f"set|{run}")
     st.caption("Outlined: heads that survive all nulls. Click a head for its sentences.")
-    bars = charts.bars_with_intervals(
-        heads.head(SHOWN_BARS), x="name", y="value", low="low", high="high", sort=None, rule=summary["line_99"],
-        title="Best heads, 95 % intervals over sentences", x_title="head", y_title="mean weight",
+    bars = bars_with_intervals(
+        heads.head(SHOWN_BARS),
+        Axes(x="name", y="value", low="low", high="high", x_title="head", y_title="mean weight"),
+        rule=summary["line_99"],
+        title="Best heads, 95 % intervals over sentences",
         tooltip=("baseline", "exchanged", "q"),
-    )  # fmt: skip
+    )
     st.altair_chart(bars, key=f"bars|{run}")
     st.caption(
         f"Dashed: the 99th percentile of the {len(heads)} heads ({summary['line_99']:.3f}). Its count follows from the "

@@ -7,7 +7,9 @@ import streamlit as st
 from core.jobs import api
 from core.scoring.definitions import TYPES
 from core.store import runs as store
-from pages.parts import charts
+from pages.parts.charts.curves import line_with_band
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps import maps_grid, panes
@@ -35,7 +37,7 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
         }
         for layer, head in np.ndindex(*weights.shape[:2])
     )
-    picture = charts.head_picture(rows, value="r", title="Pearson r of raw and effective", domain=(0, 1))
+    picture = head_picture(rows, Shade("r", domain=(0, 1)), title="Pearson r of raw and effective")
     st.altair_chart(picture, width="content")
     st.caption(
         f"{plain(name)} · {len(raw.maps)} pieces · "
@@ -59,10 +61,11 @@ def show_stored() -> None:
     lengths = rows[rows["statistic"] == "correlation by length"]
     if len(lengths):
         lengths = lengths.astype({"length_from": int}).assign(of=lengths["checkpoint"] + " · " + lengths["task"])
-        chart = charts.line_with_band(
-            lengths, x="length_from", y="mean", colour="of",
-            title="Pearson r of raw and effective attention", x_title="length in pieces, from", y_title="mean r",
-        )  # fmt: skip
+        chart = line_with_band(
+            lengths,
+            Axes(x="length_from", y="mean", colour="of", x_title="length in pieces, from", y_title="mean r"),
+            title="Pearson r of raw and effective attention",
+        )
         st.altair_chart(chart)
         drawn.append(chart)
     token_type = st.selectbox("Attention to", list(TYPES), format_func=TYPES.__getitem__, key="token_type")

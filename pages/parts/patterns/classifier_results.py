@@ -9,7 +9,9 @@ import streamlit as st
 from core.patterns.classes import ClassSet
 from core.store.database import Database
 from core.store.rows import Row
-from pages.parts import charts
+from pages.parts.charts.curves import line_with_band, points
+from pages.parts.charts.encoding import Axes
+from pages.parts.charts.matrices import matrix
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label.label_tools import pictures
 
@@ -59,10 +61,9 @@ def show_results(db: Database, classifier: Row, classes: ClassSet) -> None:
 def _confusion(db: Database, rows: pd.DataFrame, scores: Row, names: list[str]) -> None:
     if rows.empty:
         return
-    chart = charts.matrix(
+    chart = matrix(
         rows,
-        x="predicted",
-        y="truth",
+        Axes(x="predicted", y="truth"),
         value="n",
         title="Labels (down) and predictions (across)",
         order=names,
@@ -84,15 +85,17 @@ def _curve(rows: pd.DataFrame) -> None:
         st.caption("No learning curve was asked for in this training.")
         return
     st.altair_chart(
-        charts.line_with_band(
+        line_with_band(
             rows,
-            x="labels",
-            y="macro_f1",
-            low="low",
-            high="high",
+            Axes(
+                x="labels",
+                y="macro_f1",
+                low="low",
+                high="high",
+                x_title="labelled maps trained on",
+                y_title="macro F1 on unseen inputs",
+            ),
             title="Learning curve",
-            x_title="labelled maps trained on",
-            y_title="macro F1 on unseen inputs",
             domain=(0, 1),
         )
     )
@@ -102,14 +105,11 @@ def _calibration(rows: pd.DataFrame) -> None:
     if rows.empty:
         return
     st.altair_chart(
-        charts.points(
+        points(
             rows,
-            x="confidence",
-            y="accuracy",
+            Axes(x="confidence", y="accuracy", x_title="probability it gave", y_title="share it got right"),
             title="Calibration",
             tooltip=["n"],
-            x_title="probability it gave",
-            y_title="share it got right",
             square=True,
         )
     )
@@ -140,9 +140,9 @@ def _log(folder: str) -> None:
             f"macro F1 on its training maps {newest['f1']:.3f}"
         )
         left, right = st.columns(2)
-        left.altair_chart(charts.line_with_band(epochs, x="epoch", y="loss", colour="unit", title="Loss (nats)"))
+        left.altair_chart(line_with_band(epochs, Axes(x="epoch", y="loss", colour="unit"), title="Loss (nats)"))
         right.altair_chart(
-            charts.line_with_band(
-                epochs, x="epoch", y="f1", colour="unit", domain=(0, 1), title="Macro F1 on the training maps"
+            line_with_band(
+                epochs, Axes(x="epoch", y="f1", colour="unit"), domain=(0, 1), title="Macro F1 on the training maps"
             )
         )

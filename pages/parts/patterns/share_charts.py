@@ -11,7 +11,9 @@ from core.attention import Head
 from core.labelling.kept import unfamiliar
 from core.store import runs
 from core.store.database import Database
-from pages.parts import charts
+from pages.parts.charts.curves import stacked_bars
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.frame.messages import plain
 from pages.parts.widgets.head_links import pick_and_link
 from pages.parts.widgets.pickers import task_name
@@ -48,14 +50,11 @@ def bars(rows: pd.DataFrame, part: str, title: str, names: list[str]) -> None:
     pairs = zip(shares["task"], shares["checkpoint"], strict=True)
     shares = shares.assign(bar=[f"{task_name(task)} · {shortened(checkpoint)}" for task, checkpoint in pairs])
     st.altair_chart(
-        charts.stacked_bars(
+        stacked_bars(
             shares.sort_values("task", kind="stable"),
-            bar="bar",
-            value="percent",
-            colour="class",
+            Axes(x="percent", y="bar", colour="class", x_title="percent of maps"),
             title=title,
             order=names,
-            value_title="percent of maps",
             tooltip=["checkpoint", "low", "high", "maps"],
         )
     )
@@ -101,11 +100,10 @@ def heads(rows: pd.DataFrame, names: list[str]) -> None:
         )
         place = beside.container(width="content")
         place.altair_chart(
-            charts.head_picture(
+            head_picture(
                 mine,
-                value="class",
+                Shade("class", categories=names),
                 title=f"{shortened(name)}: class of most inputs",
-                categories=names,
                 tooltip=["share", "counts"],
             ),
             width="content",

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts import charts
+from pages.parts.charts.encoding import Shade
+from pages.parts.charts.heads import head_picture, layer_word_picture
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.perturb.inputs import TwoInputs, pick_two
 from pages.parts.perturb.side_by_side import head_rows
@@ -63,7 +64,7 @@ def _heads(inputs: TwoInputs) -> None:
 
 def _picture(shares: np.ndarray, label: str) -> None:
     rows = head_rows(shares, "share")
-    chart = charts.head_picture(rows, value="share", label=label, diverging=True, title=label)
+    chart = head_picture(rows, Shade("share", label=label, diverging=True), title=label)
     st.altair_chart(chart, width="content")
 
 
@@ -94,10 +95,12 @@ def _parts(inputs: TwoInputs) -> None:
         for layer in range(len(variants))
         for k, word in enumerate(words)
     ]
-    chart = charts.layer_word_picture(
-        pd.DataFrame(rows), value="share", label="share brought back",
+    chart = layer_word_picture(
+        pd.DataFrame(rows),
+        value="share",
+        label="share brought back",
         title=f"{SHOWN[kind]} of the first input at one word (diverging: below 0 pushes away, 1 brings all back)",
-    )  # fmt: skip
+    )
     st.altair_chart(chart, width="content")
     st.caption(plain(f"n = 1 pair; words of the second input that have a partner in the first · {inputs.name}"))
 

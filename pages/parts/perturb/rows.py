@@ -7,7 +7,9 @@ import streamlit as st
 
 from core.store.runs import study_rows
 from core.studies.contract import declared
-from pages.parts import charts
+from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import active_jobs, shared_options
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -71,11 +73,19 @@ def _perturbed(rows: pd.DataFrame) -> None:
     baseline, body = rows[rows["kind"] == "baseline"].iloc[0], rows[(rows["kind"] != "baseline") & (rows["n"] > 1)]
     metric = next(name for name in ("accuracy", "f1", "pearson") if name in rows)
     if "changed_rate" in body and body["changed_rate"].notna().any():
-        chart = charts.bars_with_intervals(
-            body, x="name", y="changed_rate", low="changed_low", high="changed_high", x_title="change",
-            y_title="share of predictions that change", title="Predictions that change with the input (95% Wilson)",
+        chart = bars_with_intervals(
+            body,
+            Axes(
+                x="name",
+                y="changed_rate",
+                low="changed_low",
+                high="changed_high",
+                x_title="change",
+                y_title="share of predictions that change",
+            ),
+            title="Predictions that change with the input (95% Wilson)",
             tooltip=["n"],
-        )  # fmt: skip
+        )
         st.altair_chart(chart)
     said = f"Full input: {metric} {baseline[metric]:.3f}"
     if pd.notna(baseline.get("constant")):
@@ -89,12 +99,20 @@ def _perturbed(rows: pd.DataFrame) -> None:
 
 def _patched(rows: pd.DataFrame) -> None:
     if rows["head"].notna().all():
-        chart = charts.head_picture(rows, value="recovered", label="share brought back", diverging=True,
-                                    title="What each head brings back, patched alone", tooltip=["p"])  # fmt: skip
+        chart = head_picture(
+            rows,
+            Shade("recovered", label="share brought back", diverging=True),
+            title="What each head brings back, patched alone",
+            tooltip=["p"],
+        )
         st.altair_chart(chart, width="content")
     else:
-        chart = charts.bars_with_intervals(rows, x="name", y="recovered", low="low", high="high", rule=0.0,
-                                           title="What each brings back, patched alone", sort=None)  # fmt: skip
+        chart = bars_with_intervals(
+            rows,
+            Axes(x="name", y="recovered", low="low", high="high"),
+            rule=0.0,
+            title="What each brings back, patched alone",
+        )
         st.altair_chart(chart)
     kept = rows[rows["p"] < 0.05].sort_values("recovered", ascending=False)["name"]
     first = rows.iloc[0]
@@ -108,10 +126,13 @@ def _patched(rows: pd.DataFrame) -> None:
 def _cut(rows: pd.DataFrame) -> None:
     body = rows[rows["kind"] != "baseline"]
     metric = next(name for name in ("accuracy", "f1", "pearson") if name in rows)
-    chart = charts.bars_with_intervals(
-        body, x="name", y=f"{metric}_change", low=f"{metric}_low", high=f"{metric}_high", rule=0.0, sort=None,
-        y_title=f"change of {metric}", title="Without these edges", tooltip=["n"],
-    )  # fmt: skip
+    chart = bars_with_intervals(
+        body,
+        Axes(x="name", y=f"{metric}_change", low=f"{metric}_low", high=f"{metric}_high", y_title=f"change of {metric}"),
+        rule=0.0,
+        title="Without these edges",
+        tooltip=["n"],
+    )
     st.altair_chart(chart)
     _table(body, ["name", "with_edges", "n", metric, f"{metric}_change", f"{metric}_low", f"{metric}_high", "flipped",
                   "changed_low", "changed_high", "mcnemar", "p"])  # fmt: skip
@@ -120,11 +141,20 @@ def _cut(rows: pd.DataFrame) -> None:
 def _separators(rows: pd.DataFrame) -> None:
     layers = rows[(rows["kind"] == "layer") & rows["layer"].notna()]
     if layers["ratio"].notna().any():
-        chart = charts.bars_with_intervals(
-            layers, x="name", y="ratio", low="ratio_low", high="ratio_high", rule=1.0, sort=None, x_title="layer",
-            y_title="gradient to separators / to other tokens", tooltip=["weight_on_separators"],
+        chart = bars_with_intervals(
+            layers,
+            Axes(
+                x="name",
+                y="ratio",
+                low="ratio_low",
+                high="ratio_high",
+                x_title="layer",
+                y_title="gradient to separators / to other tokens",
+            ),
+            rule=1.0,
+            tooltip=["weight_on_separators"],
             title="How much the loss moves with attention to separators, beside other tokens",
-        )  # fmt: skip
+        )
         st.altair_chart(chart)
     if "norm_on_separators" in layers and layers["norm_on_separators"].notna().any():
         st.altair_chart(_weights_and_norms(layers))
@@ -144,11 +174,12 @@ def _weights_and_norms(layers: pd.DataFrame) -> Any:
         layers.assign(of=kind, share=layers[name], low=layers[f"{name}_low"], high=layers[f"{name}_high"])
         for kind, name in shares.items()
     ])  # fmt: skip
-    return charts.bars_with_intervals(
-        long, x="name", y="share", low="low", high="high", colour="of", sort=None, x_title="layer",
-        rule=float(layers["separators_of_pieces"].mean()), y_title="share on separators",
+    return bars_with_intervals(
+        long,
+        Axes(x="name", y="share", low="low", high="high", colour="of", x_title="layer", y_title="share on separators"),
+        rule=float(layers["separators_of_pieces"].mean()),
         title="Weight on separators, and what it adds (95%)",
-    )  # fmt: skip
+    )
 
 
 def _table(rows: pd.DataFrame, columns: list[str]) -> None:

@@ -7,7 +7,8 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from pages.parts import charts
+from pages.parts.charts.encoding import Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.perturb.inputs import TwoInputs, pick_two
 from pages.parts.widgets.head_links import pick_and_link
@@ -34,11 +35,12 @@ def _shown(inputs: TwoInputs) -> None:
         rows["on words without a partner, first"] = seen.change.first_elsewhere.flatten()
         rows["on words without a partner, second"] = seen.change.second_elsewhere.flatten()
         moved = rows["moved"].max()
-        chart = charts.head_picture(
-            rows, value="moved", label="1 - cosine", domain=(0.0, float(max(0.01, moved if np.isfinite(moved) else 1))),
+        chart = head_picture(
+            rows,
+            Shade("moved", label="1 - cosine", domain=(0.0, float(max(0.01, moved if np.isfinite(moved) else 1)))),
             title="How far each head's map moved on words that both inputs have (0 same, 1 nothing in common)",
             tooltip=["on words without a partner, first", "on words without a partner, second"],
-        )  # fmt: skip
+        )
         st.altair_chart(chart, width="content")
     alone = [[words[k].text for k in side] for words, side in
              zip(seen.words, (seen.alignment.first_alone, seen.alignment.second_alone), strict=True)]  # fmt: skip

@@ -4,7 +4,8 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from pages.parts import charts
+from pages.parts.charts.curves import line_with_band
+from pages.parts.charts.encoding import Axes
 from pages.parts.probes.shipped import pick_result, say
 from pages.parts.widgets.files import show_files
 
@@ -56,10 +57,12 @@ def show_layers() -> None:
     )
     centres = result.kind("centre")
     if len(centres):
-        mixing = charts.line_with_band(
-            result.kind("mixing").astype({"layer": int}), x="layer", y="value", colour="property", y_title="weight",
-            title="Weights of layers in a learnt mixture", rule=float(result.kind("mixing")["uniform"].iloc[0]),
-        )  # fmt: skip
+        mixing = line_with_band(
+            result.kind("mixing").astype({"layer": int}),
+            Axes(x="layer", y="value", colour="property", y_title="weight"),
+            title="Weights of layers in a learnt mixture",
+            rule=float(result.kind("mixing")["uniform"].iloc[0]),
+        )
         st.altair_chart(mixing)
         said = (
             f"{row['property']} {row['value']:.1f} ({row['low']:.1f} to {row['high']:.1f})"
@@ -78,12 +81,17 @@ def show_representation() -> None:
         return
     rows = result.kind("layer").astype({"layer": int})
     alike = rows[~rows["similarity"].str.contains("entropy|beyond")]
-    first = charts.line_with_band(alike, x="layer", y="value", low="low", high="high", colour="similarity",
-                                  y_title="mean cosine", title="How alike token vectors are")  # fmt: skip
-    spread = charts.line_with_band(
-        rows[rows["similarity"].str.contains("entropy")], x="layer", y="value", low="low", high="high",
-        y_title="share of a uniform row's entropy", title="How spread attention is", domain=(0, 1),
-    )  # fmt: skip
+    first = line_with_band(
+        alike,
+        Axes(x="layer", y="value", low="low", high="high", colour="similarity", y_title="mean cosine"),
+        title="How alike token vectors are",
+    )
+    spread = line_with_band(
+        rows[rows["similarity"].str.contains("entropy")],
+        Axes(x="layer", y="value", low="low", high="high", y_title="share of a uniform row's entropy"),
+        title="How spread attention is",
+        domain=(0, 1),
+    )
     left, right = st.columns(2)
     left.altair_chart(first)
     right.altair_chart(spread)
@@ -117,9 +125,20 @@ def show_transfer() -> None:
         if len(frozen):
             shown.append((frozen.astype({"frozen": int}), "frozen", None, f"{task}: fine-tuned above frozen layers"))
         for place, (some, x, colour, title) in zip(st.columns(2), shown, strict=False):
-            chart = charts.line_with_band(some, x=x, y="value", low="low", high="high", colour=colour, title=title,
-                                          y_title=str(baseline["metric"]), rule=rule,
-                                          x_title="layer" if x == "layer" else "first layers frozen")  # fmt: skip
+            chart = line_with_band(
+                some,
+                Axes(
+                    x=x,
+                    y="value",
+                    low="low",
+                    high="high",
+                    colour=colour,
+                    x_title="layer" if x == "layer" else "first layers frozen",
+                    y_title=str(baseline["metric"]),
+                ),
+                title=title,
+                rule=rule,
+            )
             place.altair_chart(chart)
             pictures.append(chart)
         for _, best in rows[rows["kind"] == "best layer"].iterrows():

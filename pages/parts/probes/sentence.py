@@ -46,7 +46,9 @@ def _score(result: Result) -> None:
 
 def show_syntax() -> None:
     """UAS of the probes beside baselines; single heads."""
-    from pages.parts import charts
+    from pages.parts.charts.curves import bars_with_intervals
+    from pages.parts.charts.encoding import Axes, Shade
+    from pages.parts.charts.heads import head_picture
     from pages.parts.widgets.files import show_files
 
     result = pick_result("syntax", key="parsed")
@@ -60,13 +62,19 @@ def show_syntax() -> None:
         f"The best single head, {best['name']}, joins {best['value']:.0%} of words with their governor in its spanning "
         f"tree, {more['value']:.0%} less than all heads together ({more['low']:.0%} to {more['high']:.0%})."
     )
-    bars = charts.bars_with_intervals(rows, x="name", y="value", low="low", high="high", sort=None, y_title="UAS",
-                                      title="Words with their gold governor", x_title="", tooltip=["note"])  # fmt: skip
+    bars = bars_with_intervals(
+        rows,
+        Axes(x="name", y="value", low="low", high="high", x_title="", y_title="UAS"),
+        title="Words with their gold governor",
+        tooltip=["note"],
+    )
     st.altair_chart(bars)
-    picture = charts.head_picture(
-        heads.astype({"layer": int, "head": int}), value="value", label="undirected UAS", tooltip=("low", "high"),
+    picture = head_picture(
+        heads.astype({"layer": int, "head": int}),
+        Shade("value", label="undirected UAS"),
+        tooltip=("low", "high"),
         title="Spanning tree of each head alone: undirected UAS on test",
-    )  # fmt: skip
+    )
     st.altair_chart(picture, width="content")
     out = result.kind("left out")
     left = "; ".join(f"{row['name']} {row['n']} ({row['note']})" for _, row in out.iterrows()) if len(out) else "none"

@@ -4,7 +4,9 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from pages.parts import charts
+from pages.parts.charts.curves import bars_with_intervals, line_with_band
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.probes.shipped import Result, say
 from pages.parts.widgets.files import show_files
 
@@ -29,10 +31,12 @@ def show_curves(result: Result) -> None:
         return
     metric, constant = str(rows["metric"].iloc[0]), rows["constant"].iloc[0]
     drawn = rows.assign(percent=100 * rows["share"], of=rows["moment"] + " fine-tuning, " + rows["scope"])
-    chart = charts.line_with_band(
-        drawn, x="percent", y="value", low="low", high="high", colour="of", x_title="% of weights gone", y_title=metric,
-        title="Weights nearest to 0 go first", rule=None if pd.isna(constant) else float(constant),
-    )  # fmt: skip
+    chart = line_with_band(
+        drawn,
+        Axes(x="percent", y="value", low="low", high="high", colour="of", x_title="% of weights gone", y_title=metric),
+        title="Weights nearest to 0 go first",
+        rule=None if pd.isna(constant) else float(constant),
+    )
     st.altair_chart(chart)
     for name, some in drawn.groupby("of", sort=False):
         st.markdown(f"{str(name).capitalize()}: {free_share(some)}")
@@ -63,11 +67,13 @@ def show_networks(result: Result) -> None:
         st.info("This run made no subnetworks.", icon=":material/info:")
         return
     constant = rows["constant"].iloc[0]
-    bars = charts.bars_with_intervals(
-        rows, x="name", y="value", low="low", high="high", sort=None, x_title="", y_title=str(rows["metric"].iloc[0]),
-        title="Retrained from the pre-trained weights", rule=None if pd.isna(constant) else float(constant),
+    bars = bars_with_intervals(
+        rows,
+        Axes(x="name", y="value", low="low", high="high", x_title="", y_title=str(rows["metric"].iloc[0])),
+        title="Retrained from the pre-trained weights",
+        rule=None if pd.isna(constant) else float(constant),
         tooltip=["share"],
-    )  # fmt: skip
+    )
     left, right = st.columns([3, 2])
     left.altair_chart(bars)
     with right:
@@ -81,10 +87,21 @@ def show_networks(result: Result) -> None:
         f"and feed-forward blocks · n = {n} dev rows, {seeds} seed{'s' * (seeds > 1)}")  # fmt: skip
     classes = result.kind("survivor class")
     if len(classes):
-        st.altair_chart(charts.bars_with_intervals(
-            classes, x="name", y="value", low="low", high="high", sort=None, x_title="pattern class", rule=0.0,
-            y_title="share, survivors less the others", title="Maps of heads that survive, by pattern class",
-        ))  # fmt: skip
+        st.altair_chart(
+            bars_with_intervals(
+                classes,
+                Axes(
+                    x="name",
+                    y="value",
+                    low="low",
+                    high="high",
+                    x_title="pattern class",
+                    y_title="share, survivors less the others",
+                ),
+                rule=0.0,
+                title="Maps of heads that survive, by pattern class",
+            )
+        )
         say(f"n = {int(classes['n'].max())} inputs; classes by the bundled pattern classifier")
     show_files(result.kind("subnetwork", "difference", "component", "survivor class"), [bars], "subnetworks")
 
@@ -95,9 +112,14 @@ def _survivors(result: Result) -> None:
     named = [Head.parse(name) for name in heads["name"]]
     drawn = heads.assign(layer=[head.layer for head in named], head=[head.head for head in named])
     st.altair_chart(
-        charts.head_picture(drawn, value="value", label="survived", tooltip=("place", "n"), domain=(0, 1), cell=34,
-                            title="In which share of seeds a head survives"), width="content",
-    )  # fmt: skip
+        head_picture(
+            drawn,
+            Shade("value", label="survived", domain=(0, 1), cell=34),
+            tooltip=("place", "n"),
+            title="In which share of seeds a head survives",
+        ),
+        width="content",
+    )
     blocks = rows[rows["name"].str.contains("-") & (rows["value"] > 0)]
     kept = ", ".join(blocks["name"].str.split("-").str[0]) or "none"
     st.caption(f"Feed-forward blocks that survive: {kept}")

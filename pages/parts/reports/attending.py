@@ -13,7 +13,8 @@ from core.store import runs as store
 from core.studies.attending import AttendingOptions
 from core.studies.contract import declared, identity
 from core.tasks.glue import TASKS
-from pages.parts import charts
+from pages.parts.charts.encoding import Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
@@ -167,13 +168,15 @@ def pictures(rows: pd.DataFrame, value: str, label: str, *, diverging: bool = Fa
     groups = list(rows.groupby(["checkpoint", "task"], sort=False))
     for start in range(0, len(groups), 3):
         for place, ((checkpoint, task), some) in zip(st.columns(3), groups[start : start + 3], strict=False):
-            chart = charts.head_picture(
+            chart = head_picture(
                 some,
-                value=value,
+                Shade(
+                    value,
+                    label=label,
+                    diverging=diverging or checkpoint == "difference",
+                    domain=None if checkpoint == "difference" else domain,
+                ),
                 title=f"{checkpoint} · {task}",
-                label=label,
-                diverging=diverging or checkpoint == "difference",
-                domain=None if checkpoint == "difference" else domain,
                 highlight=above_null(some),
                 tooltip=[name for name in ("low", "high", "n", "baseline", "q") if name in some],
             )

@@ -9,7 +9,9 @@ import streamlit as st
 from core.report.headlines import Headline
 from core.store import runs, shipped
 from core.store.rows import Row
-from pages.parts import charts
+from pages.parts.charts.encoding import Shade
+from pages.parts.charts.export import exported, together
+from pages.parts.charts.heads import head_picture
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports import headlines
@@ -84,7 +86,7 @@ def _files(run: str, key: str) -> None:
 
     made: list[tuple[str, Any]] = [("csv", lambda: pd.DataFrame(rows()).to_csv(index=False))]
     if headlines.has_heads(run):
-        made += [(kind, lambda kind=kind: charts.exported(picture(rows()), kind)) for kind in ("svg", "png")]
+        made += [(kind, lambda kind=kind: exported(picture(rows()), kind)) for kind in ("svg", "png")]
     made.append(("html", lambda: _page(run)))
     for kind, make in made:
         st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
@@ -102,12 +104,20 @@ def picture(rows: Sequence[Row]) -> Any:
     """Layer x head pictures of a run's first statistic, one a checkpoint and task."""
     frame = heads_of(rows)
     groups = frame.groupby(["checkpoint", "task"], sort=False, dropna=False)
-    return charts.together([
-        charts.head_picture(some, value="value", label=str(some["statistic"].iloc[0]),
-                            title=" · ".join(str(key) for key in name if pd.notna(key)),
-                            diverging=bool((some["value"].astype(float) < 0).any()))
-        for name, some in groups
-    ])  # fmt: skip
+    return together(
+        [
+            head_picture(
+                some,
+                Shade(
+                    "value",
+                    label=str(some["statistic"].iloc[0]),
+                    diverging=bool((some["value"].astype(float) < 0).any()),
+                ),
+                title=" · ".join(str(key) for key in name if pd.notna(key)),
+            )
+            for name, some in groups
+        ]
+    )
 
 
 def heads_of(rows: Sequence[Row]) -> pd.DataFrame:

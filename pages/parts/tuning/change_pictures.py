@@ -10,7 +10,9 @@ import streamlit as st
 from core.attention import Head
 from core.report.published import QQP_CHANGE
 from core.tasks.glue import read_rows
-from pages.parts import charts
+from pages.parts.charts.curves import line_with_band
+from pages.parts.charts.encoding import CELL, Axes, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.frame.messages import plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.widgets.head_links import show_links
@@ -36,12 +38,12 @@ def pictures(rows: pd.DataFrame, statistic: str, run: str) -> None:
         domain = (heads["value"].min(), heads["value"].max())
     groups = list(heads.groupby("after", sort=False))
     beside = st.container(horizontal=True)
-    width = charts.CELL * (int(heads["head"].max()) + 1) + 130  # with its legend, so that several stand side by side
+    width = CELL * (int(heads["head"].max()) + 1) + 130  # with its legend, so that several stand side by side
     for after, mine in groups:
         task = task_name(mine["task"].iloc[0])
         with beside.container(width=width):
-            picture = charts.head_picture(
-                mine, value="value", label=unit, title=task, domain=domain, tooltip=("low", "high", "n"), select=True
+            picture = head_picture(
+                mine, Shade("value", label=unit, domain=domain), title=task, tooltip=("low", "high", "n"), select=True
             )
             key = f"change|{run}|{statistic}|{after}"
             st.altair_chart(picture, width="content", on_select=partial(_clicked, key, after), key=key)
@@ -53,14 +55,9 @@ def pictures(rows: pd.DataFrame, statistic: str, run: str) -> None:
             {"layer": range(1, len(QQP_CHANGE) + 1), "value": QQP_CHANGE, "task": "QQP, the paper's"}
         )
         layers = pd.concat([layers, printed.assign(low=printed["value"], high=printed["value"])])
-    chart = charts.line_with_band(
+    chart = line_with_band(
         layers,
-        x="layer",
-        y="value",
-        low="low",
-        high="high",
-        colour="task",
-        y_title=title,
+        Axes(x="layer", y="value", low="low", high="high", colour="task", y_title=title),
         title="Mean over the heads of a layer, 95% interval",
     )
     st.altair_chart(chart)

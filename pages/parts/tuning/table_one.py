@@ -11,7 +11,8 @@ from core.tasks.glue import Task, task_of
 from core.tasks.metrics import shown
 from core.tasks.own import is_own
 from core.tuning.recipe import INITIALISATIONS
-from pages.parts import charts
+from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.encoding import Axes
 
 ORDER = ("untrained", "frozen", "random", "pretrained", "free", "held")
 NAMES = INITIALISATIONS | {"free": "free", "held": "held at fixed patterns"}
@@ -113,9 +114,12 @@ def show_bars(rows: Sequence[dict[str, Any]]) -> None:
     means = bars(rows)
     if len(means):
         st.altair_chart(
-            charts.bars_with_intervals(
-                means, x="task", y="value", low="low", high="high", colour="initialisation",
-                y_title="first metric x 100", title="Mean over seeds, one standard deviation either way",
+            bars_with_intervals(
+                means,
+                Axes(
+                    x="task", y="value", low="low", high="high", colour="initialisation", y_title="first metric x 100"
+                ),
+                title="Mean over seeds, one standard deviation either way",
                 tooltip=("n",),
             )
-        )  # fmt: skip
+        )

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.drawing.page import Chart, Part, Table, html_page
-from pages.parts import charts
+from pages.parts.charts.export import exported, together
 
 
 def show_files(
@@ -31,7 +31,7 @@ def show_files(
     made: list[tuple[str, str, Callable[[], str | bytes]]] = [(f"{of} (CSV)", "csv", lambda: rows.to_csv(index=False))]
     if pictures:
         made += [
-            (f"{picture} ({kind.upper()})", kind, lambda kind=kind: charts.exported(charts.together(pictures), kind))
+            (f"{picture} ({kind.upper()})", kind, lambda kind=kind: exported(together(pictures), kind))
             for kind in ("svg", "png")
         ]
     made.append(("Page (HTML)", "html", page or (lambda: results_page(rows, pictures, name))))
@@ -43,6 +43,6 @@ def show_files(
 
 def results_page(rows: pd.DataFrame, pictures: Sequence[Any], name: str) -> str:
     """Rows and pictures as a page in one file that needs no server; pictures stay interactive."""
-    parts: list[Part] = [Chart(charts.together(pictures).to_dict())] if pictures else []
+    parts: list[Part] = [Chart(together(pictures).to_dict())] if pictures else []
     table = Table([str(column) for column in rows.columns], rows.to_numpy(dtype=object).tolist(), "Rows")
     return html_page(name, [*parts, table], lead=f"{date.today():%d %B %Y}")

@@ -1,0 +1,129 @@
+"""Lines, bars and points over two columns, with their intervals, a colour a series."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from pages.parts.charts.encoding import Axes, Layers, baseline, category, field, interval, tips
+
+
+def stacked_bars(
+    frame: pd.DataFrame, axes: Axes, *, title: str, order: Sequence[str] | None = None, tooltip: Sequence[str] = ()
+) -> alt.Chart:
+    """Shares or counts (x) of each bar (y), stacked by class (colour) from the left. order: of the classes."""
+    legend = alt.Legend(orient="bottom", columns=2, title=None)
+    return (
+        alt.Chart(frame, title=title)
+        .mark_bar()
+        .encode(
+            y=alt.Y(field(axes.y, "N"), title=None, sort=None, axis=alt.Axis(labelLimit=220)),
+            x=alt.X(field(axes.x, "Q"), title=axes.x_says, stack="zero"),
+            color=category(str(axes.colour), order).legend(legend),
+            tooltip=tips(frame, axes.y, axes.colour, axes.x, *tooltip),
+        )
+        .properties(height=alt.Step(24))
+    )
+
+
+def line_with_band(
+    frame: pd.DataFrame,
+    axes: Axes,
+    *,
+    title: str,
+    domain: tuple[float, float] | None = None,
+    rule: float | None = None,
+) -> Layers:
+    """A line, its interval as a band, one colour a series; `domain`: ends of y; `rule` draws a baseline."""
+    whole = alt.Axis(format="d", tickMinStep=1) if pd.api.types.is_integer_dtype(frame[axes.x]) else alt.Axis()
+    shared: dict[str, Any] = {"x": alt.X(field(axes.x, "Q"), title=axes.x_says, axis=whole)}
+    if axes.colour:
+        shared |= {"color": category(axes.colour)}
+    scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=False)
+    base = alt.Chart(frame).encode(**shared)
+    line = base.mark_line(point=True).encode(
+        y=alt.Y(field(axes.y, "Q"), title=axes.y_says, scale=scale),
+        tooltip=tips(frame, axes.x, axes.y, axes.low, axes.high, axes.colour),
+    )
+    band = interval(base.mark_area(opacity=0.2), axes, scale=scale)
+    return alt.layer(*band, line, *baseline(rule)).properties(title=title, height=300)
+
+
+def bars_with_intervals(
+    frame: pd.DataFrame, axes: Axes, *, title: str, rule: float | None = None, tooltip: Sequence[str] = ()
+) -> Layers:
+    """Bars in the order of the rows, their intervals as lines; side by side by colour; `rule` draws a baseline."""
+    shared: dict[str, Any] = {"x": alt.X(field(axes.x, "N"), title=axes.x_says, sort=None, axis=alt.Axis(labelAngle=0))}
+    if axes.colour:
+        shared |= {"xOffset": alt.XOffset(field(axes.colour, "N"), sort=None)}
+    base = alt.Chart(frame).encode(**shared)
+    bars = base.mark_bar().encode(
+        y=alt.Y(field(axes.y, "Q"), title=axes.y_says),
+        tooltip=tips(frame, axes.x, axes.colour, axes.y, axes.low, axes.high, *tooltip),
+    )
+    if axes.colour:
+        bars = bars.encode(color=category(axes.colour))
+    lines = interval(base.mark_rule(strokeWidth=1.5, color="gray"), axes)
+    return alt.layer(bars, *lines, *baseline(rule)).properties(title=title, height=300)
+
+
+def grouped_bars(frame: pd.DataFrame, axes: Axes, *, order: Sequence[str]) -> alt.Chart:
+    """Bars side by side: one group an entry of `order`, one bar a kind (colour)."""
+    return (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            alt.X(field(axes.x, "N"), sort=list(order), title=None),
+            alt.Y(field(axes.y, "Q")),
+            category(str(axes.colour)),
+            xOffset=field(str(axes.colour), "N"),
+            tooltip=[axes.x, axes.colour, alt.Tooltip(axes.y, format=".4f")],
+        )
+    )
+
+
+def histogram(frame: pd.DataFrame, *, x: str, counted: str, title: str, rule: float | None = None) -> Layers:
+    """How many rows of `frame` (`counted`: what they are) lie where; `rule` marks a value."""
+    bars = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X(field(x, "Q"), title=x, bin=alt.Bin(maxbins=20), scale=alt.Scale(zero=False)),
+            y=alt.Y("count()", title=counted, axis=alt.Axis(tickMinStep=1, format="d")),
+            tooltip=[
+                alt.Tooltip(field(x, "Q"), title=x, bin=alt.Bin(maxbins=20)),
+                alt.Tooltip("count()", title=counted),
+            ],
+        )
+    )
+    return alt.layer(bars, *baseline(rule, "x")).properties(title=title, height=300)
+
+
+def points(
+    frame: pd.DataFrame,
+    axes: Axes,
+    *,
+    title: str,
+    tooltip: Sequence[str] = (),
+    continuous: bool = False,
+    square: bool = False,
+) -> Layers:
+    """A scatter of points, optionally with their names beside them; `continuous` colours by a number."""
+    shared: dict[str, Any] = {
+        "x": alt.X(field(axes.x, "Q"), title=axes.x_says, scale=alt.Scale(zero=False)),
+        "y": alt.Y(field(axes.y, "Q"), title=axes.y_says, scale=alt.Scale(zero=False)),
+    }
+    dots = alt.Chart(frame).mark_circle(size=60, opacity=0.8, stroke="gray", strokeWidth=0.5)
+    dots = dots.encode(**shared, tooltip=tips(frame, axes.name, axes.x, axes.y, axes.colour, *tooltip))
+    if axes.colour:
+        ramp = alt.Color(field(axes.colour, "Q"), title=axes.colour, scale=alt.Scale(range="ramp"))
+        dots = dots.encode(color=ramp if continuous else category(axes.colour))
+    layers = [dots]
+    if axes.name:
+        layers.append(
+            alt.Chart(frame)
+            .mark_text(dx=8, align="left", fontSize=10, color="gray")
+            .encode(**shared, text=alt.Text(field(axes.name, "N")))
+        )
+    return alt.layer(*layers).properties(title=title, height=420, **({"width": 420} if square else {}))

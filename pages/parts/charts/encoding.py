@@ -1,0 +1,134 @@
+"""What the charts of every page are told, as records, and what of Altair they share.
+
+Altair only, colours from the theme in light and dark: scales name the theme's ranges ("ramp", "diverging",
+"category"), which .streamlit/config.toml defines, so a chart follows the theme.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+Layers = alt.LayerChart | alt.FacetChart  # what altair says that layering gives
+CELL = 26  # pixels of one head in a layer x head picture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axes:
+    """Which columns a chart draws.
+
+    low, high: the ends of y's interval. colour: a series each, or the class. name: said beside a point. x_title,
+    y_title: what the axes say (default: the column).
+    """
+
+    x: str
+    y: str
+    low: str | None = None
+    high: str | None = None
+    colour: str | None = None
+    name: str | None = None
+    x_title: str | None = None
+    y_title: str | None = None
+
+    @property
+    def x_says(self) -> str:
+        """The title of x."""
+        return self.x if self.x_title is None else self.x_title
+
+    @property
+    def y_says(self) -> str:
+        """The title of y."""
+        return self.y if self.y_title is None else self.y_title
+
+
+@dataclass(frozen=True)
+class Shade:
+    """Which column colours the cells of a picture, and on what scale.
+
+    label: what the legend says (default: the column). diverging: blue below 0, orange above, symmetric about 0.
+    domain: ends of the scale (default: 0 or the least to the greatest value). categories: the column holds class
+    names, in this order. cell: pixels of a cell, at most.
+    """
+
+    value: str
+    label: str | None = None
+    diverging: bool = False
+    domain: tuple[float, float] | None = None
+    categories: Sequence[str] | None = None
+    cell: int = CELL
+
+    @property
+    def says(self) -> str:
+        """The title of the legend."""
+        return self.label or self.value
+
+    @property
+    def kind(self) -> str:
+        """Vega-Lite's type of the column."""
+        return "N" if self.categories else "Q"
+
+    def colour(self, values: pd.Series) -> alt.Color:
+        """The cells' colour, with its scale over these values."""
+        shorthand = field(self.value, self.kind)
+        return alt.Color(shorthand, title=self.says, scale=self._scale(values), legend=legend(bool(self.categories)))
+
+    def _scale(self, values: pd.Series) -> alt.Scale:
+        if self.categories:
+            return alt.Scale(range="category", domain=list(self.categories))
+        known = pd.to_numeric(values).dropna()
+        if self.diverging:
+            ends = self.domain or ((float(known.min()), float(known.max())) if len(known) else (-1.0, 1.0))
+            most = max(map(abs, ends)) or 1.0
+            return alt.Scale(range="diverging", domain=[-most, most], clamp=True)
+        whole = (min(0.0, float(known.min())), float(known.max())) if len(known) else (0.0, 1.0)
+        low, high = self.domain or whole
+        return alt.Scale(range="ramp", domain=[low, high if high > low else low + 1], clamp=True)
+
+
+def legend(categories: bool) -> alt.Legend:
+    """A legend on the right, of classes or of a ramp."""
+    if categories:
+        return alt.Legend(orient="right")
+    return alt.Legend(orient="right", gradientLength=140, format=".2~g")
+
+
+def tips(frame: pd.DataFrame, *names: str | None) -> list[alt.Tooltip]:
+    """What pointing at a mark reads: these columns."""
+    return [alt.Tooltip(field(name, _kind(frame[name])), title=name) for name in dict.fromkeys(names) if name]
+
+
+def category(name: str, order: Sequence[str] | None = None) -> alt.Color:
+    """A colour a class of the column, in this order."""
+    scale = alt.Scale(range="category", domain=list(order) if order else alt.Undefined)
+    return alt.Color(field(name, "N"), title=name, sort=order, scale=scale)
+
+
+def interval(mark: alt.Chart, axes: Axes, **options: Any) -> list[alt.Chart]:
+    """The mark from the low to the high end of y; none where the axes have no ends."""
+    if not (axes.low and axes.high):
+        return []
+    return [mark.encode(y=alt.Y(field(axes.low, "Q"), title=axes.y_says, **options), y2=alt.Y2(axes.high))]
+
+
+def baseline(rule: float | None, along: str = "y") -> list[alt.Chart]:
+    """A dashed line at a value of y (or x); none for None."""
+    if rule is None:
+        return []
+    return [
+        alt.Chart(pd.DataFrame({"baseline": [rule]}))
+        .mark_rule(strokeDash=[5, 4], color="#D55E00")
+        .encode(**{along: "baseline:Q"}, tooltip=alt.Tooltip("baseline:Q", format=".4~g"))
+    ]
+
+
+def field(name: str, kind: str) -> str:
+    """A column as Vega-Lite's shorthand, its special characters escaped."""
+    for mark in ("\\", ":", ".", "[", "]"):
+        name = name.replace(mark, "\\" + mark)
+    return f"{name}:{kind}"
+
+
+def _kind(values: pd.Series) -> str:
+    return "Q" if pd.api.types.is_numeric_dtype(values) else "N"

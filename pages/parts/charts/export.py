@@ -1,0 +1,29 @@
+"""Charts as files: several as one, with the colours of the light theme."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import altair as alt
+
+from core.drawing import theme
+
+
+def together(drawn: Sequence[Any]) -> alt.TopLevelMixin:
+    """Several pictures as one for a file, three a row."""
+    return drawn[0] if len(drawn) == 1 else alt.concat(*drawn, columns=3).resolve_scale(color="independent")
+
+
+def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
+    """The chart as a file, in the light theme's colours; PNG at twice the size."""
+    import vl_convert
+
+    specification = chart.to_dict() | {"background": theme.theme()["light"]["backgroundColor"]}
+    specification.setdefault("config", {})["range"] = theme.ranges()["light"]
+    if kind == "svg":
+        return vl_convert.vegalite_to_svg(specification).encode()
+    return vl_convert.vegalite_to_png(specification, scale=2)
+
+
+def category_colours() -> list[str]:
+    """The theme's colours for classes, in order."""
+    return list(theme.theme()["chartCategoricalColors"])

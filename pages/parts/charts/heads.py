@@ -1,0 +1,74 @@
+"""Pictures of a number a head, or a number a word of each layer. Layers run down, heads across, counted from 1."""
+
+import textwrap
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from core.attention import Head
+from pages.parts.charts.encoding import CELL, Layers, Shade, field, tips
+
+WIDEST, SMALLEST_CELL = 640, 8  # pixels: of such a picture, and of a head of the widest models
+
+
+def cell_of(heads: int) -> int:
+    """Pixels of one head where a layer has so many: CELL, and less where the picture would leave the page."""
+    return max(SMALLEST_CELL, min(CELL, WIDEST // max(heads, 1)))
+
+
+def head_picture(
+    frame: pd.DataFrame,
+    shade: Shade,
+    *,
+    title: str,
+    highlight: Collection[Head] = (),
+    tooltip: Sequence[str] = (),
+    select: bool = False,
+) -> Layers:
+    """A layer x head picture of one number (or one class) per head.
+
+    frame: one row a head with columns `layer`, `head` (zero-based) and the shade's. highlight: heads to outline.
+    tooltip: more columns to read. select: a click selects "cell" (layer, head). Heads without a value stay empty.
+    """
+    heads = [Head(int(layer), int(head)) for layer, head in zip(frame.layer, frame["head"], strict=True)]
+    drawn = frame.assign(
+        Layer=[head.layer + 1 for head in heads], Head=[head.head + 1 for head in heads], Name=list(map(str, heads))
+    )
+    x = alt.X("Head:O", title="head", axis=alt.Axis(labelAngle=0, orient="top"))
+    y = alt.Y("Layer:O", title="layer")
+    written: dict[str, Any] = {} if shade.categories else {"format": ".4~g"}
+    read = [
+        alt.Tooltip("Name:N", title="head"),
+        alt.Tooltip(field(shade.value, shade.kind), title=shade.says, **written),
+    ]
+    read += tips(drawn, *tooltip)
+    cells = alt.Chart(drawn).encode(x=x, y=y).mark_rect(stroke="gray", strokeOpacity=0.25)
+    cells = cells.encode(color=shade.colour(drawn[shade.value]), tooltip=read)
+    if select:
+        cells = cells.add_params(alt.selection_point(name="cell", fields=["layer", "head"], on="click", toggle=False))
+    marked = drawn[[head in set(highlight) for head in heads]]
+    outline = alt.Chart(marked).mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2.5).encode(x=x, y=y)
+    columns = max((head.head + 1 for head in heads), default=1)
+    cell = min(shade.cell, cell_of(columns)) if heads else shade.cell
+    # a title must not be wider than its picture
+    lines = textwrap.wrap(title, max(24, (cell * columns + 60) // 7)) or ""
+    return alt.layer(cells, outline).properties(width=alt.Step(cell), height=alt.Step(cell), title=lines)
+
+
+def layer_word_picture(frame: pd.DataFrame, *, value: str, title: str, label: str) -> alt.Chart:
+    """A layer x word picture of one number, symmetric about 0. frame: columns `layer` (zero-based), `word`, `value`."""
+    drawn = frame.assign(Layer=frame.layer + 1)
+    shade = Shade(value, label, diverging=True)
+    return (
+        alt.Chart(drawn)
+        .mark_rect(stroke="gray", strokeOpacity=0.25)
+        .encode(
+            x=alt.X("word:N", sort=list(dict.fromkeys(drawn.word)), title=None, axis=alt.Axis(labelAngle=-40)),
+            y=alt.Y("Layer:O", title="layer"),
+            color=shade.colour(drawn[value]),
+            tooltip=tips(drawn, "word", "Layer", value),
+        )
+        .properties(title=textwrap.wrap(title, 60), width=alt.Step(CELL), height=alt.Step(CELL))
+    )

@@ -1,0 +1,58 @@
+"""Pictures over classes or tokens: confusions, and distributions over the tokens of an input."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from pages.parts.charts.encoding import Axes, Layers, Shade, field, legend, tips
+
+CELL, STRIP = 64, 40  # pixels of a cell of a matrix, and of a token of a strip
+
+
+def matrix(
+    frame: pd.DataFrame, axes: Axes, *, value: str, title: str, order: Sequence[str], select: bool = False
+) -> Layers:
+    """A square picture over two class axes (confusion, correlation), its numbers but 0 written in the cells."""
+    places: dict[str, Any] = {
+        "x": alt.X(
+            field(axes.x, "N"),
+            sort=list(order),
+            title=axes.x_says,
+            axis=alt.Axis(orient="top", labelAngle=-35, labelAlign="left", labelOverlap=False),
+        ),
+        "y": alt.Y(field(axes.y, "N"), sort=list(order), title=axes.y_says),
+    }
+    base = alt.Chart(frame).encode(**places)
+    cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(
+        color=Shade(value).colour(frame[value]), tooltip=tips(frame, axes.y, axes.x, value)
+    )
+    if select:
+        cells = cells.add_params(alt.selection_point(name="cell", fields=[axes.x, axes.y], on="click", toggle=False))
+    text = alt.Text(field(value, "Q"), format=".3~g")
+    numbers = base.transform_filter(alt.datum[value] != 0)
+    halo = numbers.mark_text(fontSize=12, stroke="black", strokeWidth=3, strokeOpacity=0.6, strokeJoin="round")
+    written = numbers.mark_text(fontSize=12, fill="white").encode(text=text)
+    layered = alt.layer(cells, halo.encode(text=text), written)
+    return layered.properties(title=title, width=alt.Step(CELL), height=alt.Step(CELL))
+
+
+def token_strips(frame: pd.DataFrame, *, title: str) -> Layers:
+    """Distributions over the tokens of an input, one line each (Kovaleva et al., Fig 3's zoom).
+
+    frame: columns `line`, `position`, `token`, `weight`, `mark` (said under the token: "target", "sink", ...).
+    """
+    marks = zip(frame.position, frame.token, frame.mark, strict=True)
+    tokens = [f"{place + 1} {token}" + (f" ({mark})" if mark else "") for place, token, mark in marks]
+    base = alt.Chart(frame.assign(Token=tokens)).encode(
+        x=alt.X("Token:N", sort=list(dict.fromkeys(tokens)), title=None, axis=alt.Axis(labelAngle=-40)),
+        y=alt.Y("line:N", sort=None, title=None),
+    )
+    cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(
+        color=alt.Color("weight:Q", scale=alt.Scale(range="ramp", domain=[0, 1]), legend=legend(False)),
+        tooltip=[alt.Tooltip("line:N"), alt.Tooltip("Token:N"), alt.Tooltip("weight:Q", format=".3f")],
+    )
+    marked = base.transform_filter("datum.mark == 'target' || datum.mark == 'element'")
+    outline = marked.mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2)
+    return alt.layer(cells, outline).properties(title=title, width=alt.Step(STRIP), height=alt.Step(24))
