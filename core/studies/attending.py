@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
+from core import measuring
 from core.measuring.inputs import PASTED, Chunk, Text, chunks, pair_of, sources
+from core.measuring.provenance import provenance
 from core.measuring.sums import Place, Sums, added
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, P, Study, Unit
@@ -65,14 +67,13 @@ class Attending(Study[A, P], Generic[A, P]):
 
     def run(self, options: A, unit: Unit) -> Done[P]:
         """The sums of one unit's inputs."""
-        from core.measuring import opened, passes
-        from core.measuring.provenance import provenance
-
         chunk: Chunk = unit.arguments
-        checkpoint = opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        checkpoint = measuring.opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
         measure = self.measure(options, checkpoint)
-        passes.observe(checkpoint, passes.pipeline_for(measure, options.pipeline), inputs, [measure])
+        measuring.passes.observe(
+            checkpoint, measuring.passes.pipeline_for(measure, options.pipeline), inputs, [measure]
+        )
         self.after(options, measure, chunk.start)
         sums = measure.sums(Place(chunk.checkpoint, chunk.task, chunk.start))
         return Done(self.partial((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
@@ -87,10 +88,8 @@ class Attending(Study[A, P], Generic[A, P]):
 
     def measured_now(self, options: A, checkpoint: Any, pipeline: Any) -> list[Row]:
         """Rows of the options' texts, at once, with what is already open. Raises InputError."""
-        from core.measuring import passes
-
         measure = self.measure(options, checkpoint)
-        passes.observe(checkpoint, pipeline, sources(options, PASTED), [measure])
+        measuring.passes.observe(checkpoint, pipeline, sources(options, PASTED), [measure])
         self.after(options, measure, 0)
         return self.rows(options, self.partial((measure.sums(Place(options.checkpoint, PASTED, 0)),)))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic.dataclasses
 
-from core import config
+from core import config, measuring, scoring
 from core.errors import InputError
 from core.store.rows import Row
 from core.store.runs import Provenance
@@ -95,13 +95,10 @@ class Change(Study[Options, Seen]):
 
     def run(self, options: Options, unit: Unit) -> Done[Seen]:
         """Both models over a chunk of rows."""
-        from core.measuring import opened
-        from core.measuring.changing import compared
-
         of: Chunk = unit.arguments
-        before, after = (opened.checkpoint(name, dtype=options.dtype) for name in (options.before, of.after))
+        before, after = (measuring.opened.checkpoint(name, dtype=options.dtype) for name in (options.before, of.after))
         rows = _rows(options, of.task)[of.start : of.stop]
-        change = compared(before, after, rows, first=of.start, max_length=options.max_length)
+        change = measuring.changing.compared(before, after, rows, first=of.start, max_length=options.max_length)
         provenance = Provenance(
             checkpoint=f"{options.before} and {of.after}",
             weights_hash=f"{before.weights_hash} and {after.weights_hash}",
@@ -114,11 +111,9 @@ class Change(Study[Options, Seen]):
 
     def merge(self, options: Options, partials: Sequence[Seen]) -> Seen:
         """One piece a checkpoint and task."""
-        from core.scoring.change import Change as Sums
-
-        whole: dict[tuple[str, str], Sums] = {}
+        whole: dict[tuple[str, str], scoring.change.Change] = {}
         for piece in (piece for part in partials for piece in part.pieces):
-            key, sums = (piece.after, piece.task), Sums.unpacked(piece.packed)
+            key, sums = (piece.after, piece.task), scoring.change.Change.unpacked(piece.packed)
             if key in whole:
                 whole[key].merge(sums)
             else:
@@ -127,12 +122,10 @@ class Change(Study[Options, Seen]):
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """Per checkpoint and statistic a row a head (kind "head") and a row a layer (kind "layer")."""
-        from core.scoring.change import Change as Sums
-
         rows: list[Row] = []
         for piece in merged.pieces:
             key = {"before": options.before, "after": piece.after, "task": piece.task}
-            rows += _summary(Sums.unpacked(piece.packed), key)
+            rows += _summary(scoring.change.Change.unpacked(piece.packed), key)
         return rows
 
 

@@ -12,7 +12,9 @@ from typing import ClassVar
 import numpy as np
 import pydantic.dataclasses
 
+from core import measuring, patterns
 from core.errors import InputError
+from core.measuring.changes import share_interval
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Study, Unit
@@ -99,14 +101,11 @@ class ClassifyMaps(Study[Options, Counts]):
 
     def run(self, options: Options, unit: Unit) -> Done[Counts]:
         """Class number of every layer and head for each of some rows of the task."""
-        from core.measuring import opened
-        from core.measuring.classifying import classified
-
         of: Chunk = unit.arguments
-        checkpoint = opened.checkpoint(of.checkpoint)
+        checkpoint = measuring.opened.checkpoint(of.checkpoint)
         rows = _rows(options)[of.start : of.start + ROWS_A_UNIT]
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
-        maps = classified(checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype)
+        maps = measuring.classifying.classified(checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype)
         cut = np.array([encoding.cut for encoding in encodings])
         cropped = np.array([maps.size is not None and len(encoding) > maps.size for encoding in encodings])
         row_ids = tuple(row.id for row in rows)
@@ -181,8 +180,6 @@ def _together(pieces: Sequence[Piece]) -> Piece:
 
 def _moved_rows(options: Options, pieces: Sequence[Piece]) -> list[Row]:
     """A row a class: the change of its share from the first checkpoint to the second, paired by input."""
-    from core.patterns.evaluation import moved_shares
-
     if len(pieces) != 2 or set(pieces[0].row_ids) != set(pieces[1].row_ids):
         return []
     first, second = pieces
@@ -196,17 +193,17 @@ def _moved_rows(options: Options, pieces: Sequence[Piece]) -> list[Row]:
     return [
         about | {"inputs": len(before), "class": moved.name, "share": moved.change, "low": moved.low}
         | {"high": moved.high, "low_all": moved.low_all, "high_all": moved.high_all}
-        for moved in moved_shares(before, after, list(first.names), seed=options.seed)
+        for moved in patterns.evaluation.moved_shares(before, after, list(first.names), seed=options.seed)
     ]  # fmt: skip
 
 
 def _share_rows(options: Options, numbers: np.ndarray, names: Sequence[str]) -> list[Row]:
-    from core.patterns.evaluation import corrected_shares, shares
-
     counts = np.stack([(numbers == k).sum((1, 2)) for k in range(len(names))], axis=1)
-    parts = {"share": shares(counts, names, seed=options.seed)}
+    parts = {"share": patterns.evaluation.shares(counts, names, seed=options.seed)}
     if len(options.confusions) and len(options.confusions[0]) == len(names):
-        parts["corrected"] = corrected_shares(counts, np.array(options.confusions), names, seed=options.seed)
+        parts["corrected"] = patterns.evaluation.corrected_shares(
+            counts, np.array(options.confusions), names, seed=options.seed
+        )
     return [
         {"part": part, "class": of.name, "share": of.share, "low": of.low, "high": of.high, "maps": of.count}
         for part, some in parts.items()
@@ -240,7 +237,5 @@ def _head_rows(numbers: np.ndarray, names: Sequence[str]) -> list[Row]:
 
 def _share_of(count: int, inputs: int) -> Row:
     """A head's share of maps of a class, with its 95% Wilson interval: the columns of a head score."""
-    from core.measuring.changes import share_interval
-
     value, low, high = share_interval(np.arange(inputs) < count)
     return {"value": value, "low": low, "high": high, "n": inputs}

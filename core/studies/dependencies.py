@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture, measuring, scoring
 from core.measuring.inputs import ROWS_A_UNIT
+from core.measuring.provenance import provenance
 from core.measuring.sums import Place, RelationSums, added
 from core.scoring.definitions import DIRECTIONS
 from core.scoring.intervals import Estimate
@@ -88,22 +90,17 @@ class Dependencies(Study[Options, Seen]):
 
     def run(self, options: Options, unit: Unit) -> Done[Seen]:
         """The sums of one unit's sentences."""
-        from core.capture.running import run
-        from core.measuring import opened
-        from core.measuring.attending import RelationMeasure, linked_words
-        from core.measuring.provenance import provenance
-
         at: Part = unit.arguments
-        checkpoint = opened.checkpoint(options.checkpoint, dtype=options.dtype)
+        checkpoint = measuring.opened.checkpoint(options.checkpoint, dtype=options.dtype)
         some = sentences(options, at.part)[at.start : at.stop]
-        measure, linked = RelationMeasure(checkpoint, _relations()), []
+        measure, linked = measuring.attending.RelationMeasure(checkpoint, _relations()), []
         encodings = [checkpoint.encode(sentence.text) for sentence in some]
         for encoding, sentence in zip(encodings, some, strict=True):
             spans = [[(word.start, word.end) for word in sentence.words]]
             pairs = [[((0, a), (0, b)) for a, b in tree_links(label, sentence.words)] for label in RELATIONS]
-            linked.append(linked_words(encoding, spans, pairs))
+            linked.append(measuring.attending.linked_words(encoding, spans, pairs))
         numbers = list(range(at.start, at.start + len(some)))
-        run(checkpoint, encodings, [measure.attention.take(linked, numbers)])
+        capture.running.run(checkpoint, encodings, [measure.attention.take(linked, numbers)])
         names = [f"{at.part}-{number}" for number in numbers]
         return Done(Seen((measure.sums(Place(at.part, "", at.start)),)), provenance(checkpoint, names))
 
@@ -113,14 +110,14 @@ class Dependencies(Study[Options, Seen]):
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a relation and direction; none while a part has not been looked at."""
-        from core.measuring.attending import relations_again
-
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(PARTS):
             return []
         dev, test = (parts[part] for part in PARTS)
         rows: list[Row] = []
-        results = zip(*(relations_again(sums, _relations()).result() for sums in (dev, test)), strict=True)
+        results = zip(
+            *(measuring.attending.relations_again(sums, _relations()).result() for sums in (dev, test)), strict=True
+        )
         for number, label in enumerate(RELATIONS):
             ways = []
             for (_, direction, on_dev), (_, _, on_test) in islice(results, len(DIRECTIONS)):
@@ -158,13 +155,11 @@ def best_of_dev(
     on_dev: Estimate, on_test: Estimate, dev_distances: "Counter[int]", test_distances: "Counter[int]"
 ) -> Row:
     """The best head of dev on test, beside the best distance of dev on test."""
-    from core.scoring.tokens import best_distance
-
     if not on_dev.n[0] or not on_test.n[0]:
         return {"n": int(on_test.n[0]), "note": "too few links of this label"}
     accuracies = on_dev.value[..., 0]
     layer, head = (int(k) for k in np.unravel_index(np.nanargmax(accuracies), accuracies.shape))
-    distance, share = best_distance(dev_distances)
+    distance, share = scoring.tokens.best_distance(dev_distances)
     return estimate(on_test, layer, head) | {
         "baseline": test_distances[distance] / sum(test_distances.values()),
         "distance": distance,

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture
 from core.errors import InputError
 from core.measuring import disabling, duplicates, precision, references
 from core.measuring.disabling import Variant
@@ -109,9 +110,7 @@ class Disable(Study[Options, Swept]):
 
     def units(self, options: Options) -> list[Unit]:
         """Slices of the task's rows; options that cannot be are refused here."""
-        from core.capture.interventions import known_operator
-
-        references.check(known_operator(options.operator), options)
+        references.check(capture.interventions.known_operator(options.operator), options)
         if disabling.has_parts(options.what, options.heads) and options.operator != "zero":
             raise InputError(
                 f'Blocks and layers are taken out whole, which is the operator "zero"; "{options.operator}" was asked '
@@ -192,13 +191,13 @@ class _Sweeps:
 
     def of(self, some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str]:
         """Plain [row], changed [some variant, row], and the arithmetic that the machine chose."""
-        from core.capture.sweeping import sweep
-
         opened, options = self.opened, self.options
         components = [self.variants[k].components for k in some]
         encodings, changed = opened.encoded(self.rows), []
         for source in references.sources(options.operator, opened, options):
-            swept = sweep(opened.checkpoint, encodings, components, options.operator, source=source, dtype=dtype)
+            swept = capture.sweeping.sweep(
+                opened.checkpoint, encodings, components, options.operator, source=source, dtype=dtype
+            )
             changed.append(swept.changed)
         expected = references.expected(changed, is_score=opened.task.is_score)
         return opened.predicted(swept.plain), opened.predicted(expected), swept.dtype

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture, measuring
 from core.attention import Head
 from core.errors import InputError
 from core.store import labels
@@ -107,9 +108,7 @@ class DrawMaps(Study[Options, Drawn]):
 
     def run(self, options: Options, unit: Unit) -> Done[Drawn]:
         """Draw and capture."""
-        from core.measuring import opened
-
-        checkpoint = opened.checkpoint(options.checkpoint, dtype=options.dtype)
+        checkpoint = measuring.opened.checkpoint(options.checkpoint, dtype=options.dtype)
         return Done(Drawn(tuple(drawn(checkpoint, options, unit.arguments.inputs))))
 
     def merge(self, options: Options, partials: Sequence[Drawn]) -> Drawn:
@@ -196,9 +195,7 @@ def map_id(weights_hash: str, source: Source, head: Head) -> str:
 
 def drawn(checkpoint: Any, options: Options, inputs: Sequence[int]) -> Iterator[DrawnMap]:
     """Each planned map, input by input."""
-    from core.capture.running import capture, refuse_sinks
-
-    refuse_sinks(checkpoint)  # a class is of a square of tokens
+    capture.running.refuse_sinks(checkpoint)  # a class is of a square of tokens
     known = sources(options)
     encodings = {k: checkpoint.encode(known[k].text, known[k].pair) for k in inputs}
     needed = -(-options.count // options.per_input)
@@ -214,7 +211,7 @@ def drawn(checkpoint: Any, options: Options, inputs: Sequence[int]) -> Iterator[
     for number, head in planned:
         chosen.setdefault(number, []).append(head)
     for number, mine in chosen.items():
-        maps = capture(checkpoint, encodings[number])
+        maps = capture.running.capture(checkpoint, encodings[number])
         for head in mine:
             yield _map(checkpoint, known[number], encodings[number], head, maps.of(head), options.seed)
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pydantic.dataclasses
 
+from core import measuring
 from core.measuring.inputs import PASTED, Chunk, sources
+from core.measuring.provenance import provenance
 from core.measuring.sums import EffectiveSums, Place
 from core.scoring.definitions import TYPES
 from core.store.rows import Row
@@ -56,21 +58,15 @@ class Effective(Attending[Options, Seen]):
 
     def run(self, options: Options, unit: Unit) -> Done[Seen]:
         """The sums of one unit's inputs."""
-        from core.measuring import opened
-        from core.measuring.provenance import provenance
-
         chunk: Chunk = unit.arguments
-        checkpoint = opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        checkpoint = measuring.opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
         seen = self._seen(options, checkpoint, inputs, Place(chunk.checkpoint, chunk.task, chunk.start))
         return Done(seen, provenance(checkpoint, [source.row_id for source in inputs]))
 
     def _seen(self, options: Options, checkpoint: Any, inputs: list, at: Place) -> Seen:
-        from core.measuring import passes
-        from core.measuring.attending import EffectiveMeasure
-
-        measure = EffectiveMeasure(checkpoint)
-        measure.measure(passes.prepare(checkpoint, None, inputs))
+        measure = measuring.attending.EffectiveMeasure(checkpoint)
+        measure.measure(measuring.passes.prepare(checkpoint, None, inputs))
         return Seen((measure.sums(at),))
 
     def measured_now(self, options: Options, checkpoint: Any, pipeline: Any) -> list[Row]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
+from core import measuring, scoring
 from core.errors import InputError
 from core.measuring.sums import FeatureSums
 from core.scoring.corrections import q_values
@@ -59,9 +60,7 @@ class Features(Attending[Options, Seen]):
 
     def measure(self, options: Options, checkpoint: Any) -> "FeatureMeasure":
         """Attention to the features on one checkpoint."""
-        from core.measuring.attending import FeatureMeasure
-
-        return FeatureMeasure(checkpoint, options.features, seed=options.seed)
+        return measuring.attending.FeatureMeasure(checkpoint, options.features, seed=options.seed)
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and statistic, by checkpoint and task; then the differences of two checkpoints."""
@@ -80,10 +79,8 @@ STUDY = Features()
 
 def rows_of(sums: FeatureSums) -> list[Row]:
     """One row a head, feature and definition; one row without a head where no input has the feature."""
-    from core.measuring.attending import features_again
-
     rows = []
-    for (definition, feature), (value, effect) in features_again(sums).result().items():
+    for (definition, feature), (value, effect) in measuring.attending.features_again(sums).result().items():
         known = facts(sums) | {"statistic": definition, "feature": feature}
         if not value.n[0]:
             rows.append(known | {"n": 0, "note": "no input has this feature"})
@@ -108,15 +105,12 @@ def rows_of(sums: FeatureSums) -> list[Row]:
 
 def difference_rows(first: FeatureSums, second: FeatureSums) -> list[Row]:
     """First checkpoint less second, paired by input, with a two-sided p; none where the shapes differ."""
-    from core.measuring.attending import features_again
-    from core.scoring.features import by_feature
-
     if first.means.sums.shape != second.means.sums.shape:
         return []
     rows = []
     about = {"checkpoint": "difference", "task": first.at.task}
-    for (definition, feature), (value, _) in by_feature(
-        features_again(first), first.means.result(minus=second.means)
+    for (definition, feature), (value, _) in scoring.features.by_feature(
+        measuring.attending.features_again(first), first.means.result(minus=second.means)
     ).items():
         if value.n[0]:
             known, p = about | {"statistic": definition, "feature": feature}, value.p_either()[..., 0]

@@ -14,8 +14,9 @@ from typing import Annotated, ClassVar
 
 import pydantic.dataclasses
 
-from core import config
+from core import config, measuring
 from core.errors import InputError
+from core.measuring.provenance import provenance
 from core.measuring.tuned import TunedRuns, live_file, runs_folder, table_rows
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
@@ -93,17 +94,14 @@ class Finetune(Study[Options, TunedRuns]):
 
     def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
         """One run: train, measure on dev, save."""
-        from core.measuring import opened, tuning
-        from core.measuring.provenance import provenance
-
         of: Run = unit.arguments
-        base = opened.checkpoint(options.checkpoint, revision=options.revision)
-        run = tuning.Run(
+        base = measuring.opened.checkpoint(options.checkpoint, revision=options.revision)
+        run = measuring.tuning.Run(
             task_of(of.task), of.initialisation, of.initialisation, of.seed, options.preset,
             Recipe.of(options.preset, options.settings), options.data, runs_folder(options.out) / unit.key,
             live_file(options.out, unit.key), unit.key,
         )  # fmt: skip
-        tuned, row_ids = tuning.tune(base, run)
+        tuned, row_ids = measuring.tuning.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids, split="dev"))
 
     def merge(self, options: Options, partials: Sequence[TunedRuns]) -> TunedRuns:

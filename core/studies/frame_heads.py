@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import config
+from core import config, measuring
 from core.attention import Head
 from core.errors import InputError
 from core.frames.filters import NO_FILTER, Filter, Selection, select
@@ -89,10 +89,7 @@ class FrameHeads(Study[Options, Scores]):
 
     def run(self, options: Options, unit: Unit) -> Done[Scores]:
         """Scores of these sentences, and the sums of both nulls."""
-        from core.measuring import opened
-        from core.measuring.framing import score_sentences
-
-        checkpoint = opened.checkpoint(options.checkpoint, dtype=options.dtype, device=options.device)
+        checkpoint = measuring.opened.checkpoint(options.checkpoint, dtype=options.dtype, device=options.device)
         kept = chosen(options)[0].kept
         sentences = [kept[k] for k in unit.arguments.inputs]
         provenance = Provenance(
@@ -100,7 +97,7 @@ class FrameHeads(Study[Options, Scores]):
             device=str(checkpoint.device),
             row_ids=tuple(sentence.id for sentence in sentences),
         )
-        return Done(score_sentences(checkpoint, sentences, options), provenance)
+        return Done(measuring.framing.score_sentences(checkpoint, sentences, options), provenance)
 
     def merge(self, options: Options, partials: Sequence[Scores]) -> Scores:
         """All sentences."""

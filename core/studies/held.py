@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 import pydantic.dataclasses
 
-from core import config
+from core import capture, config, measuring
 from core.attention import Head
 from core.measuring import disabling
 from core.measuring.outcomes import metrics_of
+from core.measuring.provenance import provenance
 from core.measuring.tuned import TunedRun, TunedRuns, live_file, runs_folder, table_rows
 from core.scoring import effects
 from core.store.rows import Row
@@ -63,11 +64,9 @@ class Held(Study[Options, TunedRuns]):
 
     def units(self, options: Options) -> list[Unit]:
         """One unit a run: free and held, of every task and seed."""
-        from core.capture.interventions import operator_of
-
         if options.heads:
             disabling.head_groups_of(options.heads)
-            operator_of(options.operator, causal=False)
+            capture.interventions.operator_of(options.operator, causal=False)
         shared = ("checkpoint", "tasks", "seeds", "data", "preset", "settings", "out")
         plain = finetune.Options(**{name: getattr(options, name) for name in shared})
         every = []
@@ -79,18 +78,15 @@ class Held(Study[Options, TunedRuns]):
 
     def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
         """Train one model, free or held, and measure it on dev in the same state; save its checkpoint."""
-        from core.measuring import opened, tuning
-        from core.measuring.provenance import provenance
-
         of: Run = unit.arguments
-        base = opened.checkpoint(options.checkpoint)
+        base = measuring.opened.checkpoint(options.checkpoint)
         fixed = held_heads(options, base) if of.initialisation == HELD else []
-        run = tuning.Run(
+        run = measuring.tuning.Run(
             task_of(of.task), of.initialisation, "pretrained", of.seed, options.preset,
             Recipe.of(options.preset, options.settings), options.data, runs_folder(options.out) / unit.key,
             live_file(options.out, unit.key), unit.key, fixed,
         )  # fmt: skip
-        tuned, row_ids = tuning.tune(base, run)
+        tuned, row_ids = measuring.tuning.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
     def merge(self, options: Options, partials: Sequence[TunedRuns]) -> TunedRuns:
@@ -116,24 +112,24 @@ STUDY = Held()
 
 def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
     """All heads but the last of each layer at the patterns in turn."""
-    from core.capture.interventions import Intervention
-
     turns = [name for name in TURNS if not (causal and name == "next")]
     held: dict[str, set[Head]] = {}
     for head in range(heads - 1):
         held.setdefault(turns[head % len(turns)], set()).update(Head(layer, head) for layer in range(layers))
-    return [Intervention(name, frozenset(some)) for name, some in held.items()]  # type: ignore[arg-type]
+    return [capture.interventions.Intervention(name, frozenset(some)) for name, some in held.items()]  # type: ignore[arg-type]
 
 
 def held_heads(options: Options, checkpoint: "Opened") -> "list[Intervention]":
     """What the options hold fixed. Raises InputError, InterventionError."""
-    from core.capture.interventions import Intervention, operator_of
-
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
-    operator = operator_of(options.operator, causal=checkpoint.causal)
+    operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)
     named = {head for group in disabling.head_groups_of(options.heads) for head in group}
-    return [Intervention(operator, frozenset(head.within(checkpoint.layers, checkpoint.heads) for head in named))]
+    return [
+        capture.interventions.Intervention(
+            operator, frozenset(head.within(checkpoint.layers, checkpoint.heads) for head in named)
+        )
+    ]
 
 
 def _mark(options: Options) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
+from core import capture
 from core.attention import Head
 from core.errors import InputError
 from core.measuring import disabling
@@ -92,18 +93,15 @@ class Importance(Study[Options, Weighed]):
 
     def run(self, options: Options, unit: Unit) -> Done[Weighed]:
         """Gradient sums of these rows, and with `sweep` their predictions without each head."""
-        from core.capture.importance import gradients
-        from core.capture.sweeping import every_head, sweep
-
         opened, every = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
         encodings = opened.encoded(rows)
-        sums = gradients(checkpoint, encodings, opened.outputs(rows))
+        sums = capture.importance.gradients(checkpoint, encodings, opened.outputs(rows))
         swept: dict[str, np.ndarray] = {}
         dtype = checkpoint.dtype
         if options.sweep:
-            heads = every_head(checkpoint.layers, checkpoint.heads)
-            found = sweep(checkpoint, encodings, heads, options.sweep, dtype=options.dtype)
+            heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads)
+            found = capture.sweeping.sweep(checkpoint, encodings, heads, options.sweep, dtype=options.dtype)
             swept = {
                 "plain": opened.predicted(found.plain),
                 "changed": opened.predicted(found.changed),
@@ -127,15 +125,13 @@ class Importance(Study[Options, Weighed]):
 
     def rows(self, options: Options, merged: Weighed) -> list[Row]:
         """A row per head, most important first, then the rank correlations with the sweep."""
-        import torch
+        import torch  # a second and a half of start-up, of every command
 
-        from core.capture.importance import Gradients, importance
-
-        total = Gradients(
+        total = capture.importance.Gradients(
             torch.tensor(merged.example).double(), torch.tensor(merged.token).double(), merged.inputs, merged.tokens
         )
-        scores = importance(total, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
-        raw = importance(total, reading=options.reading, normalize=False)  # type: ignore[arg-type]
+        scores = capture.importance.importance(total, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
+        raw = capture.importance.importance(total, reading=options.reading, normalize=False)  # type: ignore[arg-type]
         ranked = sorted(np.ndindex(*scores.shape), key=lambda place: (-float(scores[place]), place))
         about = {"task": options.task, "n": total.inputs, "statistic": "importance", "feature": options.task}
         heads = [

@@ -12,6 +12,7 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture
 from core.measuring import disabling
 from core.measuring.changes import baseline_row, change_rows
 from core.measuring.outcomes import in_order
@@ -62,30 +63,24 @@ class KnockoutStudy(Study[Options, Knocked]):
 
     def units(self, options: Options) -> list[Unit]:
         """Slices of the task's rows; edges that cannot be are refused here."""
-        from core.capture.knockout import edges_of
-
         for kind in options.edges:
-            edges_of(kind, causal=False)
+            capture.knockout.edges_of(kind, causal=False)
         return units_of(options)
 
     def run(self, options: Options, unit: Unit) -> Done[Knocked]:
         """Predictions of these rows, plain and under every cut."""
-        from core.capture.interventions import Knockout
-        from core.capture.knockout import edges_of
-        from core.capture.running import predict
-
         opened, every = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
         encodings, changed, having = opened.encoded(rows), [], []
         for kind in options.edges:
-            edges = edges_of(kind, causal=checkpoint.causal)
+            edges = capture.knockout.edges_of(kind, causal=checkpoint.causal)
             having.append([bool(edges(encoding).any()) for encoding in encodings])
             for layers in layers_of(checkpoint.layers):
-                cut = Knockout(edges, frozenset(layers), options.renormalise)
-                changed.append(opened.predicted(predict(checkpoint, encodings, interventions=[cut])))
+                cut = capture.interventions.Knockout(edges, frozenset(layers), options.renormalise)
+                changed.append(opened.predicted(capture.running.predict(checkpoint, encodings, interventions=[cut])))
         partial = Knocked(
             np.array(unit.arguments.rows), checkpoint.layers, np.array([row.label for row in rows]),
-            opened.predicted(predict(checkpoint, encodings)), np.array(changed), np.array(having),
+            opened.predicted(capture.running.predict(checkpoint, encodings)), np.array(changed), np.array(having),
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 

@@ -12,7 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
+from core import measuring
 from core.measuring.inputs import PASTED, Chunk, sources
+from core.measuring.provenance import provenance
 from core.measuring.sums import NormSums, Place
 from core.scoring.definitions import STATISTICS, TYPES
 from core.store.rows import Row
@@ -52,13 +54,10 @@ class Norms(Attending[Options, Seen]):
 
     def run(self, options: Options, unit: Unit) -> Done[Seen]:
         """The sums of one unit's inputs."""
-        from core.measuring import opened
-        from core.measuring.provenance import provenance
-
         chunk: Chunk = unit.arguments
-        checkpoint = opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        checkpoint = measuring.opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
-        sums = self._sums(options, checkpoint, opened.pipeline(options.pipeline), inputs, chunk)
+        sums = self._sums(options, checkpoint, measuring.opened.pipeline(options.pipeline), inputs, chunk)
         return Done(Seen((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
     def measured_now(self, options: Options, checkpoint: Any, pipeline: Any) -> list[Row]:
@@ -67,9 +66,7 @@ class Norms(Attending[Options, Seen]):
         return rows_of(self._sums(options, checkpoint, pipeline, sources(options, PASTED), at))
 
     def _sums(self, options: Options, checkpoint: Any, pipeline: Any, inputs: list, at: Chunk) -> NormSums:
-        from core.measuring.norms import NormMeasure
-
-        measure = NormMeasure(checkpoint, options.features, seed=options.seed)
+        measure = measuring.norms.NormMeasure(checkpoint, options.features, seed=options.seed)
         measure.observe(pipeline, inputs)
         return measure.sums(Place(at.checkpoint, at.task, at.start))
 

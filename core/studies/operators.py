@@ -13,6 +13,7 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture
 from core.attention import Head
 from core.errors import InputError
 from core.measuring import disabling, references
@@ -79,27 +80,24 @@ class OperatorsStudy(Study[Options, Effects]):
 
     def units(self, options: Options) -> list[Unit]:
         """One operator each; those that cannot be are refused here."""
-        from core.capture.interventions import known_operator
-
         if len(set(options.operators)) != len(options.operators) or len(options.operators) < 2:
             raise InputError("Operators are set side by side, so two or more different ones are needed: name them.")
         for operator in options.operators:
-            references.check(known_operator(operator), options)
+            references.check(capture.interventions.known_operator(operator), options)
         size = len(disabling.rows_of(options))
         return [Unit(operator, One(operator), size) for operator in options.operators]
 
     def run(self, options: Options, unit: Unit) -> Done[Effects]:
         """The change of every row's loss under one operator."""
-        from core.capture.losses import effects
-        from core.capture.sweeping import every_head
-
         opened, rows = disabling.opened(options), disabling.rows_of(options)
         checkpoint, operator = opened.checkpoint, unit.arguments.operator
         encodings, gold = opened.encoded(rows), opened.outputs(rows)
-        heads = every_head(checkpoint.layers, checkpoint.heads)
+        heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads)
         names = [row.id for row in rows]
         seen = [
-            effects(checkpoint, encodings, gold, heads, operator, source=source, names=names, dtype=options.dtype)
+            capture.losses.effects(
+                checkpoint, encodings, gold, heads, operator, source=source, names=names, dtype=options.dtype
+            )
             for source in references.sources(operator, opened, options)
         ]
         plain, changes = seen[0].plain.numpy(), np.mean([one.exact.numpy() for one in seen], 0)

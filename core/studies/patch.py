@@ -13,6 +13,7 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture, measuring
 from core.errors import InputError
 from core.measuring import disabling
 from core.measuring.provenance import provenance
@@ -72,9 +73,6 @@ class PatchStudy(Study[Options, Patched]):
 
     def run(self, options: Options, unit: Unit) -> Done[Patched]:
         """m of these pairs."""
-        from core.capture.patching import Pairs, patch
-        from core.measuring.pairs import aligned
-
         opened, every = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
         variants = disabling.variants_of(options.what, "", checkpoint.layers, checkpoint.heads)
@@ -83,10 +81,12 @@ class PatchStudy(Study[Options, Patched]):
         made = [k for k, text in enumerate(texts) if text is not None]
         first, second, patched = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(variants), len(rows)))
         if made:
-            pairs = aligned(
+            pairs = measuring.pairs.aligned(
                 checkpoint, [(rows[k].text, rows[k].pair) for k in made], [text for text in texts if text is not None]
             )
-            seen = patch(checkpoint, Pairs(*pairs), [variant.components for variant in variants])
+            seen = capture.patching.patch(
+                checkpoint, capture.patching.Pairs(*pairs), [variant.components for variant in variants]
+            )
             first[made], second[made], patched[:, made] = differences(seen.first, seen.second, seen.patched)
         partial = Patched(
             np.array(unit.arguments.rows), checkpoint.layers, checkpoint.heads,

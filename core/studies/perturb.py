@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture
 from core.errors import InputError
 from core.measuring import disabling
 from core.measuring.changes import baseline_row, change_rows
@@ -71,11 +72,9 @@ class PerturbStudy(Study[Options, Perturbations]):
 
     def run(self, options: Options, unit: Unit) -> Done[Perturbations]:
         """Predictions of these rows and of what was made of them."""
-        from core.capture.running import predict
-
         opened, every = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
-        logits = predict(checkpoint, opened.encoded(rows))
+        logits = capture.running.predict(checkpoint, opened.encoded(rows))
         changed, made, moved = [], [], []
         for kind in options.kinds:
             texts = [made_of(kind, row, options.seed + place, checkpoint.tokenizer.mask_token)
@@ -83,7 +82,7 @@ class PerturbStudy(Study[Options, Perturbations]):
             encodings = [
                 checkpoint.encode(*(text or (row.text, row.pair))) for text, row in zip(texts, rows, strict=True)
             ]
-            other = predict(checkpoint, encodings)
+            other = capture.running.predict(checkpoint, encodings)
             changed.append(opened.predicted(other))
             made.append([text is not None for text in texts])
             moved.append(_moved(opened.task, logits, other))
@@ -117,7 +116,7 @@ def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, s
 
 
 def _moved(task: Task, before: "Tensor", after: "Tensor") -> list[float]:
-    import torch
+    import torch  # a second and a half of start-up, of every command
 
     if task.is_score:
         return (after - before)[:, 0].tolist()

@@ -12,15 +12,16 @@ and "centre" (the centre of gravity, its interval by fitting again on sentences 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
 from scipy.special import stdtrit  # quantiles of Student's t; scipy.stats starts slowly
 
-from core import config
+from core import config, measuring, probing
 from core.errors import InputError
+from core.measuring.provenance import provenance
 from core.scoring.shares import share_difference, share_of
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
@@ -121,18 +122,15 @@ class ProbeStudy(Study[Options, Probed]):
 
     def run(self, options: Options, unit: Unit) -> Done[Probed]:
         """Both probes of one property on every layer, with its control task."""
-        from core.measuring.probed import open_source
-        from core.measuring.properties import asked
-        from core.measuring.provenance import provenance
-        from core.probing.layers import mixing_refits
-
         of: Question = unit.arguments
-        checkpoint = open_source(options.checkpoint, random=of.source == RANDOM, seed=options.seed)
-        question = asked(checkpoint, of.property, options.treebank, options.limit, seed=options.seed)
+        checkpoint = measuring.probed.open_source(options.checkpoint, random=of.source == RANDOM, seed=options.seed)
+        question = measuring.properties.asked(
+            checkpoint, of.property, options.treebank, options.limit, seed=options.seed
+        )
         answered = answers(question, of.source, seed=options.seed)
         mixed: tuple[Mixed, ...] = ()
         if of.source == TRAINED:
-            weights = mixing_refits(question.train, len(question.classes), seed=options.seed)
+            weights = probing.layers.mixing_refits(question.train, len(question.classes), seed=options.seed)
             mixed = (Mixed(of.property, weights),)
         ids = [f"{name}-{k}" for name, test in question.tests for k in np.unique(test.groups).tolist()]
         return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
@@ -157,25 +155,21 @@ STUDY = ProbeStudy()
 
 def answers(question: "Asked", source: str, *, seed: int) -> list[Answered]:
     """Every probe on every test of a property, and on the control task of the same words."""
-    from dataclasses import replace
-
-    from core.probing.layers import control_labels, fit, scale_of, word_alone
-
     tests = [test for _, test in question.tests]
-    controls = control_labels(question.train, tests, seed=seed)
-    scale, classes = scale_of(question.train), len(question.classes)
+    controls = probing.layers.control_labels(question.train, tests, seed=seed)
+    scale, classes = probing.layers.scale_of(question.train), len(question.classes)
     commonest = int(np.bincount(question.train.labels).argmax())
     found = []
     for probe in PROBES:
-        own = fit(question.train, classes, probe, seed=seed, scale=scale)
-        other = fit(replace(question.train, labels=controls[0]), classes, probe, seed=seed, scale=scale)
+        own = probing.layers.fit(question.train, classes, probe, seed=seed, scale=scale)
+        other = probing.layers.fit(replace(question.train, labels=controls[0]), classes, probe, seed=seed, scale=scale)
         for (name, test), control in zip(question.tests, controls[1:], strict=True):
             parted = name != question.name
             found.append(Answered(
                 name, source, probe, by_sentence(own.predict(test) == test.labels, test.groups),
                 by_sentence(other.predict(test) == control, test.groups), np.bincount(test.groups), classes,
                 float((test.labels == commonest).mean()),
-                float((word_alone(question.train, test) == test.labels).mean()),
+                float((probing.layers.word_alone(question.train, test) == test.labels).mean()),
                 question.linear if parted else None,
             ))  # fmt: skip
     return found

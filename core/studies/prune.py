@@ -11,6 +11,7 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture
 from core.attention import Head
 from core.errors import InputError
 from core.measuring import disabling
@@ -103,13 +104,13 @@ class Prune(Study[Options, Curves]):
 
     def run(self, options: Options, unit: Unit) -> Done[Curves]:
         """One curve: the order, and the dev predictions after every step."""
-        from core.capture.sweeping import sweep
-
         opened, dev = disabling.opened(options), disabling.rows_of(options)
         ranked = order_of(options, unit.arguments.order, opened)
         cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
         removed = [ranked[:cut] for cut in cuts]
-        swept = sweep(opened.checkpoint, opened.encoded(dev), removed, options.operator, dtype=options.dtype)
+        swept = capture.sweeping.sweep(
+            opened.checkpoint, opened.encoded(dev), removed, options.operator, dtype=options.dtype
+        )
         curve = Curve(
             unit.arguments.order, tuple(ranked), cuts, np.array([row.label for row in dev]),
             opened.predicted(swept.plain), opened.predicted(swept.changed),
@@ -152,11 +153,11 @@ def order_of(options: Options, name: str, opened: Opened) -> list[Head]:
 
 def _by_sweep(options: Options, opened: Opened, every: Sequence[Head]) -> list[Head]:
     """The head whose removal costs least on the train rows first; ties by how far the logits move."""
-    from core.capture.sweeping import sweep
-
     rows = disabling.rows_of(options, "train", options.order_rows)
     alone = [[head] for head in every]
-    swept = sweep(opened.checkpoint, opened.encoded(rows), alone, options.operator, dtype=options.dtype)
+    swept = capture.sweeping.sweep(
+        opened.checkpoint, opened.encoded(rows), alone, options.operator, dtype=options.dtype
+    )
     gold = np.array([row.label for row in rows])
     kept = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)
     moved = (swept.changed - swept.plain).abs().mean((1, 2)).numpy()
@@ -165,16 +166,14 @@ def _by_sweep(options: Options, opened: Opened, every: Sequence[Head]) -> list[H
 
 def _by_importance(options: Options, opened: Opened, every: Sequence[Head], times: int) -> list[Head]:
     """Least important first; with several times, importance is weighed anew among the heads that are left."""
-    import torch
-
-    from core.capture.importance import gradients, importance
+    import torch  # a second and a half of start-up, of every command
 
     checkpoint, rows = opened.checkpoint, disabling.rows_of(options, "train", options.order_rows)
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
     kept, gone = torch.ones(checkpoint.layers, checkpoint.heads), []  # type: ignore[var-annotated]
     for step in range(times):
-        sums = gradients(checkpoint, encodings, labels, zeroed=kept)
-        scores = importance(sums, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
+        sums = capture.importance.gradients(checkpoint, encodings, labels, zeroed=kept)
+        scores = capture.importance.importance(sums, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
         left = sorted((head for head in every if head not in gone), key=lambda head: (float(scores[head]), head))
         now = left[: round(len(every) * (step + 1) / times) - len(gone)]
         gone += now

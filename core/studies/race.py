@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture
 from core.measuring import disabling, races, references
 from core.measuring.provenance import provenance
 from core.measuring.race_table import table
@@ -78,9 +79,7 @@ class RaceStudy(Study[Options, Taken]):
 
     def units(self, options: Options) -> list[Unit]:
         """The first look: every variant, and first-order effects; options that cannot be are refused here."""
-        from core.capture.interventions import known_operator
-
-        references.check(known_operator(options.operator), options)
+        references.check(capture.interventions.known_operator(options.operator), options)
         rows = disabling.rows_of(options)
         rules = races.check(options, task_of(options.task), rows)
         places = races.draw(options, len(rows))[: rules.first]
@@ -144,12 +143,10 @@ def _exact(
     sources: Sequence[Any],
 ) -> list[Any]:
     """Exact effects, one set a source: a draw of "resample", or the operator itself."""
-    from core.capture.losses import effects
-
     sets, names = [frozenset(one.heads) for one in variants], [row.id for row in rows]
     labels, encodings = opened.outputs(rows), opened.encoded(rows)
     return [
-        effects(
+        capture.losses.effects(
             opened.checkpoint, encodings, labels, sets, options.operator,
             source=source, names=names, dtype=options.dtype,
         )
@@ -165,11 +162,12 @@ def _first_order(
     sources: Sequence[Any],
 ) -> np.ndarray:
     """First-order effects [variant, row]: the mean over sources."""
-    from core.capture.losses import first_order, slopes_of
-
     sets, labels, encodings = [frozenset(one.heads) for one in variants], opened.outputs(rows), opened.encoded(rows)
-    slopes = [first_order(opened.checkpoint, encodings, labels, options.operator, source=source) for source in sources]
-    return np.mean([slopes_of(sets, one).numpy() for one in slopes], 0)
+    slopes = [
+        capture.losses.first_order(opened.checkpoint, encodings, labels, options.operator, source=source)
+        for source in sources
+    ]
+    return np.mean([capture.losses.slopes_of(sets, one).numpy() for one in slopes], 0)
 
 
 def _empty(variants: int, rows: Sequence[TaskRow]) -> dict[str, np.ndarray]:

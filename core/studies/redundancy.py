@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic.dataclasses
 
+from core import measuring, scoring
 from core.attention import Head
 from core.errors import InputError
 from core.measuring.sums import PatternSums
@@ -56,9 +57,7 @@ class Redundancy(Attending[Options, Seen]):
 
     def measure(self, options: Options, checkpoint: Any) -> "PatternMeasure":
         """Distances and mean patterns on one checkpoint."""
-        from core.measuring.attending import PatternMeasure
-
-        return PatternMeasure(checkpoint, queries=options.queries, seed=options.seed)
+        return measuring.attending.PatternMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """Heads, groups, then pairs of checkpoint and task."""
@@ -71,14 +70,12 @@ STUDY = Redundancy()
 
 def rows_of(sums: PatternSums, *, groups: int) -> list[Row]:
     """A row a head, then one a group."""
-    from core.scoring.mean_patterns import grouped, nearest
-
     distances = sums.distances / max(sums.rows, 1)
     if len(distances) < 2 or not sums.rows:
         return []
-    others, apart = nearest(distances)
+    others, apart = scoring.mean_patterns.nearest(distances)
     patterns = sums.patterns / max(sums.inputs, 1)
-    grouping = grouped(patterns.reshape(-1, *patterns.shape[2:]), groups=groups)
+    grouping = scoring.mean_patterns.grouped(patterns.reshape(-1, *patterns.shape[2:]), groups=groups)
     rows: list[Row] = []
     for number in range(len(distances)):
         place, other = Head(*divmod(number, sums.heads)), Head(*divmod(others[number], sums.heads))
@@ -100,13 +97,11 @@ def rows_of(sums: PatternSums, *, groups: int) -> list[Row]:
 
 def kept_rows(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Row]:
     """A row a pair of checkpoint and task of one shape: whether the same heads are alike in both."""
-    from core.scoring.mean_patterns import redundancy_kept
-
     rows: list[Row] = []
     for one, other in combinations(pieces, 2):
         if (one.layers, one.heads) != (other.layers, other.heads) or not (one.rows and other.rows):
             continue
-        kept = redundancy_kept(one.distances / one.rows, other.distances / other.rows, seed=seed)
+        kept = scoring.mean_patterns.redundancy_kept(one.distances / one.rows, other.distances / other.rows, seed=seed)
         change = "task" if one.at.checkpoint == other.at.checkpoint else "checkpoint"
         change = "both" if change == "checkpoint" and one.at.task != other.at.task else change
         rows.append(

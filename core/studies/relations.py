@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
+from core import measuring, scoring
 from core.errors import InputError
 from core.measuring.sums import RelationSums
 from core.scoring.corrections import q_values
@@ -63,10 +64,8 @@ class Relations(Attending[Options, Seen]):
 
     def measure(self, options: Options, checkpoint: Any) -> "RelationMeasure":
         """Attention along the relations on one checkpoint."""
-        from core.measuring.attending import RelationMeasure
-
         relations = [relation_of(name) for name in dict.fromkeys(options.relations)]
-        return RelationMeasure(checkpoint, relations)
+        return measuring.attending.RelationMeasure(checkpoint, relations)
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
@@ -78,11 +77,9 @@ STUDY = Relations()
 
 def rows_of(sums: RelationSums) -> list[Row]:
     """One row a head, relation and direction; one row without a head where there is no link."""
-    from core.measuring.attending import relations_again
-
     rows = []
     relations = [relation_of(name) for name in sums.relations]
-    for name, direction, quantities in relations_again(sums, relations).result():
+    for name, direction, quantities in measuring.attending.relations_again(sums, relations).result():
         number = sums.relations.index(name)
         known = facts(sums) | {"statistic": direction, "feature": name}
         weight, excess, accuracy = (quantities[quantity] for quantity in ("weight", "excess", "accuracy"))
@@ -118,9 +115,7 @@ def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "C
 
 def fixed_distances(distances: "Counter[int]") -> Row:
     """Accuracies of the best fixed distance, and of the previous and the next word."""
-    from core.scoring.tokens import best_distance
-
-    chosen, share = best_distance(distances)
+    chosen, share = scoring.tokens.best_distance(distances)
     total = sum(distances.values())
     return {
         "best_distance": chosen,

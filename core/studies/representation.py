@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import pydantic.dataclasses
 
-from core import config
+from core import capture, config, measuring
 from core.errors import InputError
+from core.measuring.entropies import Entropies
+from core.measuring.provenance import provenance
 from core.scoring.few_inputs import mean_interval
-from core.scoring.similarity import KINDS, RANDOM_PAIRS
+from core.scoring.similarity import KINDS, RANDOM_PAIRS, similarities
 from core.store.rows import Row
 from core.studies.contract import Done, Study, Unit
 from core.studies.options import Checkpoint, Data, Limit, Seed, Split, TaskName
@@ -62,23 +64,16 @@ class RepresentationStudy(Study[Options, Alike]):
 
     def run(self, options: Options, unit: Unit) -> Done[Alike]:
         """Vectors of all tokens, and entropies of all maps."""
-        from core.capture.running import run
-        from core.measuring import opened
-        from core.measuring.entropies import Entropies
-        from core.measuring.probed import piece_vectors_of
-        from core.measuring.provenance import provenance
-        from core.scoring.similarity import similarities
-
-        checkpoint = opened.checkpoint(options.checkpoint)
+        checkpoint = measuring.opened.checkpoint(options.checkpoint)
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
-        stored = piece_vectors_of(checkpoint, encodings)
+        stored = measuring.probed.piece_vectors_of(checkpoint, encodings)
         tokens = [(number, place) for number, one in enumerate(encodings) for place in one.ordinary]
         vectors = np.concatenate([stored.get(number)[list(one.ordinary)] for number, one in enumerate(encodings)])
         types = [encodings[number].tokens[place] for number, place in tokens]
         found = similarities(vectors.astype(np.float32), [number for number, _ in tokens], types, seed=options.seed)
         entropies = Entropies(len(encodings), checkpoint.layers)
-        run(checkpoint, encodings, [entropies])
+        capture.running.run(checkpoint, encodings, [entropies])
         return Done(Alike(found, entropies.means), provenance(checkpoint, [row.id for row in rows]))
 
     def merge(self, options: Options, partials: Sequence[Alike]) -> Alike:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
+from core import measuring
 from core.errors import InputError
 from core.measuring.sums import RoleSums
 from core.scoring.intervals import Estimate
@@ -60,9 +61,7 @@ class Roles(Attending[Options, Seen]):
 
     def measure(self, options: Options, checkpoint: Any) -> "RoleMeasure":
         """Roles on one checkpoint."""
-        from core.measuring.roles import RoleMeasure
-
-        return RoleMeasure(checkpoint)
+        return measuring.roles.RoleMeasure(checkpoint)
 
     def after(self, options: Options, measure: Any, start: int) -> None:
         """The random sequences, once a task."""

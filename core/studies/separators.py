@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture
 from core.measuring import disabling
 from core.measuring.changes import baseline_row, change_rows
 from core.measuring.outcomes import in_order
@@ -65,26 +66,24 @@ class SeparatorsStudy(Study[Options, Slopes]):
 
     def run(self, options: Options, unit: Unit) -> Done[Slopes]:
         """Gradients, weights and predictions of these rows."""
-        from core.capture.interventions import Knockout
-        from core.capture.knockout import edges_of
-        from core.capture.running import predict
-        from core.capture.separators import separator_norms
-        from core.capture.slopes import separator_slopes
-
         opened, every = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
         encodings = opened.encoded(rows)
-        slopes = separator_slopes(checkpoint, encodings, opened.outputs(rows))
-        edges = edges_of("separators", causal=checkpoint.causal)
+        slopes = capture.slopes.separator_slopes(checkpoint, encodings, opened.outputs(rows))
+        edges = capture.knockout.edges_of("separators", causal=checkpoint.causal)
         changed = [
-            opened.predicted(predict(checkpoint, encodings, interventions=[Knockout(edges, frozenset(layers))]))
+            opened.predicted(
+                capture.running.predict(
+                    checkpoint, encodings, interventions=[capture.interventions.Knockout(edges, frozenset(layers))]
+                )
+            )
             for layers in layers_of(checkpoint.layers)
         ]
         partial = Slopes(
             np.array(unit.arguments.rows), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
-            slopes.weight.numpy(), separator_norms(checkpoint, encodings).numpy(),
+            slopes.weight.numpy(), capture.separators.separator_norms(checkpoint, encodings).numpy(),
             np.array([len(one.separators) / len(one) for one in encodings]), np.array([row.label for row in rows]),
-            opened.predicted(predict(checkpoint, encodings)), np.array(changed),
+            opened.predicted(capture.running.predict(checkpoint, encodings)), np.array(changed),
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
+from core import measuring, scoring
 from core.errors import InputError
 from core.measuring.sums import StatisticsSums
 from core.scoring.definitions import STATISTICS, kind_of
@@ -53,9 +54,7 @@ class Statistics(Attending[Options, Seen]):
 
     def measure(self, options: Options, checkpoint: Any) -> "StatisticsMeasure":
         """Statistics and distances on one checkpoint."""
-        from core.measuring.attending import StatisticsMeasure
-
-        return StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
+        return measuring.attending.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
@@ -78,13 +77,10 @@ def rows_of(sums: StatisticsSums, *, seed: int) -> list[Row]:
 
 
 def _places(sums: StatisticsSums, whole: Estimate, seed: int) -> list[Row]:
-    from core.measuring.attending import distances_again
-    from core.scoring.distances import picture
-
-    distances = distances_again(sums).result()
+    distances = measuring.attending.distances_again(sums).result()
     if np.isnan(distances).any() or len(distances) < 2:
         return []
-    places, stress = picture(distances, seed=seed)
+    places, stress = scoring.distances.picture(distances, seed=seed)
     others = distances.sum(1) / (len(distances) - 1)
     rows = []
     for number, (layer, head) in enumerate(np.ndindex(sums.layers, sums.heads)):

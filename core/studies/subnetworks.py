@@ -24,9 +24,12 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import config
+from core import config, measuring
+from core.attention import Head
 from core.errors import InputError
+from core.labelling.kept import bundled_weights
 from core.measuring.outcomes import metrics_of
+from core.measuring.provenance import provenance
 from core.scoring import runs
 from core.scoring.few_inputs import mean_interval
 from core.store.rows import Row
@@ -135,10 +138,8 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
 
     def units(self, options: Options) -> list[Unit]:
         """A unit a fine-tuning; options and rows that cannot be are refused here."""
-        from core.measuring.trials import task_rows
-
         check(options)
-        train, dev = task_rows(task_of(options.task), options.recipe, options.data)
+        train, dev = measuring.trials.task_rows(task_of(options.task), options.recipe, options.data)
         size = 3 * options.recipe.epochs * sum(len(row.text) + len(row.pair or "") for row in train) // 4 + len(dev)
         every = []
         for seed in dict.fromkeys(options.seeds):
@@ -166,28 +167,27 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
 
     def run(self, options: Options, unit: Unit) -> Done[Subnetworks]:
         """One fine-tuning and what is measured of it."""
-        from core.measuring import opened, pruned, trials
-        from core.measuring.provenance import provenance
-
         of: Piece = unit.arguments
-        base = opened.checkpoint(options.checkpoint)
-        on = trials.bench(base, task_of(options.task), options.recipe, options.data)
+        base = measuring.opened.checkpoint(options.checkpoint)
+        on = measuring.trials.bench(base, task_of(options.task), options.recipe, options.data)
         key = _key(options, unit.key)
         orders: tuple[Order, ...] = ()
         if of.what == CURVE:
-            predicted = pruned.before(on, options.recipe, of.seed, key, of.share, of.scope)  # type: ignore[arg-type]
+            predicted = measuring.pruned.before(on, options.recipe, of.seed, key, of.share, of.scope)  # type: ignore[arg-type]
             found = [Pruned(CURVE, of.seed, of.scope, "before", of.share, predicted)]
         elif of.what == AFTER:
             points = [(scope, share) for scope in options.scopes for share in options.shares]
-            after = pruned.after(on, options.recipe, of.seed, key, points)
+            after = measuring.pruned.after(on, options.recipe, of.seed, key, points)
             found = [Pruned(CURVE, of.seed, *point[:1], "after", point[1], row)
                      for point, row in zip(points, after, strict=True)]  # fmt: skip
         elif of.what == STRUCTURE:
-            full, order, kept = pruned.ordered(on, options.recipe, of.seed, key, KEPT_SHARE, _classifier(base.causal))
+            full, order, kept = measuring.pruned.ordered(
+                on, options.recipe, of.seed, key, KEPT_SHARE, _classifier(base.causal)
+            )
             found = [Pruned(FULL, of.seed, "", "", 0.0, full.predicted)]
             orders = (Order(of.seed, order, kept, full.names, full.classes),)
         else:
-            predicted, share = pruned.retrained(on, options.recipe, of.seed, key, of.kept)
+            predicted, share = measuring.pruned.retrained(on, options.recipe, of.seed, key, of.kept)
             found = [Pruned(of.what, of.seed, "", "before", share, predicted, of.kept)]
         return Done(_with_baseline(on, found, orders), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
@@ -230,8 +230,6 @@ def _key(options: Options, unit: str) -> str:
 
 def _classifier(causal: bool) -> bytes | None:
     """The bundled pattern classifier of the family, or None where none is bundled."""
-    from core.labelling.kept import bundled_weights
-
     try:
         return bundled_weights("gpt2" if causal else "bert")
     except InputError:
@@ -318,8 +316,6 @@ def component_rows(orders: Sequence[Order]) -> list[Row]:
 
 def class_rows(orders: Sequence[Order]) -> list[Row]:
     """Shares of pattern classes among the maps of surviving heads less those of the heads that went, over inputs."""
-    from core.attention import Head
-
     known = [order for order in orders if order.classes.size]
     if not known:
         return []

@@ -11,7 +11,7 @@ on test, and dev), "best head" (chosen on dev) with what all heads together have
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,8 +19,9 @@ import numpy as np
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
-from core import config
+from core import config, measuring, probing
 from core.attention import Head
+from core.measuring.provenance import provenance
 from core.scoring import trees
 from core.scoring.shares import share_difference, share_of
 from core.store.rows import Row
@@ -137,15 +138,12 @@ class SyntaxStudy(Study[Options, Syntax]):
 
     def run(self, options: Options, unit: Unit) -> Done[Syntax]:
         """Features of all parts, then the probes of this source (and, of the trained one, heads and baselines)."""
-        from core.measuring import probed
-        from core.measuring.provenance import provenance
-
         random = unit.arguments.source == RANDOM
-        checkpoint = probed.open_source(options.checkpoint, random=random, seed=options.seed)
+        checkpoint = measuring.probed.open_source(options.checkpoint, random=random, seed=options.seed)
         parts, left_out = [], []
         for part in ("train", "dev", "test"):
             gold = read_part(options.treebank, part, options.limit)
-            parts.append(probed.readable(checkpoint, part, gold.sentences))
+            parts.append(measuring.probed.readable(checkpoint, part, gold.sentences))
             left_out += [*gold.left_out, *parts[-1].left_out]
         with_words = [seen(checkpoint, part, words=True) for part in parts]
         parsed, drawn = probes(with_words, parts[2], random=random, seed=options.seed)
@@ -241,14 +239,11 @@ def _by_relation(relations: Sequence[str], offsets: dict[str, int], otherwise: i
 
 def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
     """Features and gold of one part."""
-    from core.measuring import probed
-    from core.probing.attention import Sentences
-
-    return Sentences(
-        probed.word_maps_of(checkpoint, part),
+    return probing.attention.Sentences(
+        measuring.probed.word_maps_of(checkpoint, part),
         [heads_of(sentence) for sentence in part.sentences],
         [scored_of(sentence) for sentence in part.sentences],
-        probed.word_embeddings_of(checkpoint, part) if words else None,
+        measuring.probed.word_embeddings_of(checkpoint, part) if words else None,
     )
 
 
@@ -256,22 +251,18 @@ def probes(
     parts: "Sequence[Sentences]", test: "Readable", *, random: bool, seed: int
 ) -> tuple[list[Parsed], tuple[Drawn, ...]]:
     """The probes of one source on test, and drawn trees of the one with attention alone."""
-    from dataclasses import replace
-
-    from core.probing import attention
-
     suffix = FRESH if random else ""
     alone = [replace(part, words=None) for part in parts]
     wanted = [(ATTENTION + suffix, alone), (WITH_WORDS + suffix, list(parts))]
     if not random:
-        moved = [replace(part, heads=attention.shuffled(part.heads, seed=seed)) for part in alone[:2]]
+        moved = [replace(part, heads=probing.attention.shuffled(part.heads, seed=seed)) for part in alone[:2]]
         wanted.append((SHUFFLED, [*moved, alone[2]]))
     parsed: list[Parsed] = []
     drawn: tuple[Drawn, ...] = ()
     for name, (train, dev, on) in wanted:
-        probe = attention.train(train, dev, seed=seed)
-        scores = attention.predict(probe, on)
-        parsed.append(parsed_of("probe", name, test.sentences, [attention.greedy(one) for one in scores]))
+        probe = probing.attention.train(train, dev, seed=seed)
+        scores = probing.attention.predict(probe, on)
+        parsed.append(parsed_of("probe", name, test.sentences, [probing.attention.greedy(one) for one in scores]))
         if name == ATTENTION:
             shown = (pair for pair in zip(test.sentences, scores, strict=True) if _shows(pair[0]))
             drawn = tuple(draw(sentence, of_words) for sentence, of_words in islice(shown, TREES))

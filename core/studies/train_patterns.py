@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pydantic.dataclasses
 
+from core import patterns
 from core.errors import InputError
 from core.labelling.kept import ON, RECIPE, keep_classifier
 from core.labelling.snapshot import Snapshot, read
@@ -116,10 +117,8 @@ class TrainPatterns(Study[Options, Trained]):
 
     def units(self, options: Options) -> list[Unit]:
         """The folds first, for early results; then the classifier that is kept, then what stands beside."""
-        from core.patterns.training import check_labels
-
         kept = read(options.snapshot)
-        check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
+        patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
             raise InputError(
                 "Scores need maps drawn at random and labelled without a suggestion; none of the "
@@ -141,18 +140,16 @@ class TrainPatterns(Study[Options, Trained]):
 
     def run(self, options: Options, unit: Unit) -> Done[Trained]:
         """Fit one classifier: held-out predictions, or the weights that are kept."""
-        from core.patterns.training import Recipe, fit
-
         fold: Fold = unit.arguments
         kept = read(options.snapshot)
         train, test = _split(kept, options, fold)
         labels = kept.column("class")
         log, state = _files(options, unit)
-        classifier = fit(
+        classifier = patterns.training.fit(
             [kept.maps[k] for k in train],
             [labels[k] for k in train],
             kept.classes,
-            Recipe(**options.recipe()),
+            patterns.training.Recipe(**options.recipe()),
             soft=None if kept.soft is None else kept.soft[train],
             origins=[kept.facts[k]["checkpoint"] for k in train],
             on_epoch=_told(log, unit.key),
@@ -217,8 +214,6 @@ def _unseen_checkpoints(kept: Snapshot) -> list[Unit]:
 
 
 def _split(kept: Snapshot, options: Options, fold: Fold) -> tuple[list[int], list[int]]:
-    from core.patterns.training import folds
-
     everything = list(range(len(kept.maps)))
     if fold.part == "final":
         return everything, []
@@ -230,7 +225,7 @@ def _split(kept: Snapshot, options: Options, fold: Fold) -> tuple[list[int], lis
         # with every input in both checkpoints there is no clean split; then only the checkpoint is unseen
         return train or [k for k in everything if kept.facts[k]["checkpoint"] != out], test
     groups = kept.column("group") if fold.split == "group" else [f"{row['layer']}/{row['head']}" for row in kept.facts]
-    every_fold = folds(kept.column("class"), groups, count=options.folds, seed=options.seed)
+    every_fold = patterns.training.folds(kept.column("class"), groups, count=options.folds, seed=options.seed)
     train, test = every_fold[fold.fold]  # type: ignore[assignment]
     if fold.share is not None:
         train = _fewer([int(k) for k in train], groups, fold.share, options.seed)
@@ -270,14 +265,13 @@ def _told(log: Path | None, key: str) -> Callable[[Any], bool] | None:
 
 
 def _predictions(kept: Snapshot, classifier: Any, fold: Fold, train: list[int], test: list[int]) -> Predictions:
-    from core.patterns.evaluation import by_identity
-    from core.patterns.suggestions import judged
-
     labels, heads = kept.column("class"), [(one["checkpoint"], one["layer"], one["head"]) for one in kept.facts]
     places = [k for k in test if kept.facts[k]["headline"]]
-    judgement = judged(classifier, [kept.maps[k] for k in places])
+    judgement = patterns.suggestions.judged(classifier, [kept.maps[k] for k in places])
     facts = [kept.facts[k] for k in places]
-    guesses = by_identity([labels[k] for k in train], [heads[k] for k in train], [heads[k] for k in places])
+    guesses = patterns.evaluation.by_identity(
+        [labels[k] for k in train], [heads[k] for k in train], [heads[k] for k in places]
+    )
     return Predictions(
         fold,
         len(train),
@@ -299,12 +293,10 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def _scored(part: str, folds: Sequence[Predictions], kept: Snapshot, options: Options) -> Row:
-    from core.patterns.evaluation import calibration, scores
-
     truth, likely, groups = _numbers(folds)
-    held_out = scores(truth, likely.argmax(1), groups, kept.classes, seed=options.seed)
+    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=options.seed)
     guessed = np.concatenate([fold.identity for fold in folds])
-    identity = scores(truth, guessed, groups, kept.classes, seed=options.seed)
+    identity = patterns.evaluation.scores(truth, guessed, groups, kept.classes, seed=options.seed)
     return {
         "part": "scores",
         "on": ON[part],
@@ -313,48 +305,42 @@ def _scored(part: str, folds: Sequence[Predictions], kept: Snapshot, options: Op
         **{f"identity_{name.removeprefix('macro_')}": getattr(identity, name) for name in ("macro_f1", "low", "high")},
         "n_labels": len(kept.maps),
         "folds": len({fold.of.fold for fold in folds}),
-        "ece": calibration(likely, truth)[1],
+        "ece": patterns.evaluation.calibration(likely, truth)[1],
         **_doubts(folds),
     }
 
 
 def _doubts(folds: Sequence[Predictions]) -> dict[str, float]:
     """Shares of maps the classifier was unsure of, and of those beyond what it was trained on."""
-    from core.patterns.suggestions import UNSURE
-
     likely = np.concatenate([fold.probabilities for fold in folds])
     outside = np.concatenate([fold.outside for fold in folds])
-    return {"unsure": float(np.mean(likely.max(1) < UNSURE)), "outside": float(np.mean(outside))}
+    return {"unsure": float(np.mean(likely.max(1) < patterns.suggestions.UNSURE)), "outside": float(np.mean(outside))}
 
 
 def _of_checkpoints(folds: Sequence[Predictions], kept: Snapshot) -> list[Row]:
     """How good the classifier was on each checkpoint when it was the one left out."""
-    from core.patterns.evaluation import calibration, scores
-
     rows: list[Row] = []
     for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
         mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
         truth, likely, groups = _numbers(mine)
-        held_out = scores(truth, likely.argmax(1), groups, kept.classes)
+        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
         about = {"part": "checkpoint", "checkpoint": name, "maps": held_out.maps, "accuracy": held_out.accuracy}
         about |= {"macro_f1": held_out.macro_f1, "low": held_out.low, "high": held_out.high}
-        rows.append(about | {"ece": calibration(likely, truth)[1], **_doubts(mine)})
+        rows.append(about | {"ece": patterns.evaluation.calibration(likely, truth)[1], **_doubts(mine)})
     return rows
 
 
 def _details(folds: Sequence[Predictions], kept: Snapshot, options: Options) -> list[Row]:
     """Classes, confusion, calibration and maps of the headline."""
-    from core.patterns.evaluation import calibration, scores
-
     truth, likely, groups = _numbers(folds)
-    held_out = scores(truth, likely.argmax(1), groups, kept.classes, seed=options.seed)
+    held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes, seed=options.seed)
     rows: list[Row] = [{"part": "class", **row} for row in held_out.per_class]
     rows += [
         {"part": "confusion", "truth": a, "predicted": b, "n": int(held_out.confusion[i, j])}
         for i, a in enumerate(kept.classes)
         for j, b in enumerate(kept.classes)
     ]
-    reliability, error = calibration(likely, truth)
+    reliability, error = patterns.evaluation.calibration(likely, truth)
     rows += [{"part": "calibration", **row, "error": error} for row in reliability]
     names = [name for fold in folds for name in fold.map_ids]
     return rows + [
@@ -372,8 +358,6 @@ def _details(folds: Sequence[Predictions], kept: Snapshot, options: Options) -> 
 
 def _curve(every: Sequence[Predictions], kept: Snapshot) -> list[Row]:
     """Macro F1 of the same folds at each number of labels, the full number last."""
-    from core.patterns.evaluation import scores
-
     parts = [fold for fold in every if fold.of.part == "curve"]
     whole = [fold for fold in every if fold.of.part == "fold"]
     numbers = {fold.of.fold for fold in parts}
@@ -385,7 +369,7 @@ def _curve(every: Sequence[Predictions], kept: Snapshot) -> list[Row]:
         if not chosen:
             continue
         truth, likely, groups = _numbers(chosen)
-        held_out = scores(truth, likely.argmax(1), groups, kept.classes)
+        held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, kept.classes)
         maps = [fold.trained_on for fold in chosen for _ in fold.map_ids]
         rows.append(
             {

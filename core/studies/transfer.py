@@ -15,14 +15,15 @@ on one half of the dev rows and judging it on the other, "frozen" (task, k), and
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
 import pydantic.dataclasses
 
-from core import config
+from core import config, measuring, models
 from core.measuring.outcomes import metrics_of
+from core.measuring.provenance import provenance
 from core.scoring import runs
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
@@ -103,11 +104,9 @@ class TransferStudy(Study[Options, Transferred]):
 
     def units(self, options: Options) -> list[Unit]:
         """Every task: classifiers on trained and on random weights, then a run for each number of frozen layers."""
-        from core.measuring.trials import task_rows
-
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
-            train, dev = task_rows(task_of(task), options.recipe, options.data)
+            train, dev = measuring.trials.task_rows(task_of(task), options.recipe, options.data)
             size = sum(len(row.text) + len(row.pair or "") for row in [*train, *dev]) // 4
             for source in (TRAINED, RANDOM):
                 every.append(Unit(f"{task}|{source}", Step(LAYER, task, source), size))
@@ -123,12 +122,9 @@ class TransferStudy(Study[Options, Transferred]):
 
     def run(self, options: Options, unit: Unit) -> Done[Transferred]:
         """Classifiers of all layers, or one fine-tuning."""
-        from core.measuring import probed, trials
-        from core.measuring.provenance import provenance
-
         of: Step = unit.arguments
-        base = probed.open_source(options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0])
-        on = trials.bench(base, task_of(of.task), options.recipe, options.data)
+        base = measuring.probed.open_source(options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0])
+        on = measuring.trials.bench(base, task_of(of.task), options.recipe, options.data)
         name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
         metric = metrics_of(on.task)[0]
         shared = (on.gold, len(on.train_rows), name, constant.get(metric))
@@ -153,18 +149,14 @@ STUDY = TransferStudy()
 
 def layers_of(checkpoint: str) -> int:
     """How many layers a checkpoint has, by its config alone. Raises CheckpointError."""
-    from core.models.opening import locate
-
-    told = json.loads((locate(checkpoint) / "config.json").read_text(encoding="utf-8"))
+    told = json.loads((models.opening.locate(checkpoint) / "config.json").read_text(encoding="utf-8"))
     known = (told.get(name) for name in ("num_hidden_layers", "n_layer", "n_layers", "num_layers"))
     return next((int(number) for number in known if number), 0)
 
 
 def _layers(of: Step, on: object, shared: tuple) -> list[Predicted]:
-    from core.measuring.readings import layer_predictions
-
     gold, train_rows, constant, baseline = shared
-    found = layer_predictions(on)  # type: ignore[arg-type]
+    found = measuring.readings.layer_predictions(on)  # type: ignore[arg-type]
     return [
         Predicted(LAYER, of.task, of.source, reading, layer, predicted.shape[0] - 1, 0, gold, row, train_rows, constant,
                   baseline)
@@ -174,16 +166,12 @@ def _layers(of: Step, on: object, shared: tuple) -> list[Predicted]:
 
 
 def _frozen(options: Options, of: Step, on: object, shared: tuple) -> list[Predicted]:
-    from dataclasses import replace
-
-    from core.measuring.trials import trial
-
     gold, train_rows, constant, baseline = shared
     layers = on.base.layers  # type: ignore[attr-defined]
     recipe = replace(options.recipe, train_last=layers - of.frozen)
     told = json.dumps([options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str)
     key = f"freeze-{of.frozen}-s{of.seed}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
-    _, predicted = trial(on, recipe, of.seed, key)  # type: ignore[arg-type]
+    _, predicted = measuring.trials.trial(on, recipe, of.seed, key)  # type: ignore[arg-type]
     return [Predicted(FREEZE, of.task, TRAINED, "", of.frozen, layers, of.seed, gold, predicted, train_rows, constant,
                       baseline)]  # fmt: skip
 

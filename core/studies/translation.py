@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
+from core import capture, measuring
 from core.attention import PARTS, Head
 from core.errors import InputError
 from core.measuring.provenance import provenance
@@ -96,14 +97,11 @@ class TranslationStudy(Study[Options, Measured]):
 
     def run(self, options: Options, unit: Unit) -> Done[Measured]:
         """One measurement."""
-        from core.capture.translating import pairs_of
-        from core.measuring import opened
-
-        checkpoint = opened.checkpoint(
+        checkpoint = measuring.opened.checkpoint(
             options.checkpoint, head="language", dtype=options.dtype, device=options.device
         )  # fmt: skip
         rows = _rows(options)
-        encodings = pairs_of(checkpoint, [(row.source, row.target) for row in rows])
+        encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])
         measure = {"sweep": _sweep, "importance": _importance, "prune": _prune, "align": _align}[unit.arguments.what]
         return Done(
             Measured((measure(checkpoint, encodings, options),)), provenance(checkpoint, [one.id for one in rows])
@@ -143,11 +141,8 @@ def _every_head(checkpoint: "Opened", part: str = "") -> list[Head]:
 
 def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence[Sequence[Head]]) -> tuple:
     """exact, share [variant, row], the untouched model first."""
-    from core.capture.interventions import Intervention
-    from core.capture.translating import right
-
-    asked = [(), *([Intervention("zero", frozenset(heads))] for heads in variants)]
-    seen = [right(checkpoint, encodings, changes) for changes in asked]
+    asked = [(), *([capture.interventions.Intervention("zero", frozenset(heads))] for heads in variants)]
+    seen = [capture.translating.right(checkpoint, encodings, changes) for changes in asked]
     return np.array([one.exact for one in seen]), np.array([one.share for one in seen])
 
 
@@ -158,19 +153,15 @@ def _sweep(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) 
 
 
 def _importance(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
-    from core.capture.translating import part_importance
-
-    values = np.concatenate([one.ravel() for one in part_importance(checkpoint, encodings)])
+    values = np.concatenate([one.ravel() for one in capture.translating.part_importance(checkpoint, encodings)])
     return _seen("importance", _every_head(checkpoint), values=values)
 
 
 def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
-    from core.capture.translating import pairs_of, part_importance
-
-    train = pairs_of(checkpoint, [(row.source, row.target) for row in _train_rows(options)])
+    train = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in _train_rows(options)])
     order: list[Head] = []
     variants: list[Sequence[Head]] = []
-    for own, scores in zip(checkpoint.sets, part_importance(checkpoint, train), strict=True):
+    for own, scores in zip(checkpoint.sets, capture.translating.part_importance(checkpoint, train), strict=True):
         heads = _every_head(checkpoint, own.part)
         ranked = [heads[k] for k in np.argsort(scores.ravel(), kind="stable")]
         order += ranked
@@ -180,11 +171,9 @@ def _prune(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) 
 
 
 def _align(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
-    from core.capture.translating import pairs_of
-
     train = _train_rows(options)
     table = PositionTable([(len(row.source.split()), len(row.target.split()), row.links) for row in train])
-    own = pairs_of(checkpoint, [(row.source, row.target) for row in train])
+    own = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in train])
     right, row = _hits(checkpoint, encodings, _rows(options), table)
     chosen, _ = _hits(checkpoint, own, train, table)
     return _seen("align", _every_head(checkpoint, "cross"), exact=right, share=chosen, row=row)
@@ -194,10 +183,10 @@ def _hits(
     checkpoint: "Opened", encodings: "list[Encoding]", rows: Sequence[Translation], table: PositionTable
 ) -> tuple[np.ndarray, np.ndarray]:
     """[guess, linked word], positions first, then each cross head; and the row of each word."""
-    from core.capture.translating import aligned_words
-
     found, numbers = [], []
-    for number, (row, words) in enumerate(zip(rows, aligned_words(checkpoint, encodings), strict=True)):
+    for number, (row, words) in enumerate(
+        zip(rows, capture.translating.aligned_words(checkpoint, encodings), strict=True)
+    ):
         if row.links:
             positions = table.guesses(len(row.source.split()), len(row.target.split()))
             found.append(hits(np.vstack([positions, words.reshape(-1, words.shape[-1])]), row.links))

@@ -1,0 +1,17 @@
+from . import arithmetic as arithmetic
+from . import chat as chat
+from . import checkpoint as checkpoint
+from . import classifier as classifier
+from . import eight_bits as eight_bits
+from . import encoding as encoding
+from . import family as family
+from . import fresh as fresh
+from . import head_sets as head_sets
+from . import hub as hub
+from . import kinds as kinds
+from . import memory as memory
+from . import opening as opening
+from . import parts as parts
+from . import poolings as poolings
+from . import refusals as refusals
+from . import weights as weights

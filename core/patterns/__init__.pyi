@@ -1,0 +1,17 @@
+from . import agreement as agreement
+from . import alpha as alpha
+from . import baseline as baseline
+from . import classes as classes
+from . import drawn as drawn
+from . import evaluated as evaluated
+from . import evaluation as evaluation
+from . import forest as forest
+from . import label_errors as label_errors
+from . import labelled_files as labelled_files
+from . import network as network
+from . import planted as planted
+from . import raster as raster
+from . import shapes as shapes
+from . import suggestions as suggestions
+from . import training as training
+from . import truth as truth

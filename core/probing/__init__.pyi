@@ -1,0 +1,3 @@
+from . import attention as attention
+from . import layers as layers
+from . import ragged as ragged

@@ -1,0 +1,5 @@
+from . import charts as charts
+from . import html as html
+from . import markdown as markdown
+from . import parquet as parquet
+from . import words as words
