@@ -1,8 +1,10 @@
 """Rooms of core whose modules load when they are used: all are listed, none comes in unasked, threads may race."""
 
+import ast
 import subprocess
 import sys
 import threading
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,36 @@ def test_threads_that_use_a_module_first_at_the_same_moment_all_get_it_whole(tmp
     for thread in threads:
         thread.join()
     assert seen == [7] * 4
+
+
+@cache
+def names_of(module: Path) -> set[str]:
+    """What a module has at its top: definitions, assignments and imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        names |= {getattr(node, "name", "")} if isinstance(node, ast.FunctionDef | ast.ClassDef) else set()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
+@pytest.mark.parametrize("folder", ["core", "pages", "data", "tests"])
+def test_what_is_named_in_a_room_is_there(folder):
+    """`capture.running.run`: without an import of its own, a wrong name would be seen only when it is used."""
+    rooms, missing = {room.name for room in ROOMS if room.parent.name == "core"}, []
+    for file in (PROJECT / folder).rglob("*.py"):
+        source_text = file.read_text(encoding="utf-8")
+        if "from core import" not in source_text:
+            continue
+        tree = ast.parse(source_text)
+        froms = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "core"]
+        mine = {alias.name for node in froms for alias in node.names if alias.asname is None} & rooms
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(value=ast.Attribute(value=ast.Name(id=room), attr=module), attr=name):
+                    source = PROJECT / "core" / room / f"{module}.py"
+                    if room in mine and (not source.exists() or name not in names_of(source)):
+                        missing.append(f"{file.relative_to(PROJECT)}:{node.lineno} {room}.{module}.{name}")
+    assert not missing
