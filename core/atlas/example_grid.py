@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from core import config
+from core import capture, config, models
 from core.atlas import example
 from core.atlas.example import Example
 from core.drawing.maps_page import Source, grid_of
@@ -44,14 +44,12 @@ def _captured(checkpoint: str, weights_hash: str) -> Example:
         raise InputError(f"{checkpoint} has three sets of heads: save its maps from the page Attention maps.")
     if not _on_disk(checkpoint):
         raise CheckpointError(f"{checkpoint} is not on this disk, so its maps are not shown here.")
-    from core.capture.running import capture
-    from core.models.opening import open_checkpoint
 
-    opened = open_checkpoint(checkpoint)
+    opened = models.opening.open_checkpoint(checkpoint)
     if weights_hash and opened.weights_hash != weights_hash:
         raise CheckpointError(f"{checkpoint} has other weights than those of this result, so its maps are left out.")
     encoding = opened.encode(example.TEXT, example.PAIR)
-    return Example(encoding, capture(opened, encoding))
+    return Example(encoding, capture.running.capture(opened, encoding))
 
 
 def _on_disk(checkpoint: str) -> bool:

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from core.atlas.scores import CORRECTED, ScoreRow
+from core.errors import AtlasError
 from core.store.rows import Row
 from core.studies.contract import Study
 
@@ -20,8 +21,6 @@ def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str]
     A study that this checkpoint cannot have (no values, no maps) is left out, unless all are. Errors: CheckpointError,
     InputError with the first study's sentence.
     """
-    from core.errors import AtlasError
-
     rows: list[ScoreRow] = []
     refused: AtlasError | None = None
     for name in studies or STUDIES:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from core.atlas.scores import atlas as scores_of
 from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
 from core.config import settings
 from core.store.database import Database
@@ -24,8 +25,6 @@ def atlas(
 ) -> None:
     """Print every score of every head of a checkpoint: what is stored, what ships with it, or, where there is neither,
     a first set measured now on bundled rows."""
-    from core.atlas.scores import atlas as scores_of
-
     form = form_of(as_json, csv, latex)
     db, holder = _database()
     try:

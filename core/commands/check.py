@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from core import capture, models
 from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
 from core.errors import CheckpointError
+from core.studies.options import DTYPES
 
 
 def check(
@@ -18,19 +20,15 @@ def check(
     latex: Latex = False,
 ) -> None:
     """Open a checkpoint and check shapes, rows, equality with eager, causality and that disabling bites."""
-    from core.capture.selfcheck import Finding, findings
-    from core.models.opening import open_checkpoint
-    from core.studies.options import DTYPES
-
     form = form_of(as_json, csv, latex)
     shown = sys.stderr.isatty()
     if shown:
         typer.echo(f"Opening {checkpoint} and hashing its weights ...", err=True)
-    opened = open_checkpoint(
+    opened = models.opening.open_checkpoint(
         checkpoint, revision=revision, dtype=DTYPES.get(dtype, dtype), on_progress=_tell if shown else None
     )
-    seen: list[Finding] = []
-    for one in findings(opened):
+    seen: list[capture.selfcheck.Finding] = []
+    for one in capture.selfcheck.findings(opened):
         seen.append(one)
         if form == "table":
             typer.echo(f"{'passed' if one.passed else 'FAILED'}  {one.name}: {one.seen}")

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from core import capture, models
 from core.attention import parse_heads
 from core.commands.declared import Ran, command
-from core.commands.patterns import database
+from core.commands.output import database
 from core.commands.racing import Racing, raced, show_race
 from core.errors import InputError
 from core.store import runs
@@ -100,12 +101,11 @@ def said_of(rows: list[Row]) -> str:
 
 def save_from(rows: list[Row], checkpoint: str, folder: str, share: float) -> str:
     """Save the checkpoint without that share of its heads, in the first order of the rows; says what was done."""
-    from core.capture.pruning import save_pruned
-    from core.models.opening import open_checkpoint
-
     steps = [row for row in rows if row["kind"] == "step" and row["order"] == rows[0]["order"]]
     nearest = min(steps, key=lambda row: (abs(row["share"] - share), row["share"]))
-    found = save_pruned(open_checkpoint(checkpoint, head="classifier"), parse_heads(nearest["heads"]), folder)
+    found = capture.pruning.save_pruned(
+        models.opening.open_checkpoint(checkpoint, head="classifier"), parse_heads(nearest["heads"]), folder
+    )
     return f"Saved {found} without {nearest['removed']} heads, in the order of {nearest['order']}."
 
 

@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.commands.output import SEEDS, Csv, Json, Latex, form_of, show_rows
+from core import patterns
+from core.commands.output import SEEDS, Csv, Json, Latex, database, form_of, show_rows
 from core.errors import InputError
+from core.labelling.kept import bundled_weights, open_classifier
+from core.patterns.classes import SHIPPED
+from core.patterns.labelled_files import matched, read_label_file, read_map_file
+from core.store.classifiers import one_classifier
 from core.store.rows import Row, plain
 
 if TYPE_CHECKING:
@@ -28,15 +33,12 @@ def evaluate(
     latex: Latex = False,
 ) -> None:
     """Judge a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure share and confusion."""
-    from core.patterns.evaluated import evaluated
-    from core.patterns.labelled_files import matched, read_label_file, read_map_file
-
     form = form_of(as_json, csv, latex)
     found, set_name = opened(classifier, class_set)
     given = read_label_file(labels, found.classes, set_name)
     pictures = matched(read_map_file(maps), given)
     groups = [one.key.split("-", 1)[0] for one in given]
-    result = evaluated(found, pictures, [one.name for one in given], groups, seed=seed)
+    result = patterns.evaluated.evaluated(found, pictures, [one.name for one in given], groups, seed=seed)
     about = {"classifier": classifier, "class_set": set_name, "seed": seed, "recipe": found.recipe.kind}
     if form == "json":
         typer.echo(json.dumps(plain(as_record(result) | {"study": "evaluate", "provenance": about})))
@@ -67,19 +69,13 @@ def as_record(result: "Evaluated") -> Row:
 
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
     """The classifier asked for and its class set. Errors: InputError when it is of another set or is none."""
-    from core.commands.patterns import database
-    from core.labelling.kept import bundled_weights, open_classifier
-    from core.patterns.classes import SHIPPED
-    from core.patterns.training import Classifier
-    from core.store.classifiers import one_classifier
-
     if name == "bundled":
-        return Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
+        return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
     if not name.endswith(FILE_ENDING):
         with database(beside=True) as db:
             return open_classifier(db, name, class_set=class_set), one_classifier(db, name)["class_set"]
     try:
-        found = Classifier.from_bytes(Path(name).read_bytes())
+        found = patterns.training.Classifier.from_bytes(Path(name).read_bytes())
     except OSError as error:
         raise InputError(f"A classifier is read from a file; {name} cannot be opened: check its name.") from error
     sets = [one.name for one in SHIPPED.values() if one.names == found.classes]

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Csv, Json, Latex, form_of, show_rows
-from core.commands.patterns import database
+from core.commands.output import Csv, Json, Latex, database, form_of, show_rows
 from core.findings import export
 from core.store.findings import findings
 

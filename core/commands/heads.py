@@ -3,9 +3,16 @@
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
+from core import capture, models
 from core.commands.output import Checkpoint, Csv, Form, Json, Latex, form_of, show_rows
 from core.errors import InputError
+from core.frames.records import AnnotatedSentence, Element
+from core.frames.words import place
+from core.measuring.distance_null import distance_null
+from core.measuring.frame_lookup import links_for, picture
 
 
 def heads(
@@ -27,22 +34,15 @@ def heads(
 ) -> None:
     """Rank the heads by how much more they attend between a target and a frame element of one sentence (Fig 3) than
     between places at the same distance."""
-    from core.capture.running import capture
-    from core.frames.records import AnnotatedSentence, Element
-    from core.frames.words import place
-    from core.measuring.distance_null import distance_null
-    from core.measuring.frame_lookup import links_for, picture
-    from core.models.opening import open_checkpoint
-
     form = form_of(as_json, csv, latex)
     spans = tuple(Element(f"element {k}", (place(sentence, one, "element"),)) for k, one in enumerate(element, 1))
     marked = AnnotatedSentence("typed", sentence, (place(sentence, target, "target"),), elements=spans)
-    opened = open_checkpoint(checkpoint, revision=revision)
+    opened = models.opening.open_checkpoint(checkpoint, revision=revision)
     encoding = opened.encode(sentence)
     links = links_for(encoding, marked)
     found = picture(
-        capture(opened, encoding), encoding, links, direction=direction, pairing=pairing, without_first=without_first,
-        null=lambda: distance_null(opened),
+        capture.running.capture(opened, encoding), encoding, links,
+        direction=direction, pairing=pairing, without_first=without_first, null=lambda: distance_null(opened),
     )  # fmt: skip
     if not found.visible:
         raise InputError(
@@ -69,9 +69,6 @@ def _print(rows: list[dict[str, object]], provenance: dict[str, object], top: in
     if form != "table":
         show_rows("heads", provenance, rows, form)
         return
-    from rich.console import Console
-    from rich.table import Table
-
     table = Table(
         "rank",
         "head",

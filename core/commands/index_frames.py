@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from core.commands.declared import NoOptions, Ran, command
-from core.commands.patterns import database
+from core.commands.output import database
 from core.studies.index_frames import STUDY
 
 

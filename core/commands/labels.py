@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from core.commands.output import Csv, Form, Json, Latex, form_of, show_rows
-from core.commands.patterns import database
+from core.commands.output import Csv, Form, Json, Latex, database, form_of, show_rows
 from core.errors import InputError
 from core.labelling import crowd
 from core.labelling.dataset import export_dataset, import_dataset

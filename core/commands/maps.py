@@ -7,13 +7,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
+from core import capture, models
 from core.attention import AttentionMaps
+from core.capture.words import places_of, word_maps
 from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
 from core.drawing.maps_page import Source, maps_page
 from core.drawing.panes import scored_pane, telling_head
 from core.errors import InputError
+from core.studies.options import DTYPES
+from core.tasks.glue import read_rows
 from core.writing import replacing, write_whole
 
 if TYPE_CHECKING:
@@ -39,28 +44,22 @@ def maps(
     """Capture the attention maps of a sentence or pair and write them as NPZ, or as a page to explore.
 
     Of an encoder-decoder --pair is what its decoder reads; without one, its own translation."""
-    from core.capture.generating import translated
-    from core.capture.running import capture
-    from core.capture.words import word_maps
-    from core.models.opening import HeadKind, open_checkpoint
-    from core.studies.options import DTYPES
-
     form = form_of(as_json, csv, latex)
     if not out.parent.is_dir() or out.is_dir() or not os.access(out if out.exists() else out.parent, os.W_OK):
         raise InputError(
             f"--out names a file that can be written in a folder that exists; {out} is none: name another."
         )
     first, second = _input(text, pair, task, row)
-    head: HeadKind = "language" if part else "none"
-    opened = open_checkpoint(checkpoint, revision=revision, head=head, dtype=DTYPES.get(dtype, dtype))
+    head: models.opening.HeadKind = "language" if part else "none"
+    opened = models.opening.open_checkpoint(checkpoint, revision=revision, head=head, dtype=DTYPES.get(dtype, dtype))
     if part and opened.head_set(part).part and second is None:
-        second = translated(opened, first)  # what its decoder reads
+        second = capture.generating.translated(opened, first)  # what its decoder reads
     encoding = opened.encode(first, second)
     if encoding.unknown > 0.5:
         typer.echo(
             f"{encoding.unknown:.0%} of the pieces are unknown to this tokenizer: its maps say little here.", err=True
         )
-    found = capture(opened, encoding, part=part)
+    found = capture.running.capture(opened, encoding, part=part)
     found = word_maps(found, encoding) if words else found
     if out.suffix.lower() in (".html", ".htm"):
         source = Source(checkpoint, first, second, opened.weights_hash, words, part, revision).with_command(out.name)
@@ -83,8 +82,6 @@ def maps(
 
 
 def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
-    import numpy as np
-
     with replacing(out) as part, part.open("wb") as stream:
         np.savez_compressed(
             stream,
@@ -97,8 +94,6 @@ def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
 
 
 def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: Source, most: int) -> None:
-    from core.capture.words import places_of
-
     own = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
     first, separators = places_of(own, words=source.words)
     pane = scored_pane(source.checkpoint, maps, first=first, separators=separators)
@@ -106,8 +101,6 @@ def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: So
 
 
 def _input(text: str | None, pair: str | None, task: str | None, row: int) -> tuple[str, str | None]:
-    from core.tasks.glue import read_rows
-
     if (text is None) == (task is None):
         raise InputError("Maps are of one sentence or row: give either --text or --task.")
     if text is not None:

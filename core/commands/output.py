@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -175,6 +177,26 @@ def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
 def _file_of(run: str, study: str) -> Path:
     folder = exchange.runs_folder(settings().database.expanduser().resolve())
     return folder / f"{study.rpartition('.')[2]}-{run[:10]}.jsonl"
+
+
+@contextmanager
+def database(*, beside: bool) -> Iterator[Database]:
+    """The database; where another process holds it and `beside` is on, a passing one, to prepare the work in."""
+    passing = None
+    try:
+        db = Database(settings().database)
+    except HeldError:
+        if not beside:
+            raise
+        passing = exchange.runs_folder(settings().database.expanduser().resolve()) / f"passing-{os.getpid()}.duckdb"
+        db = Database(passing)
+    try:
+        yield db
+    finally:
+        api.runner(db).close()
+        db.close()
+        if passing:
+            remove(passing)
 
 
 def remove(path: Path) -> None:

@@ -1,14 +1,12 @@
 """`python -m core patterns train` and `python -m core study shares`: the pattern classifier from a terminal."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from core import models
 from core.commands.evaluate_patterns import evaluate
 from core.commands.output import (
     SEEDS,
@@ -20,18 +18,13 @@ from core.commands.output import (
     Workers,
     form_of,
     ran,
-    remove,
     show_rows,
 )
 from core.config import settings
 from core.errors import InputError
-from core.jobs import api
 from core.labelling.crowd import checked_method
 from core.labelling.kept import best_known, bundled_labels, classifying_options, headline, training_options
 from core.labelling.snapshot import from_file, snapshot
-from core.store.database import Database
-from core.store.exchange import runs_folder
-from core.store.recovery import HeldError
 
 app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
 app.command("evaluate")(evaluate)
@@ -40,26 +33,6 @@ HEADLINE = (
     "inputs",
 )  # fmt: skip
 ClassSetName = Annotated[str, typer.Option(help="bert, gpt2, or a set of your own")]
-
-
-@contextmanager
-def database(*, beside: bool) -> Iterator[Database]:
-    """The database; where another process holds it and `beside` is on, a passing one, to prepare the work in."""
-    passing = None
-    try:
-        db = Database(settings().database)
-    except HeldError:
-        if not beside:
-            raise
-        passing = runs_folder(settings().database.expanduser().resolve()) / f"passing-{os.getpid()}.duckdb"
-        db = Database(passing)
-    try:
-        yield db
-    finally:
-        api.runner(db).close()
-        db.close()
-        if passing:
-            remove(passing)
 
 
 @app.command("train")
@@ -198,6 +171,4 @@ def settings_glue() -> str | None:
 
 def class_set_of(checkpoint: str) -> str:
     """Decoders are described by GPT-2's classes, encoders by BERT's."""
-    from core.models.opening import open_checkpoint
-
-    return "gpt2" if open_checkpoint(checkpoint).causal else "bert"
+    return "gpt2" if models.opening.open_checkpoint(checkpoint).causal else "bert"

@@ -25,7 +25,7 @@ from core.config import settings
 from core.errors import JobError
 from core.jobs import api
 from core.jobs.chain import Asked, run_in_turn
-from core.report import report
+from core.report import rendering, report
 from core.report.plan import ReportOptions
 from core.report.records import ClaimRecord, Records, records_of
 from core.report.rendering.words import About, numbers_of
@@ -121,9 +121,7 @@ def _leave(db: Database, run: str, records: Records) -> list[Path]:
 
 def write(folder: Path, about: About, records: Records, *, figures: bool = False) -> str:
     """The report's files; says what was written."""
-    from core.report.rendering.html import write_report
-
-    page = write_report(folder.expanduser(), about, records, figures=figures)
+    page = rendering.html.write_report(folder.expanduser(), about, records, figures=figures)
     return f"{page} is written, with its rows as Parquet beside it."
 
 

@@ -21,6 +21,7 @@ from core.jobs.worker import complete, find_study
 from core.store import exchange
 from core.store import jobs as store
 from core.store.database import Database
+from core.store.runs import study_rows
 from core.studies.contract import as_json, identity
 from core.tasks.own import absolute
 
@@ -154,8 +155,6 @@ def partial_rows(db: Database, job: str) -> pd.DataFrame:
     """The summary of what is done so far: refreshed every few seconds while it runs, the run's rows once done."""
     known = store.one_job(db, job)
     if known["run"]:
-        from core.store.runs import study_rows
-
         return study_rows(db, known["run"])
     return pd.DataFrame(runner(db).partial(job))
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from core import models
 from core.config import code_version
 from core.errors import AtlasError, JobError
 from core.store.rows import Row, plain
@@ -72,10 +73,8 @@ def _find_checkpoints(study: Study, chosen: Any) -> None:
     """What cannot be found is said before the work is divided, not by each of its units. Errors: CheckpointError."""
     names = study.checkpoints(chosen)
     if names:
-        from core.models.opening import locate
-
         for name in names:
-            locate(name)
+            models.opening.locate(name)
 
 
 def _as_rows(units: Sequence[Unit]) -> list[Row]:

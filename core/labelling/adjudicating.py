@@ -11,6 +11,7 @@ from datetime import datetime
 import numpy as np
 import pandas as pd
 
+from core import patterns
 from core.errors import InputError
 from core.labelling.crowd import votes_of
 from core.labelling.snapshot import Snapshot, known_class_set
@@ -81,21 +82,18 @@ def doubted(found: Snapshot, *, seed: int = 0) -> list[Suspect]:
 
     Raises InputError when there is too little to train on.
     """
-    from core.patterns.suggestions import judged
-    from core.patterns.training import Recipe, check_labels, fit, folds
-
     given, groups = found.column("class"), found.column("group")
-    check_labels(given, found.classes, groups, folds=FOLDS)
+    patterns.training.check_labels(given, found.classes, groups, folds=FOLDS)
     likely = np.zeros((len(given), len(found.classes)))
-    for train, test in folds(given, groups, count=FOLDS, seed=seed):
-        classifier = fit(
+    for train, test in patterns.training.folds(given, groups, count=FOLDS, seed=seed):
+        classifier = patterns.training.fit(
             [found.maps[k] for k in train],
             [given[k] for k in train],
             found.classes,
-            Recipe(kind="trees", seed=seed),
+            patterns.training.Recipe(kind="trees", seed=seed),
             origins=[found.facts[k]["checkpoint"] for k in train],
         )
-        likely[test] = judged(classifier, [found.maps[k] for k in test]).probabilities
+        likely[test] = patterns.suggestions.judged(classifier, [found.maps[k] for k in test]).probabilities
     names = found.column("map_id")
     return label_errors(pd.Series(given, index=names), pd.DataFrame(likely, index=names, columns=list(found.classes)))
 

@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core import config
+import numpy as np
+
+from core import config, patterns
 from core.errors import InputError
 from core.labelling.snapshot import Snapshot, write
 from core.store import classifiers, label_files
@@ -74,26 +76,20 @@ def headline(rows: Iterable[Row]) -> Row:
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
     """Held-out confusion [input, true, predicted] of a training, which corrects shares."""
-    import numpy as np
-
-    from core.patterns.evaluation import by_group
-
     held_out = [row for row in rows if row["part"] == "map"]
     truth, predicted = (np.array([classes.index(row[name]) for row in held_out]) for name in ("truth", "predicted"))
-    return by_group(truth, predicted, [row["group"] for row in held_out], len(classes)).tolist()
+    return patterns.evaluation.by_group(truth, predicted, [row["group"] for row in held_out], len(classes)).tolist()
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
     """A stored classifier, ready to classify. InputError when it is of another class set than asked for."""
-    from core.patterns.training import Classifier
-
     row = classifiers.one_classifier(db, name)
     if class_set is not None and row["class_set"] != class_set:
         raise InputError(
             f'This classifier knows the classes of "{row["class_set"]}"; "{class_set}" was asked for: choose '
             "one trained on that set."
         )
-    return Classifier.from_bytes(row["weights"])
+    return patterns.training.Classifier.from_bytes(row["weights"])
 
 
 def snapshots(db: Database) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from core.atlas import scores as stored_scores
 from core.attention import AttentionMaps, Head
 from core.config import settings
 from core.errors import InputError
@@ -51,8 +52,6 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
     frame of one score: `frame.pivot(index="layer", columns="head", values="value")`. While the app holds the
     database, its results are left out, and a warning says so. Errors: CheckpointError, InputError.
     """
-    from core.atlas import scores
-
     if not isinstance(checkpoint, str):
         raise InputError(
             f"The atlas is of a checkpoint by its name, folder or hub id; {type(checkpoint).__name__} was given: save "
@@ -60,13 +59,13 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
         )
     path = settings().database.expanduser()
     if not path.is_file():
-        return scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
+        return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
     try:
         with Database(path) as db:
-            return scores.atlas(db, checkpoint=checkpoint, task=task, measure=measure)
+            return stored_scores.atlas(db, checkpoint=checkpoint, task=task, measure=measure)
     except HeldError as error:
         warnings.warn(f"What the database has is left out: it is held by {error.holder}.", stacklevel=2)
-        return scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
+        return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
 
 
 def _rows(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from core import models
 from core.attention import AttentionMaps
 from core.capture.running import capture
 from core.errors import CheckpointError, InputError
@@ -17,9 +18,7 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
     Errors: CheckpointError where `model` is no Transformer of the transformers library, or its tokenizer is missing.
     """
     if isinstance(model, str):
-        from core.models.opening import open_checkpoint
-
-        return open_checkpoint(model)
+        return models.opening.open_checkpoint(model)
     kind = getattr(getattr(model, "config", None), "model_type", None)
     if not kind or not hasattr(model, "set_attn_implementation"):
         raise CheckpointError(

@@ -4,8 +4,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import config
+from core import config, models
 from core.errors import InputError
+from core.models.family import family_of
+from core.models.weights import weight_files
 from core.tasks.glue import HUB, TASKS, find_file, read_rows
 
 SMALL = 40_000_000  # bytes of weights
@@ -97,11 +99,7 @@ def _treebank(root: Path | None) -> str | None:
 
 def facts_of(checkpoint: str) -> Facts:
     """Read a checkpoint's config, without opening its weights. Raises CheckpointError."""
-    from core.models.family import family_of
-    from core.models.opening import locate
-    from core.models.weights import weight_files
-
-    folder = locate(checkpoint)
+    folder = models.opening.locate(checkpoint)
     model_type = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type", "")
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))
     return Facts(family_of(model_type).causal, "small" if size <= SMALL else "paper")

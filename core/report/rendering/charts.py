@@ -5,8 +5,9 @@ A chart is made from an exhibit's records alone, so the page and the HTML draw t
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import altair as alt
 import pandas as pd
 
 from core.attention import Head
@@ -15,15 +16,12 @@ from core.report.ids import ExhibitId
 from core.report.records import HeadRecord, Records, ValueRecord
 from core.report.rendering.words import short, task_name
 
-if TYPE_CHECKING:
-    import altair as alt
-
 WIDE, NARROW, TALL = 300, 210, 190  # pixels of one panel
 CELL = 15  # pixels of a head in a small picture
 PRINTED = "printed: "
 
 
-def chart_of(item: Exhibit, records: Records) -> "alt.TopLevelMixin | None":
+def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
     """The exhibit's picture, or None where there is nothing to draw. records: about this exhibit."""
     if item.chart == "heads":
         return _heads(records.heads)
@@ -60,9 +58,7 @@ def _frame(values: Sequence[ValueRecord]) -> pd.DataFrame:
 # ---------------------------------------------------------------- kinds
 
 
-def _stacked(item: Exhibit, frame: pd.DataFrame) -> "alt.TopLevelMixin":
-    import altair as alt
-
+def _stacked(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
     drawn = frame.assign(percent=100 * frame["value"])
     order = list(dict.fromkeys(drawn["item"]))
     return (
@@ -79,7 +75,7 @@ def _stacked(item: Exhibit, frame: pd.DataFrame) -> "alt.TopLevelMixin":
     )
 
 
-def _layers(item: Exhibit, frame: pd.DataFrame) -> "alt.TopLevelMixin":
+def _layers(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
     drawn = frame[frame["position"].notna()]
     special = {"separator": "[SEP]", "start": "[CLS]", "noun": "nouns"}
     group = drawn["item"].str.partition(",")[0].map(special).fillna("")
@@ -89,14 +85,12 @@ def _layers(item: Exhibit, frame: pd.DataFrame) -> "alt.TopLevelMixin":
     )
 
 
-def _lengths(item: Exhibit, frame: pd.DataFrame) -> "alt.TopLevelMixin":
+def _lengths(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
     drawn = frame[frame["position"].notna()]
     return _lines(drawn.assign(panel=drawn["task"]), "pieces of the input, up to", "r of raw and effective")
 
 
-def _lines(frame: pd.DataFrame, x_title: str, y_title: str) -> "alt.TopLevelMixin":
-    import altair as alt
-
+def _lines(frame: pd.DataFrame, x_title: str, y_title: str) -> alt.TopLevelMixin:
     base = alt.Chart(frame).encode(
         x=alt.X("position:Q", title=x_title),
         color=alt.Color("series:N", title=None, sort=None, scale=alt.Scale(range="category"), legend=_legend()),
@@ -111,9 +105,7 @@ def _lines(frame: pd.DataFrame, x_title: str, y_title: str) -> "alt.TopLevelMixi
     return alt.layer(band, line).properties(width=WIDE, height=TALL).facet(facet=_facet("panel"), columns=3)
 
 
-def _dots(item: Exhibit, frame: pd.DataFrame) -> "alt.TopLevelMixin":
-    import altair as alt
-
+def _dots(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
     drawn, panels = _arranged(item, frame)
     drawn = drawn[drawn["panel"].isin(drawn.loc[drawn["ours"], "panel"])]
     base = alt.Chart(drawn).encode(
@@ -148,10 +140,8 @@ def _arranged(item: Exhibit, frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return frame.assign(panel=frame["task"], line=frame["item"]), 2
 
 
-def _heads(heads: Sequence[HeadRecord]) -> "alt.TopLevelMixin | None":
+def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
     """A small picture a checkpoint and task, three beside each other; each exhibit on one scale."""
-    import altair as alt
-
     if not heads:
         return None
     frame = pd.DataFrame([asdict(one) for one in heads])
@@ -186,19 +176,13 @@ def _heads(heads: Sequence[HeadRecord]) -> "alt.TopLevelMixin | None":
 
 
 def _facet(column: str, **more: Any) -> Any:
-    import altair as alt
-
     header = alt.Header(labelFontSize=12, labelLimit=400)
     return alt.Facet(f"{column}:N", title=None, sort=None, header=header, **more)
 
 
 def _legend() -> Any:
-    import altair as alt
-
     return alt.Legend(orient="bottom", columns=2, labelLimit=420, symbolOpacity=1)
 
 
 def _dashes() -> Any:
-    import altair as alt
-
     return alt.Scale(domain=[True, False], range=[[1, 0], [5, 3]])

@@ -4,6 +4,8 @@ import json
 from io import BytesIO
 from typing import Any
 
+import pandas as pd
+
 from core.report.records import Records, rows_of
 
 FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}  # by kind of row
@@ -11,8 +13,6 @@ FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}
 
 def parquet_files(records: Records) -> dict[str, bytes]:
     """Content by file name: values.parquet, claims.parquet, heads.parquet, steps.parquet."""
-    import pandas as pd
-
     rows, contents = rows_of(records), {}
     for kind, name in FILES.items():
         mine = [{key: _flat(value) for key, value in row.items()} for row in rows if row["kind"] == kind]
