@@ -94,7 +94,7 @@ def _treebank(root: Path | None) -> str | None:
     if root is None:
         return None
     folders = [file.parent for depth in ("", "*/", "*/*/") for file in sorted(root.glob(f"{depth}*-dev.conllu"))]
-    return next((str(one) for one in folders if len(list(one.glob("*-test.conllu"))) == 1), None)
+    return next((str(folder) for folder in folders if len(list(folder.glob("*-test.conllu"))) == 1), None)
 
 
 def facts_of(checkpoint: str) -> Facts:

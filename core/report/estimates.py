@@ -1,28 +1,10 @@
 """A number with its 95% interval, and intervals of means over heads, shares, F1 and correlations. Pure functions."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its 95% interval; low and high None where there is none."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def turned(self) -> "Estimate":
-        """The same with its sign turned."""
-        ends = [None if end is None else -end for end in (self.high, self.low)]
-        return Estimate(-self.value, *ends)
-
-    def __add__(self, other: "Estimate") -> "Estimate":
-        """The sum, with the sum of the ends: never too narrow, whatever the two have in common."""
-        return Estimate(self.value + other.value, _sum(self.low, other.low), _sum(self.high, other.high))
+from core.results.estimate import Estimate
 
 
 def among(estimate: Estimate, several: int) -> Estimate:
@@ -36,10 +18,6 @@ def among(estimate: Estimate, several: int) -> Estimate:
     return Estimate(estimate.value, low, high)
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
-
-
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
     """Mean over heads (or layers) of a number and of both ends of its interval; None without any.
 
@@ -49,8 +27,8 @@ def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
     known = list(estimates)
     if not known:
         return None
-    lows, highs = [one.low for one in known], [one.high for one in known]
-    return Estimate(float(np.mean([one.value for one in known])), _mean(lows), _mean(highs))
+    lows, highs = [estimate.low for estimate in known], [estimate.high for estimate in known]
+    return Estimate(float(np.mean([estimate.value for estimate in known])), _mean(lows), _mean(highs))
 
 
 def _mean(ends: list[float | None]) -> float | None:

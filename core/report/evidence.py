@@ -8,7 +8,7 @@ from functools import cached_property
 from core.report import readings
 from core.report.ids import Part
 from core.report.plan import Step
-from core.report.readings import Score
+from core.results.scores import Score
 from core.store.rows import Row
 
 
@@ -47,16 +47,16 @@ class StepResult:
     @cached_property
     def scores(self) -> list[Score]:
         """The rows as scores of heads and layers."""
-        return readings.scores(self.rows)
+        return Score.among(self.rows)
 
     def tasks(self) -> list[str]:
         """The tasks of its rows, in their order."""
-        return [task for task in dict.fromkeys(one.task for one in self.scores) if task]
+        return [task for task in dict.fromkeys(score.task for score in self.scores) if task]
 
     def best(self, **wanted: object) -> Score | None:
         """The highest of some scores, or None."""
-        known = [one for one in readings.picked(self.scores, **wanted) if one.value is not None]
-        return max(known, key=lambda one: one.value or 0.0, default=None)
+        known = [score for score in readings.picked(self.scores, **wanted) if score.value is not None]
+        return max(known, key=lambda score: score.value or 0.0, default=None)
 
 
 @dataclass(frozen=True)

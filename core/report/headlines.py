@@ -2,9 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from core.attention import Head
+from core.errors import StoreError
+from core.report.readings import class_shares, picked, sweep, tuning
+from core.report.records import records_of
+from core.results.disabling import (
+    Changed,
+    EdgeCut,
+    OperatorEffect,
+    Patched,
+    Perturbation,
+    RaceSummary,
+    RaceVerdict,
+    SeparatorLayer,
+    Untouched,
+)
+from core.results.frames import FrameHead, FrameSummary
+from core.results.pruning import ImportantHead, PruneStep
+from core.results.scores import ChangeScore, DependencyScore, PlaceScore, Score
+from core.results.tuning import HeldChange, TunedScore
 from core.store.rows import Row
 from core.tasks.glue import task_of
 
@@ -29,28 +45,23 @@ def headline(study: str, rows: Sequence[Row]) -> Headline:
     """The headline of a run's rows; of a study that has none of its own, how many rows there are."""
     made = HEADLINES.get(study)
     try:
-        found = made(rows) if made and rows else None
-    except (KeyError, StopIteration, ValueError, TypeError, IndexError):  # rows of an earlier version
-        found = None
-    return found or Headline(f"{len(rows)} rows")
+        said = made(rows) if made and rows else None
+    except (StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # rows of an earlier version
+        said = None
+    return said or Headline(f"{len(rows)} rows")
 
 
-def _of(rows: Sequence[Row], **where: Any) -> list[Row]:
-    return [row for row in rows if all(row.get(name) == value for name, value in where.items())]
-
-
-def _head(row: Row) -> str:
-    return str(Head(int(row["layer"]), int(row["head"])))
-
-
-def _percent(low: Any, high: Any, form: str = "{:+.1f}", times: int = 100) -> str:
+def _percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
     if low is None or high is None:
         return ""
     return f"95 % interval {form.format(times * low)} to {form.format(times * high)}"
 
 
-def _metric(row: Row) -> str:
-    return next(name for name in ("accuracy", "f1", "pearson") if row.get(name) is not None)
+def _defined(value: float | None) -> float:
+    """The value. Raises ValueError where there is none, of which nothing can be said."""
+    if value is None:
+        raise ValueError("undefined")
+    return value
 
 
 def _plural(count: int, of: int, what: str) -> str:
@@ -61,216 +72,227 @@ def _plural(count: int, of: int, what: str) -> str:
 
 
 def _disable(rows: Sequence[Row]) -> Headline:
-    baseline, variants = _of(rows, kind="baseline")[0], _of(rows, kind="variant")
-    metric = _metric(baseline)
-    worst = min(variants, key=lambda row: row[f"{metric}_change"])
-    sure = sum((row.get("p") or 1) < SURE for row in variants)
-    ends = _percent(worst.get(f"{metric}_low"), worst.get(f"{metric}_high"))
+    untouched, swept = Untouched.among(rows)[0], sweep(rows)
+    worst, change = min(swept.known, key=lambda pair: pair[1].value)
+    sure = sum((variant.p or 1) < SURE for variant in swept.variants)
     return Headline(
-        f"Without {worst['name']} {metric} changes most, by {100 * worst[f'{metric}_change']:+.1f} points; "
-        f"{_plural(sure, len(variants), 'changes')} are beyond luck after correction.",
-        baseline["n"], "rows", ends, f"untouched {100 * baseline[metric]:.1f}",
+        f"Without {worst.name} {swept.metric} changes most, by {100 * change.value:+.1f} points; "
+        f"{_plural(sure, len(swept.variants), 'changes')} are beyond luck after correction.",
+        untouched.n, "rows", _percent(change.low, change.high), _score_of(untouched),
     )  # fmt: skip
 
 
+def _score_of(untouched: Untouched) -> str:
+    return f"untouched {100 * _defined(untouched.metrics.first.value):.1f}"
+
+
 def _race(rows: Sequence[Row]) -> Headline:
-    race, body = rows[0], _of(rows, kind="verdict")
-    counts = [int(race[name]) for name in ("matters", "does not matter", "open")]
-    named = [row["name"] for row in body if row.get("verdict") == "matters"][:5]
+    race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
+    named = [verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5]
     return Headline(
-        f"{counts[0]} of {len(body)} matter beyond the margin"
+        f"{race.matters} of {len(verdicts)} matter beyond the margin"
         + (f" ({', '.join(named)})" if named else "")
-        + f", {counts[1]} do not, {counts[2]} are open.",
-        int(race["n"]), "rows", f"all verdicts hold together with {100 * (1 - race['alpha']):.0f} %",
-        f"margin {race['margin']:.4f} in the task's loss",
+        + f", {race.does_not_matter} do not, {race.open} are open.",
+        race.n, "rows", f"all verdicts hold together with {100 * (1 - race.alpha):.0f} %",
+        f"margin {race.margin:.4f} in the task's loss",
     )  # fmt: skip
 
 
 def _operators(rows: Sequence[Row]) -> Headline:
-    baseline, effects = _of(rows, kind="baseline")[0], _of(rows, kind="effect")
-    most = max(effects, key=lambda row: abs(row["value"]))
-    sure = sum(row["p"] < SURE for row in effects)
+    untouched, effects = Untouched.among(rows)[0], OperatorEffect.among(rows)
+    most = max(effects, key=lambda effect: abs(effect.value))
+    sure = sum(effect.p < SURE for effect in effects)
     return Headline(
-        f"{most['name']} under {most['operator']} moves the loss most, by {most['value']:+.3f}; "
+        f"{most.name} under {most.operator} moves the loss most, by {most.value:+.3f}; "
         f"{_plural(sure, len(effects), 'effects')} are beyond luck.",
-        int(baseline["n"]), "rows", _percent(most["low"], most["high"], "{:+.3f}", 1), f"loss {baseline['loss']:.3f}",
+        untouched.n, "rows", _percent(most.low, most.high, "{:+.3f}", 1), f"loss {untouched.loss:.3f}",
     )  # fmt: skip
 
 
 def _importance(rows: Sequence[Row]) -> Headline:
-    heads = _of(rows, kind="head")
+    heads = ImportantHead.among(rows)
     first, last = heads[0], heads[-1]
     return Headline(
-        f"The loss depends most on {first['name']} (importance {first['value']:.2f}) and least on {last['name']} "
-        f"({last['value']:.2f}).", int(first["n"]), "rows",
+        f"The loss depends most on {first.name} (importance {first.value:.2f}) and least on {last.name} "
+        f"({last.value:.2f}).", first.n, "rows",
     )  # fmt: skip
 
 
 def _prune(rows: Sequence[Row]) -> Headline:
-    order = rows[0]["order"]
-    half = min(_of(rows, order=order), key=lambda row: abs(row["share"] - 0.5))
-    chance = [row["score"] for row in rows if row["order"].startswith("random") and row["share"] == half["share"]]
+    steps = PruneStep.among(rows)
+    order = steps[0].order
+    half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
+    chance = [_defined(step.score) for step in steps if step.order.startswith("random") and step.share == half.share]
     beside = f", {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
     return Headline(
-        f"With {half['share']:.0%} of the heads removed by {order}, {half['metric']} is "
-        f"{100 * half['score']:.1f}{beside}.",
-        int(half["n"]), "rows", _percent(half.get("low"), half.get("high"), "{:.1f}"),
-        f"all heads {100 * half['baseline']:.1f}",
+        f"With {half.share:.0%} of the heads removed by {order}, {half.metric} is "
+        f"{100 * _defined(half.score):.1f}{beside}.",
+        half.n, "rows", _percent(half.low, half.high, "{:.1f}"), f"all heads {100 * half.baseline:.1f}",
     )  # fmt: skip
 
 
 def _change(rows: Sequence[Row]) -> Headline:
-    heads = _of(rows, kind="head", statistic="cosine")
-    least = min(heads, key=lambda row: row["value"])
-    layers = sorted(_of(rows, kind="layer", statistic="cosine", after=least["after"]), key=lambda row: row["layer"])
+    cosines = [score for score in ChangeScore.among(rows) if score.statistic == "cosine" and score.value is not None]
+    least = min(picked(cosines, kind="head"), key=lambda score: _defined(score.value))
+    of_layers = picked(cosines, kind="layer", after=least.after)
+    layers = [score.value for score in sorted(of_layers, key=lambda score: score.layer)]
     return Headline(
-        f"{_head(least)} changed most with fine-tuning on {task_of(least['task']).name}: cosine {least['value']:.2f}; "
-        f"layer means go from {layers[0]['value']:.2f} (first) to {layers[-1]['value']:.2f} (last).",
-        int(least["n"]), "rows", _percent(least.get("low"), least.get("high"), "{:.2f}", 1), "1 is no change",
+        f"{least.name} changed most with fine-tuning on {task_of(least.task).name}: cosine {least.value:.2f}; "
+        f"layer means go from {layers[0]:.2f} (first) to {layers[-1]:.2f} (last).",
+        least.n, "rows", _percent(least.low, least.high, "{:.2f}", 1), "1 is no change",
     )  # fmt: skip
 
 
 def _finetune(rows: Sequence[Row]) -> Headline:
-    means = _of(rows, kind="mean")
-    best = next((row for row in means if row["initialisation"] == "pretrained"), means[0])
-    metric = best["metric"]
-    others = [f"{row['initialisation']} {100 * row[metric]:.1f}" for row in means
-              if row["task"] == best["task"] and row is not best and row.get(metric) is not None]  # fmt: skip
-    constant = next((row for row in rows if row["kind"] == "baseline" and row["task"] == best["task"]), {})
-    beside = f"constant label {100 * constant[metric]:.1f}" if constant.get(metric) is not None else ""
-    first = next(row for row in rows if row["kind"] == "run")
-    spread = best.get(f"{metric}_sd")
+    tuned = tuning(rows)
+    best = tuned.mean("pretrained") or tuned.means[0]
+    metric, task = best.metric, best.task
+    beside = [(mean.initialisation, mean.of_metric(metric)) for mean in picked(tuned.means, task=task) if mean != best]
+    others = [f"{initialisation} {100 * score:.1f}" for initialisation, score in beside if score is not None]
+    floor, spread = _constant_of(rows, task, metric), best.spread(metric)
     return Headline(
-        f"{task_of(best['task']).name}: {metric} {100 * best[metric]:.1f} after fine-tuning"
+        f"{task_of(task).name}: {metric} {100 * _defined(best.of_metric(metric)):.1f} after fine-tuning"
         + (f" ({'; '.join(others)})." if others else "."),
-        int(first["dev_rows"]), "dev rows", f"± {100 * spread:.1f} over {best['n']} seeds" if spread else "", beside,
+        tuned.runs[0].dev_rows, "dev rows", f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
+        "" if floor is None else f"constant label {100 * floor:.1f}",
     )  # fmt: skip
 
 
+def _constant_of(rows: Sequence[Row], task: str, metric: str) -> float | None:
+    """The score of a task's constant predictor, if there is one."""
+    constant = next(iter(picked(TunedScore.among(rows), kind="baseline", task=task)), None)
+    return None if constant is None else constant.of_metric(metric)
+
+
 def _held(rows: Sequence[Row]) -> Headline:
-    change = next(row for row in rows if row["kind"] == "change" and row["score"] is not None)
+    change, score = next((known, known.score) for known in HeldChange.among(rows) if known.score is not None)
     return Headline(
-        f"{task_of(change['task']).name}: with {change['held_heads']} heads held at fixed patterns {change['metric']} "
-        f"changes by {100 * change['score']:+.1f} points.",
-        int(change["n"]), "rows", _percent(change["low"], change["high"]), "the same training with all heads free",
+        f"{task_of(change.task).name}: with {change.held_heads} heads held at fixed patterns {change.metric} "
+        f"changes by {100 * score:+.1f} points.",
+        change.n, "rows", _percent(change.low, change.high), "the same training with all heads free",
     )  # fmt: skip
 
 
 def _shares(rows: Sequence[Row]) -> Headline:
-    shares = _of(rows, part="share")
-    most = max(_of(shares, checkpoint=shares[0]["checkpoint"]), key=lambda row: row["share"])
+    shares = class_shares(rows)
+    mine = picked(shares, checkpoint=shares[0].checkpoint)
+    most = max(mine, key=lambda share: share.share)
     return Headline(
-        f"{most['class'].capitalize()} is the most frequent class on {task_of(most['task']).name}: "
-        f"{most['share']:.0%} of the maps.",
-        int(most["inputs"]), "inputs", _percent(most.get("low"), most.get("high"), "{:.0f}"),
-        f"one in {len(_of(shares, checkpoint=most['checkpoint']))} classes",
+        f"{most.name.capitalize()} is the most frequent class on {task_of(most.task or '').name}: "
+        f"{most.share:.0%} of the maps.",
+        most.inputs, "inputs", _percent(most.low, most.high, "{:.0f}"), f"one in {len(mine)} classes",
     )  # fmt: skip
 
 
-def _above(rows: Sequence[Row], what: str, look: Callable[[Row], str]) -> Headline:
+def _above(scores: Sequence[Score], what: str, look: Callable[[Score], str]) -> Headline:
     """Of heads beside a null: the one furthest above it, and how many are."""
-    known = [row for row in rows if row.get("layer") is not None and row.get("effect") is not None]
-    sure = [row for row in known if (row.get("q") or 1) < SURE and row["effect"] > 0]
-    best = max(sure or known, key=lambda row: row["effect"])
+    known = [(score, score.effect) for score in scores if score.layer is not None and score.effect is not None]
+    sure = [(score, effect) for score, effect in known if (score.q or 1) < SURE and effect > 0]
+    best, _ = max(sure or known, key=lambda pair: pair[1])
     return Headline(
-        f"{_head(best)} {look(best)}: {best['value']:.2f} against {best['baseline']:.2f}; "
+        f"{best.name} {look(best)}: {best.value:.2f} against {best.baseline:.2f}; "
         f"{_plural(len(sure), len(known), what)} are above their null.",
-        int(best["n"]), "inputs", _percent(best.get("low"), best.get("high"), "{:.2f}", 1),
-        f"null {best['baseline']:.2f}",
+        best.n, "inputs", _percent(best.low, best.high, "{:.2f}", 1), f"null {best.baseline:.2f}",
     )  # fmt: skip
 
 
 def _features(rows: Sequence[Row]) -> Headline:
-    kept = [row for row in rows if row.get("checkpoint") != "difference" and row["statistic"] == rows[0]["statistic"]]
-    return _above(kept, "heads and features", lambda row: f"looks at {row['feature']} most beyond random tokens")
+    scores = Score.among(rows)
+    kept = [score for score in picked(scores, statistic=scores[0].statistic) if score.checkpoint != "difference"]
+    return _above(kept, "heads and features", lambda score: f"looks at {score.feature} most beyond random tokens")
 
 
 def _relations(rows: Sequence[Row]) -> Headline:
-    return _above(rows, "heads and links", lambda row: f"looks along {row['feature']} ({row['statistic']}) most")
+    return _above(
+        Score.among(rows), "heads and links", lambda score: f"looks along {score.feature} ({score.statistic}) most"
+    )
 
 
 def _statistics(rows: Sequence[Row]) -> Headline:
-    places = _of(rows, statistic="place")
-    mine = [row for row in places if (row["checkpoint"], row["task"]) == (places[0]["checkpoint"], places[0]["task"])]
-    counts = {kind: sum(row["kind"] == kind for row in mine) for kind in dict.fromkeys(row["kind"] for row in mine)}
-    said = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda item: -item[1]))
-    return Headline(f"What {len(mine)} heads mostly do on {places[0]['task']}: {said}.", int(mine[0]["n"]), "inputs")
+    places = picked(PlaceScore.among(rows), statistic="place")
+    mine = picked(places, checkpoint=places[0].checkpoint, task=places[0].task)
+    kinds = [place.kind for place in mine]
+    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    said = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda pair: -pair[1]))
+    return Headline(f"What {len(mine)} heads mostly do on {places[0].task}: {said}.", mine[0].n, "inputs")
 
 
 def _effective(rows: Sequence[Row]) -> Headline:
-    heads = [row for row in _of(rows, statistic="correlation") if row.get("layer") is not None]
-    least = min(heads, key=lambda row: row["value"])
-    mean = sum(row["value"] for row in heads) / len(heads)
+    heads = [score for score in Score.of_heads(rows) if score.statistic == "correlation"]
+    least = min(heads, key=lambda score: _defined(score.value))
+    mean = sum(_defined(score.value) for score in heads) / len(heads)
     return Headline(
-        f"Raw and effective attention correlate with r = {mean:.2f} on average, least in {_head(least)} "
-        f"({least['value']:.2f}).",
-        int(least["n"]), "inputs", _percent(least.get("low"), least.get("high"), "{:.2f}", 1), "r = 1: nothing is lost",
+        f"Raw and effective attention correlate with r = {mean:.2f} on average, least in {least.name} "
+        f"({least.value:.2f}).",
+        least.n, "inputs", _percent(least.low, least.high, "{:.2f}", 1), "r = 1: nothing is lost",
     )  # fmt: skip
 
 
 def _frame_heads(rows: Sequence[Row]) -> Headline:
-    summary, heads = rows[0], _of(rows, kind="head")
-    kept = summary["survivors"]
-    best = heads[0]
+    summary, heads = FrameSummary.of(rows[0]), FrameHead.among(rows)
+    kept, best = summary.survivors, heads[0]
     return Headline(
         f"{len(kept)} of {len(heads)} heads carry frame relations beyond all four nulls"
-        + (f": {', '.join(kept[:6])}." if kept else f"; the largest mean weight has {best['name']}."),
-        int(summary["n"]), str(summary["average"]), _percent(best.get("low"), best.get("high"), "{:.2f}", 1),
-        f"{best['name']} {best['value']:.2f}, same distance elsewhere {best['baseline']:.2f}",
+        + (f": {', '.join(kept[:6])}." if kept else f"; the largest mean weight has {best.name}."),
+        summary.n, summary.average, _percent(best.low, best.high, "{:.2f}", 1),
+        f"{best.name} {best.value:.2f}, same distance elsewhere {best.baseline:.2f}",
     )  # fmt: skip
 
 
 def _dependencies(rows: Sequence[Row]) -> Headline:
-    known = [row for row in rows if row.get("chosen") and row.get("layer") is not None]
-    best = max(known, key=lambda row: row["value"] - row["baseline"])
+    known = [score for score in DependencyScore.of_heads(rows) if score.chosen]
+    best = max(known, key=lambda score: _defined(score.value) - _defined(score.baseline))
     return Headline(
-        f"{_head(best)} finds {best['feature']} with accuracy {best['value']:.2f}, where a fixed distance has "
-        f"{best['baseline']:.2f}.",
-        int(best["n"]), "links", _percent(best.get("low"), best.get("high"), "{:.2f}", 1),
-        f"fixed distance {best['baseline']:.2f}",
+        f"{best.name} finds {best.feature} with accuracy {best.value:.2f}, where a fixed distance has "
+        f"{best.baseline:.2f}.",
+        best.n, "links", _percent(best.low, best.high, "{:.2f}", 1), f"fixed distance {best.baseline:.2f}",
     )  # fmt: skip
 
 
 def _perturb(rows: Sequence[Row]) -> Headline:
-    body = [row for row in rows if row["kind"] == "perturbation" and row.get("changed_rate") is not None]
-    most = max(body, key=lambda row: row["changed_rate"])
-    least = min(body, key=lambda row: row["changed_rate"])
+    rates = [(kind.changed_rate, kind) for kind in Perturbation.among(rows)
+             if kind.kind == "perturbation" and kind.changed_rate is not None]  # fmt: skip
+    (high, most), (low, least) = max(rates, key=lambda pair: pair[0]), min(rates, key=lambda pair: pair[0])
     return Headline(
-        f"Predictions change most under {most['name']} ({most['changed_rate']:.0%}) and least under {least['name']} "
-        f"({least['changed_rate']:.0%}).",
-        int(most["n"]), "rows", _percent(most.get("changed_low"), most.get("changed_high"), "{:.0f}"), "0 %: no change",
+        f"Predictions change most under {most.name} ({high:.0%}) and least under {least.name} ({low:.0%}).",
+        most.n, "rows", _percent(most.changed_low, most.changed_high, "{:.0f}"), "0 %: no change",
     )  # fmt: skip
 
 
 def _patch(rows: Sequence[Row]) -> Headline:
-    best = max(rows, key=lambda row: row["recovered"])
-    sure = sum(row["p"] < SURE for row in rows)
+    components = Patched.among(rows)
+    best = max(components, key=lambda component: component.recovered)
+    sure = sum(component.p is not None and component.p < SURE for component in components)
     return Headline(
-        f"Patched alone, {best['name']} brings back most of the first answer ({best['recovered']:.0%}); "
-        f"{_plural(sure, len(rows), 'components')} are beyond luck.",
-        int(best["n"]), "pairs", _percent(best.get("low"), best.get("high"), "{:.0f}"), "0 %: nothing comes back",
+        f"Patched alone, {best.name} brings back most of the first answer ({best.recovered:.0%}); "
+        f"{_plural(sure, len(components), 'components')} are beyond luck.",
+        best.n, "pairs", _percent(best.low, best.high, "{:.0f}"), "0 %: nothing comes back",
     )  # fmt: skip
 
 
-def _cut(rows: Sequence[Row]) -> Headline:
-    baseline = _of(rows, kind="baseline")[0]
-    metric = _metric(baseline)
-    body = [row for row in rows if row["kind"] != "baseline" and row.get(f"{metric}_change") is not None]
-    most = max(body, key=lambda row: abs(row[f"{metric}_change"]))
+def _knockout(rows: Sequence[Row]) -> Headline:
+    return _cut(rows, [(f"{cut.edges} ({cut.name})", cut) for cut in EdgeCut.among(rows)])
+
+
+def _separators(rows: Sequence[Row]) -> Headline:
+    return _cut(rows, [(f"attention to separators ({cut.name})", cut) for cut in SeparatorLayer.among(rows)])
+
+
+def _cut(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
+    untouched = Untouched.among(rows)[0]
+    changes = [(name, cut.metrics.first.change) for name, cut in cuts]
+    name, most = max(((name, change) for name, change in changes if change), key=lambda pair: abs(pair[1].value))
     return Headline(
-        f"Without {most.get('edges', 'attention to separators')} ({most['name']}) {metric} changes most, by "
-        f"{100 * most[f'{metric}_change']:+.1f} points.",
-        int(baseline["n"]), "rows", _percent(most.get(f"{metric}_low"), most.get(f"{metric}_high")),
-        f"untouched {100 * baseline[metric]:.1f}",
+        f"Without {name} {untouched.metrics.first.name} changes most, by {100 * most.value:+.1f} points.",
+        untouched.n, "rows", _percent(most.low, most.high), _score_of(untouched),
     )  # fmt: skip
 
 
 def _report(rows: Sequence[Row]) -> Headline:
-    outcomes = [row["outcome"] for row in _of(rows, kind="claim")]
+    records = records_of(rows)
+    outcomes = [claim.outcome for claim in records.claims]
     said = ", ".join(f"{outcomes.count(name)} {name}" for name in dict.fromkeys(outcomes))
-    return Headline(
-        f"Of {len(outcomes)} tests of the papers' sentences: {said}.", len(_of(rows, kind="step")), "studies"
-    )
+    return Headline(f"Of {len(outcomes)} tests of the papers' sentences: {said}.", len(records.steps), "studies")
 
 
 HEADLINES: dict[str, Callable[[Sequence[Row]], Headline]] = {
@@ -291,7 +313,7 @@ HEADLINES: dict[str, Callable[[Sequence[Row]], Headline]] = {
     "dependencies": _dependencies,
     "perturb": _perturb,
     "patch": _patch,
-    "knockout": _cut,
-    "separators": _cut,
+    "knockout": _knockout,
+    "separators": _separators,
     "reproduce": _report,
 }

@@ -82,7 +82,7 @@ class ReportOptions:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "ReportOptions":
         """Over the defaults, names checked, tasks by key. Raises InputError."""
-        names = [one.name for one in fields(cls)]
+        names = [option.name for option in fields(cls)]
         if unknown := sorted(set(given) - set(names)):
             raise InputError(f"A report has the options {', '.join(names)}; {unknown[0]!r} is none of them.")
         if wrong := [part for part in given.get("parts", ()) if part not in PARTS]:
@@ -93,7 +93,7 @@ class ReportOptions:
         if not options.checkpoints:
             raise InputError("A report needs at least one checkpoint; none was given: name one.")
         chosen = {"checkpoints": list(dict.fromkeys(options.checkpoints))}
-        return cls(**asdict(options) | chosen | {"tasks": [task_of(one).key for one in options.tasks]})
+        return cls(**asdict(options) | chosen | {"tasks": [task_of(task).key for task in options.tasks]})
 
 
 DEFAULTS = ReportOptions()
@@ -124,7 +124,7 @@ D = TypeVar("D", disable.Options, importance.Options, prune.Options, separators.
 
 def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[Step]:
     """Every step of the report. facts: of each checkpoint. Raises InputError."""
-    tasks = tuple(one for one in options.tasks or data.dev if one in data.dev)
+    tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
         raise InputError(
             f"A report needs dev rows of the tasks it is asked for; there are none of {', '.join(options.tasks)}: "

@@ -66,14 +66,14 @@ _REPLICATION = {
 def printed(task: str) -> list[Printed]:
     """Every printed cell of a task."""
     columns = ("untrained", "random", "pretrained")
-    found = [
+    cells = [
         Printed(PAPER, task, column, {name: value / 100 for name, value in values.items()}, (task, column) in _CONSTANT)
         for column, values in zip(columns, _PAPER[task], strict=True)
     ]
     name = "mse" if task == "stsb" else "accuracy"
     for column, value in zip(("ND", "PT", "pretrained"), _REPLICATION[task], strict=True):
-        found.append(Printed(REPLICATION, task, column, {name: value}))
-    return found
+        cells.append(Printed(REPLICATION, task, column, {name: value}))
+    return cells
 
 
 # Kovaleva et al. 2019, Fig 5, QQP: layer means of the cosine, recovered from the picture's colours (error 0.01). Their
@@ -173,7 +173,7 @@ def figures() -> list[Figure]:
 
 
 def _shares() -> list[Figure]:
-    found = [
+    figures = [
         _share(PAPER, task, name, Condition.TUNED, value / 100, 0.006)
         for name, values in _SHARES.items()
         for task, value in zip(_TASKS, values, strict=True)
@@ -181,11 +181,11 @@ def _shares() -> list[Figure]:
     for condition, table in ((Condition.TUNED, _SHARES_TUNED), (Condition.BEFORE, _SHARES_BEFORE)):
         for task, values in table.items():
             names = zip(_ORDER, values, strict=True)
-            found += [_share(PRASANNA, task, name, condition, value, 0.0005) for name, value in names]
+            figures += [_share(PRASANNA, task, name, condition, value, 0.0005) for name, value in names]
     for task, four in _SHARES_GPT2.items():
         for name, value in zip(_GPT2_CLASSES, four, strict=True):
-            found.append(_share(REPLICATION, task, name, Condition.TUNED, value / 100, 0.005))
-    return found
+            figures.append(_share(REPLICATION, task, name, Condition.TUNED, value / 100, 0.005))
+    return figures
 
 
 def _share(source: str, task: str, name: str, condition: Condition, value: float, error: float) -> Figure:
@@ -197,9 +197,9 @@ def _frames() -> list[Figure]:
     heads = {Item(Quantity.HEAD, head=head): value for head, value in FRAME_HEADS.items()}
     whole = heads | {Item(quantity): value for quantity, value in _FRAME_MAP.items()}
     before = Condition.BEFORE
-    found = [Figure(PAPER, ExhibitId.FRAMES, None, item, before, value, 0.003) for item, value in whole.items()]
+    figures = [Figure(PAPER, ExhibitId.FRAMES, None, item, before, value, 0.003) for item, value in whole.items()]
     sink = "22 of its 32 links end at the first token, which takes about half of all attention whatever it says"
-    return found + [
+    return figures + [
         Figure(REPLICATION, ExhibitId.SINK, None, Item(quantity), before, value, 0.003, GPT2, sink)
         for quantity, value in _FRAME_MAP_GPT2.items()
     ]
@@ -234,7 +234,7 @@ def _change() -> list[Figure]:
 
 
 def _features() -> list[Figure]:
-    found = [
+    figures = [
         _layer(ExhibitId.FEATURES, "qqp", layer, value, 0.01, condition=Condition(condition), subject=feature)
         for feature, conditions in PAPER_LAYERS.items()
         for condition, values in conditions.items()
@@ -242,21 +242,21 @@ def _features() -> list[Figure]:
         if value is not None
     ]
     nouns = Item(Quantity.MEAN_OVER_HEADS, "noun")
-    return found + [
+    return figures + [
         Figure(PAPER, ExhibitId.FEATURES, "qqp", nouns, name, value, 0.01) for name, value in _NOUNS.items()
     ]
 
 
 def _disabling() -> list[Figure]:
     best, disabled = Item(Quantity.BEST_HEAD), Condition.DISABLED
-    found = [Figure(PAPER, ExhibitId.HEADS, task, best, disabled, gain, 0.0005) for task, gain in _GAINS.items()]
-    found.append(_layer(ExhibitId.LAYERS, "rte", 1, 0.032, 0.0005, condition=disabled))
-    found += [
+    figures = [Figure(PAPER, ExhibitId.HEADS, task, best, disabled, gain, 0.0005) for task, gain in _GAINS.items()]
+    figures.append(_layer(ExhibitId.LAYERS, "rte", 1, 0.032, 0.0005, condition=disabled))
+    figures += [
         _layer(ExhibitId.ALONE, "mnli", k, value / 100, 5e-5, source=MICHEL, condition=Condition.ZEROED)
         for k, value in enumerate(_ALONE, 1)
     ]
     removable, order = Item(Quantity.REMOVABLE), Condition.BY_IMPORTANCE
-    return found + [
+    return figures + [
         Figure(MICHEL, ExhibitId.PRUNE, task, removable, order, share, 0.05) for task, share in _REMOVABLE.items()
     ]
 

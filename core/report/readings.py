@@ -1,120 +1,56 @@
-"""What the studies left, as records: the only place of the report that knows the names of their columns."""
+"""What the studies left, as the report asks for it: rows as records (`core.results`), picked, grouped and averaged."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from core.attention import Head
-from core.report.columns import record_of
 from core.report.estimates import Estimate, mean_over
+from core.results.disabling import SeparatorLayer, SplitHalf, SweptVariant
+from core.results.frames import FrameHead, FrameSummary
+from core.results.patterns import ClassShare, MovedShare
+from core.results.pruning import PruneStep, RankAgreement
+from core.results.reading import Result
+from core.results.scores import LengthCorrelation, Score
+from core.results.tuning import TunedScore
 from core.store.rows import Row
 
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class Score:
-    """A number of a head or layer, as most studies store it; None where a study has no such column."""
+@dataclass(frozen=True, kw_only=True)
+class Counted(Result):
+    """A row of any study that says of how many."""
 
-    statistic: str | None = None
-    feature: str | None = None
-    checkpoint: str | None = None
-    task: str | None = None
-    layer: int | None = None
-    head: int | None = None
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
-    baseline: float | None = None
-    effect: float | None = None
-    effect_low: float | None = None
-    effect_high: float | None = None
-    kind: str | None = None
-    dev: float | None = None
-    distance: int | None = None
-    survives: bool | None = None
-
-    @property
-    def name(self) -> str:
-        """ "L1H2"."""
-        return str(Head(int(self.layer or 0), int(self.head or 0)))
-
-    @property
-    def estimate(self) -> Estimate:
-        """The value with its interval."""
-        return Estimate(float(self.value or 0.0), self.low, self.high)
-
-    @property
-    def effect_estimate(self) -> Estimate:
-        """The value less its baseline, with its interval."""
-        return Estimate(float(self.effect or 0.0), self.effect_low, self.effect_high)
+    n: int
 
 
-def scores(rows: Iterable[Row]) -> list[Score]:
-    """Every row as a score."""
-    return [record_of(Score, row) for row in rows]
+def first_n(rows: Sequence[Row]) -> int:
+    """n of the first row."""
+    return Counted.of(rows[0]).n
 
 
-def picked(some: Iterable[R], **wanted: object) -> list[R]:
+def picked(records: Iterable[R], **wanted: object) -> list[R]:
     """The records whose fields have these values."""
-    return [one for one in some if all(getattr(one, name) == value for name, value in wanted.items())]
+    return [record for record in records if all(getattr(record, name) == value for name, value in wanted.items())]
 
 
-def over_heads(some: Iterable[Score]) -> Estimate | None:
+def over_heads(scores: Iterable[Score]) -> Estimate | None:
     """`mean_over` of the scores that have a value."""
-    return mean_over(one.estimate for one in some if one.value is not None)
+    return mean_over(score.estimate for score in scores if score.value is not None)
 
 
-def by_layer(some: Sequence[Score]) -> list[Estimate | None]:
+def by_layer(scores: Sequence[Score]) -> list[Estimate | None]:
     """`over_heads` of each layer, first to last; [] where no row has a layer."""
-    layers = [int(one.layer) for one in some if one.layer is not None]
-    return [over_heads(one for one in some if one.layer == layer) for layer in range(max(layers, default=-1) + 1)]
-
-
-@dataclass(frozen=True)
-class SeparatorLayer:
-    """One layer of `separators`. ratio: the loss's gradient by attention to separators over that to other tokens;
-    weight, norm: the separators' share of each, None of norms in runs from before they were measured."""
-
-    layer: int
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
-    weight_on_separators: float | None
-    n: int | None
-    norm_on_separators: float | None = None
+    layers = [score.layer for score in scores if score.layer is not None]
+    return [over_heads(picked(scores, layer=layer)) for layer in range(max(layers, default=-1) + 1)]
 
 
 def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
     """The layers of `separators`, without the row of all together."""
-    every = [row for row in rows if row.get("kind") == "layer" and row.get("layer") is not None]
-    return [record_of(SeparatorLayer, row) for row in every]
+    return [layer for layer in SeparatorLayer.among(rows) if layer.layer is not None]
 
 
 # ---------------------------------------------------------------- frames
-
-
-@dataclass(frozen=True)
-class FrameSummary:
-    """Of all heads together. line_99: the 99th percentile; above_99: heads that reach it; average: over what;
-    survivors: of all nulls; beat_places: of the two on the place, None where only these two were asked."""
-
-    n: int
-    average: str
-    line_99: float
-    layers: int
-    heads: int
-    above_99: int
-    survivors: list[str]
-    beat_places: list[str] | None
-    links: int
-    links_before: int
-
-    @property
-    def nulls(self) -> str:
-        """Which nulls a survivor survived."""
-        return "both" if self.beat_places is None else "all"
 
 
 @dataclass(frozen=True)
@@ -122,36 +58,15 @@ class Frames:
     """What `frame-heads` says: the summary, and every head."""
 
     summary: FrameSummary
-    heads: list[Score]
+    heads: list[FrameHead]
 
 
 def frames(rows: Sequence[Row]) -> Frames:
     """The rows of `frame-heads`."""
-    return Frames(record_of(FrameSummary, rows[0]), picked(scores(rows), kind="head"))
+    return Frames(FrameSummary.of(rows[0]), FrameHead.among(rows))
 
 
 # ---------------------------------------------------------------- fine-tuning
-
-
-@dataclass(frozen=True)
-class TunedScore:
-    """Scores of runs of one initialisation (n: seeds), of one run, or of a constant predictor. constant: of how many
-    runs the predictions were constant."""
-
-    kind: str
-    initialisation: str | None
-    n: int | None
-    accuracy: float | None
-    f1: float | None
-    pearson: float | None
-    mse: float | None
-    constant: int | None
-    note: str | None
-    dev_rows: int | None
-
-    def of(self, metric: str) -> float | None:
-        """The score by one metric."""
-        return getattr(self, metric)
 
 
 @dataclass(frozen=True)
@@ -166,70 +81,31 @@ class Tuning:
     @property
     def rows(self) -> int:
         """The fewest dev rows of a run."""
-        return min(one.dev_rows or 0 for one in self.runs)
+        return min(run.dev_rows or 0 for run in self.runs)
 
     def mean(self, initialisation: str) -> TunedScore | None:
         """The mean over seeds of an initialisation, or None."""
-        return next((one for one in self.means if one.initialisation == initialisation), None)
+        return next(iter(picked(self.means, initialisation=initialisation)), None)
 
 
 def tuning(rows: Sequence[Row]) -> Tuning:
     """The rows of `finetune`."""
-    read = [record_of(TunedScore, row) for row in rows]
-    constant = next(iter(picked(read, kind="baseline")), None)
-    return Tuning(rows[0]["metric"], picked(read, kind="run"), picked(read, kind="mean"), constant)
+    scores = TunedScore.among(rows)
+    constant = next(iter(picked(scores, kind="baseline")), None)
+    return Tuning(scores[0].metric, picked(scores, kind="run"), picked(scores, kind="mean"), constant)
 
 
 # ---------------------------------------------------------------- class shares
 
 
-@dataclass(frozen=True)
-class ClassShare:
-    """A class's share of all maps of one checkpoint. inputs: that it was counted on; maps: of this class."""
-
-    name: str
-    checkpoint: str
-    share: Estimate
-    inputs: int
-    maps: int
-    classifier: str
-
-
 def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
     """The shares that `classify-maps` counted, uncorrected."""
-    return [
-        ClassShare(
-            row["class"], row["checkpoint"], Estimate(row["share"], row.get("low"), row.get("high")), row["inputs"],
-            row.get("maps", 0), row.get("classifier", ""),
-        )
-        for row in rows
-        if row.get("part") == "share"
-    ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class MovedShare:
-    """How much a class's share changed with fine-tuning, paired by input. change: with its interval alone; among:
-    with one that holds for all classes together."""
-
-    name: str
-    change: Estimate
-    among: Estimate
-    inputs: int
+    return picked(ClassShare.among(rows), part="share")
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
     """The changes that `classify-maps` counted; none of a single checkpoint."""
-    return [
-        MovedShare(
-            row["class"],
-            Estimate(row["share"], row["low"], row["high"]),
-            Estimate(row["share"], row["low_all"], row["high_all"]),
-            row["inputs"],
-        )
-        for row in rows
-        if row.get("part") == "moved"
-    ]
+    return MovedShare.among(rows)
 
 
 # ---------------------------------------------------------------- disabling
@@ -246,6 +122,13 @@ class Variant:
     p: float
     flipped: int | None
     n: int
+
+    @classmethod
+    def of(cls, swept: SweptVariant, metric: str) -> "Variant":
+        """What a sweep says of a variant by one metric."""
+        measured = swept.metrics.of(metric)
+        change = measured.change if measured else None
+        return cls(swept.name, swept.layer, swept.head, change, swept.p, swept.flipped, swept.n)
 
 
 @dataclass(frozen=True)
@@ -268,84 +151,38 @@ class Sweep:
     @property
     def known(self) -> list[tuple[Variant, Estimate]]:
         """Variants whose change is defined, each with it."""
-        return [(one, one.change) for one in self.variants if one.change is not None]
+        return [(variant, variant.change) for variant in self.variants if variant.change is not None]
 
 
 def sweep(rows: Sequence[Row]) -> Sweep:
     """The rows of `disable`."""
-    variants = [row for row in rows if row["kind"] == "variant"]
-    metric = next(name for name in ("accuracy", "pearson", "f1") if f"{name}_change" in variants[0])
-    held = next((row for row in rows if row["kind"] == "split half"), None)
-    gain = None
-    if held is not None:
-        gain = HeldOut(held["name"], Estimate(held["held_out"], held["low"], held["high"]), held["n"])
-    return Sweep(metric, [_variant(row, metric) for row in variants], gain)
+    swept = SweptVariant.among(rows)
+    metric = swept[0].metrics.first.name
+    return Sweep(metric, [Variant.of(variant, metric) for variant in swept], _held_out(rows))
 
 
-def _variant(row: Row, metric: str) -> Variant:
-    value, low, high = (row.get(f"{metric}_{end}") for end in ("change", "low", "high"))
-    change = None if value is None else Estimate(value, low, high)
-    return Variant(row["name"], row["layer"], row.get("head"), change, row["p"], row["flipped"], row["n"])
+def _held_out(rows: Sequence[Row]) -> HeldOut | None:
+    half = next(iter(SplitHalf.among(rows)), None)
+    if half is None or half.held_out is None:
+        return None
+    return HeldOut(half.name, Estimate(half.held_out, half.low, half.high), half.n)
 
 
 # ---------------------------------------------------------------- pruning, importance, effective attention
 
 
-@dataclass(frozen=True)
-class PruneStep:
-    """One point of a curve: `removed` heads, a share of all, are gone. low, high: of the metric, not of its change."""
-
-    order: str
-    removed: int
-    share: float
-    metric: str
-    baseline: float
-    change: float
-    low: float | None
-    high: float | None
-    n: int
-
-
 def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
     """The curves of `prune` by order, each from the fewest heads removed to the most."""
-    steps = [record_of(PruneStep, row) for row in rows]
-    orders = dict.fromkeys(one.order for one in steps)
-    return {order: sorted(picked(steps, order=order), key=lambda one: one.removed) for order in orders}
+    steps = PruneStep.among(rows)
+    orders = dict.fromkeys(step.order for step in steps)
+    return {order: sorted(picked(steps, order=order), key=lambda step: step.removed) for order in orders}
 
 
-@dataclass(frozen=True)
-class RankAgreement:
-    """Spearman's rho over n heads of importance with another score."""
-
-    name: str
-    spearman: float
-    p: float
-    n: int
-
-
-def agreements(rows: Iterable[Row]) -> list[RankAgreement]:
-    """The correlations of `importance` that are defined."""
-    return [
-        record_of(RankAgreement, row) for row in rows if row["kind"] == "correlation" and row["spearman"] is not None
-    ]
-
-
-@dataclass(frozen=True)
-class LengthCorrelation:
-    """Mean r of raw and effective attention over n inputs of so many pieces."""
-
-    task: str
-    length_from: int
-    length_to: int
-    mean: float
-    n: int
+def agreements(rows: Iterable[Row]) -> list[tuple[RankAgreement, float]]:
+    """The correlations of `importance` that are defined, each with its Spearman's rho."""
+    return [(known, known.spearman) for known in RankAgreement.among(rows) if known.spearman is not None]
 
 
 def length_correlations(rows: Iterable[Row]) -> list[LengthCorrelation]:
     """The rows of `effective` by length."""
-    return [record_of(LengthCorrelation, row) for row in rows if row.get("statistic") == "correlation by length"]
-
-
-def first_n(rows: Sequence[Row]) -> int:
-    """n of the first row."""
-    return rows[0]["n"]
+    return LengthCorrelation.among(rows)

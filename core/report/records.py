@@ -4,10 +4,10 @@ The store keeps them as rows of one kind each; `rows_of` and `records_of` are ea
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
-from core.report.columns import record_of
+from core.results.reading import record_of
 from core.store.rows import Row, plain
 
 
@@ -113,8 +113,8 @@ class Records:
 
     def by_claim(self) -> dict[str, list[ClaimRecord]]:
         """The outcomes of each claim, in the claims' order."""
-        ids = dict.fromkeys(one.claim for one in self.claims)
-        return {id: [one for one in self.claims if one.claim == id] for id in ids}
+        ids = dict.fromkeys(outcome.claim for outcome in self.claims)
+        return {id: [outcome for outcome in self.claims if outcome.claim == id] for id in ids}
 
     @property
     def seconds(self) -> float:
@@ -136,7 +136,7 @@ def rows_of(records: Records) -> list[Row]:
         "claim": records.claims,
         "head": records.heads,
     }
-    return [plain({"kind": kind, **asdict(one)}) for kind, several in some.items() for one in several]
+    return [plain({"kind": kind, **asdict(record)}) for kind, several in some.items() for record in several]
 
 
 def records_of(rows: Iterable[Row]) -> Records:
@@ -151,4 +151,5 @@ def records_of(rows: Iterable[Row]) -> Records:
 
 
 def _read(record: type[R], kind: str, rows: Sequence[Row]) -> list[R]:
-    return [record_of(record, row) for row in rows if row["kind"] == kind]
+    blank = dict.fromkeys(column.name for column in fields(record))
+    return [record_of(record, blank | row) for row in rows if row["kind"] == kind]

@@ -81,16 +81,22 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
     chosen = [item for item in EXHIBITS if not parts or set(item.parts) & _shown(parts)]
     ids = {item.id for item in chosen}
     return Records(
-        [_step(result) for one in evidence for result in one.results],
-        [value for item in chosen for one in evidence if one.causal in item.causal for value in values(item, one)],
+        [_step(result) for known in evidence for result in known.results],
+        [
+            value
+            for item in chosen
+            for known in evidence
+            if known.causal in item.causal
+            for value in values(item, known)
+        ],
         [
             outcome
             for claim in CLAIMS
-            for one in evidence
-            if claim.exhibit in ids and one.causal in claim.causal
-            for outcome in outcomes(claim, one)
+            for known in evidence
+            if claim.exhibit in ids and known.causal in claim.causal
+            for outcome in outcomes(claim, known)
         ],
-        [head for one in evidence for head in head_maps(one)],
+        [head for known in evidence for head in head_maps(known)],
     )
 
 
@@ -108,8 +114,12 @@ def _step(result: StepResult) -> StepRecord:
 
 def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
     """Our numbers of one exhibit beside the published ones: a decoder's beside GPT-2's, an encoder's beside BERT's."""
-    printed = [one for one in figures() if one.exhibit == item.id and (one.source == REPLICATION) == evidence.causal]
-    missing = {task: evidence.missing(item.parts[0], task) for task in dict.fromkeys(one.task for one in printed)}
+    printed = [
+        figure
+        for figure in figures()
+        if figure.exhibit == item.id and (figure.source == REPLICATION) == evidence.causal
+    ]
+    missing = {task: evidence.missing(item.parts[0], task) for task in dict.fromkeys(figure.task for figure in printed)}
     place = Place(evidence.checkpoint, evidence.official, evidence.missing(item.parts[0]))
     return paired(printed, MEASURES[item.id](evidence), place, missing)
 

@@ -74,11 +74,11 @@ class SplitHalf(Result):
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
-    chosen: float | None
+    chosen: float | None = None
     held_out: float | None
     low: float | None
     high: float | None
-    same: float | None
+    same: float | None = None
     n: int
     operator: str | None = None
     what: str | None = None

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.results.estimate import Estimate
 from core.results.reading import Result
+from core.results.scores import Score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,43 +56,24 @@ class FrameSummary(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrameHead(Result):
+class FrameHead(Score):
     """One head: its mean weight on frame links, beside the same distance elsewhere (baseline) and other sentences
     (exchanged); p by null and the largest; to_...: its mean weight on the previous, next and first word."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
-    name: str
-    layer: int
-    head: int
-    value: float
-    low: float | None
-    high: float | None
-    n: int
-    baseline: float | None = None
     exchanged: float | None = None
     p_distance: float | None = None
     p_exchange: float | None = None
     p_query: float | None = None
     p_share: float | None = None
-    p: float | None = None
     excess: float | None = None
-    q: float | None = None
-    survives: bool
+    survives: bool | None = None
     q_places: float | None = None
     beats_places: bool | None = None
     above_99: bool | None = None
     to_previous: float | None = None
     to_next: float | None = None
     to_first: float | None = None
-    statistic: str | None = None
-    feature: str | None = None
-    checkpoint: str | None = None
-    task: str | None = None
-
-    @property
-    def estimate(self) -> Estimate:
-        """The value with its interval."""
-        return Estimate(self.value, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)

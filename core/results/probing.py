@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from core.results.reading import Result
+from core.results.valued import Valued
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbedLayer(Result):
+class ProbedLayer(Valued):
     """How well a probe reads a property off a layer, over n words. control: its score on the control task, selectivity:
     what it has more; random_weights: the same probe on random weights, gain: what it has more; word_alone, majority:
     what the word, or the commonest class, tells; linear_rule: how often the linear rule would be right."""
@@ -17,12 +18,7 @@ class ProbedLayer(Result):
     property: str
     probe: str
     layer: int
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    control: float
+    control: float | None = None
     selectivity: float | None = None
     selectivity_low: float | None = None
     selectivity_high: float | None = None
@@ -57,72 +53,49 @@ class MixingWeight(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParsedScore(Result):
+class ParsedScore(Valued):
     """UAS of a probe or a baseline over n words, and of the undirected tree; whole_trees: share of sentences without an
     error. train, dev, test: sentences."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")
     kind: str
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
     undirected: float | None = None
     undirected_low: float | None = None
     undirected_high: float | None = None
     whole_trees: float | None = None
-    note: str = ""
     train: int | None = None
     dev: int | None = None
     test: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadTree(Result):
+class HeadTree(Valued):
     """A head's undirected UAS on test, with dev's beside it."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
-    name: str
     layer: int
     head: int
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
     dev: float
     whole_trees: float
     statistic: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class BestHeadTree(Result):
+class BestHeadTree(Valued):
     """The head that is best on dev, on test: its undirected UAS, and rooted."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best head",)
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
     whole_trees: float
     rooted: float | None = None
     rooted_low: float | None = None
     rooted_high: float | None = None
-    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeDifference(Result):
+class TreeDifference(Valued):
     """Undirected UAS that all heads together have more than the best one, paired by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from core.results.estimate import Estimate
 from core.results.reading import Result, column
+from core.results.valued import Valued
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,18 +60,13 @@ class PruneStep(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subnetwork(Result):
+class Subnetwork(Valued):
     """What is left of a checkpoint, fine-tuned: a point of a curve by magnitude (kind "curve", with its scope and
     moment), a subnetwork (full, good, bad, random), what one has more than another ("difference"), or the constant
     predictor ("baseline"). share: of the weights that went; constant: the constant predictor's score."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("curve", "subnetwork", "difference", "baseline")
     kind: str
-    name: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    n: int
     metric: str | None = None
     seeds: int | None = None
     scope: str | None = None
@@ -101,15 +97,9 @@ class SubnetworkComponent(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SurvivorClass(Result):
+class SurvivorClass(Valued):
     """A pattern class's share of the surviving heads' maps less that of the others', over n inputs; share: among the
     survivors."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("survivor class",)
-    name: str
-    value: float
-    low: float | None
-    high: float | None
-    n: int
     share: float
-    note: str = ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from core.results.reading import Result
+from core.results.valued import Valued
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +17,7 @@ class TunedScore(Result):
     KINDS: ClassVar[tuple[str, ...]] = ("run", "mean", "baseline")
     kind: str
     task: str
-    initialisation: str | None
+    initialisation: str | None = None
     metric: str
     n: int | None = None
     accuracy: float | None = None
@@ -39,7 +40,7 @@ class TunedScore(Result):
     last_loss: float | None = None
     folder: str | None = None
     majority: str | None = None
-    baseline: Mapping[str, float] | None = None
+    baseline: Mapping[str, float | None] | None = None
     epochs: Sequence[Mapping[str, Any]] = ()
     held_heads: int | None = None
 
@@ -83,19 +84,14 @@ class HeldChange(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transferred(Result):
+class Transferred(Valued):
     """A classifier on one layer's vectors (kind "classifier", with random weights beside it), fine-tuning with the
     first layers frozen ("frozen"), or the constant predictor ("baseline")."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("classifier", "frozen", "baseline")
     kind: str
     task: str
-    name: str
     metric: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    n: int
     reading: str | None = None
     layer: int | None = None
     random_weights: float | None = None
@@ -113,18 +109,12 @@ class Transferred(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BestLayer(Result):
+class BestLayer(Valued):
     """Of one reading the layer that is best on every other dev row: what it has more than the last, on the rest."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best layer",)
-    task: str
+    task: str | None = None
     reading: str
     layer: int
     layers: int
-    name: str
     metric: str | None = None
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    note: str = ""

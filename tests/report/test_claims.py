@@ -234,7 +234,7 @@ def test_constant_cells_are_looked_at_on_the_official_rows_only():
 def curve(highs):
     return [
         {"kind": "step", "order": "importance", "removed": k, "share": k / 10, "baseline": 0.8, "high": high,
-         "low": high - 0.02, "change": high - 0.81, "metric": "accuracy", "n": 100}
+         "low": high - 0.02, "change": high - 0.81, "score": high - 0.01, "metric": "accuracy", "n": 100}
         for k, high in enumerate(highs)
     ]  # fmt: skip
 
@@ -293,12 +293,12 @@ def test_separators_are_a_no_op_where_the_loss_moves_less_with_them(ratios, half
     for k, ratio in enumerate(ratios):
         ends = {"ratio_low": ratio - half, "ratio_high": ratio + half}
         weights = {"weight_on_separators": 0.5, "norm_on_separators": 0.1}
-        rows.append({"kind": "layer", "layer": k, "ratio": ratio, "n": 80} | weights | ends)
+        rows.append({"kind": "layer", "name": f"L{k + 1}", "layer": k, "ratio": ratio, "n": 80} | weights | ends)
     rows.append({"kind": "layer", "name": "all layers", "layer": None, "n": 80})
     (one,) = no_op(evidence(found("separators", rows, "rte")))
     assert one.outcome == outcome
     assert "layers 3 to 6" in one.said
     assert "weight on separators there 0.50, of norms 0.10" in one.said
     assert one.n == 80
-    nothing = [{"kind": "layer", "layer": 0, "ratio": None, "n": 80}]
+    nothing = [{"kind": "layer", "name": "L1", "layer": 0, "ratio": None, "n": 80}]
     assert only(no_op(evidence(found("separators", nothing, "rte")))) == UNTESTED

@@ -7,16 +7,11 @@ from core.store import shipped
 
 SWEEP = [
     {"kind": "baseline", "name": "untouched", "n": 40, "accuracy": 0.8},
-    {"kind": "variant", "name": "L1H1", "accuracy_change": 0.025, "accuracy_low": 0.0, "accuracy_high": 0.05, "p": 0.4},
-    {
-        "kind": "variant",
-        "name": "L1H2",
-        "accuracy_change": -0.25,
-        "accuracy_low": -0.4,
-        "accuracy_high": -0.1,
-        "p": 0.01,
-    },
-]
+    {"kind": "variant", "name": "L1H1", "accuracy_change": 0.025, "accuracy_low": 0.0, "accuracy_high": 0.05, "p": 0.4,
+     "n": 40},
+    {"kind": "variant", "name": "L1H2", "accuracy_change": -0.25, "accuracy_low": -0.4, "accuracy_high": -0.1,
+     "p": 0.01, "n": 40},
+]  # fmt: skip
 
 
 def test_a_sweep_names_the_worst_head_with_its_interval():

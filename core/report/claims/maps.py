@@ -37,7 +37,7 @@ NO_SPECIAL_TOKENS = "a decoder has no [CLS] and no [SEP]"
 
 def _changed(result: StepResult, most: slice, least: slice) -> Outcome | None:
     scores = cosines(result)
-    layers = [one.estimate for one in scores]
+    layers = [score.estimate for score in scores]
     if len(layers) < 3:
         return None
     numbers = ", ".join(f"{layer.value:.2f}" for layer in layers)
@@ -81,7 +81,7 @@ def survivors(evidence: Evidence) -> list[Outcome]:
 
     def test(result: StepResult) -> Outcome:
         frames = readings.frames(result.rows)
-        best = max(frames.heads, key=lambda one: one.estimate.value)
+        best = max(frames.heads, key=lambda head: head.estimate.value)
         kept, placed = frames.summary.survivors, frames.summary.beat_places
         if placed is None:
             return Outcome(UNTESTED, ON_THE_PLACE_ALONE)
@@ -100,7 +100,7 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
         return untested(evidence, Part.SINK)
     frames = readings.frames(without_first.rows)
     means = over_heads(readings.frames(with_first.rows).heads), over_heads(frames.heads)
-    high, total = sum(one.estimate.value > 0.4 for one in frames.heads), len(frames.heads)
+    high, total = sum(head.estimate.value > 0.4 for head in frames.heads), len(frames.heads)
     sentence = f"mean over heads {said(means[0])}; with the first position left out {said(means[1])}, "
     sentence += f"{high} of {total} heads above 0.4"
     return [found_by(without_first, Decision(HOLDS if high > total / 2 else FAILS), sentence, frames.summary.n)]
@@ -111,8 +111,8 @@ def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
     result = evidence.one(Part.FRAMES)
     if result is None:
         return untested(evidence, Part.FRAMES)
-    ranked = sorted(readings.frames(result.rows).heads, key=lambda one: -one.estimate.value)
-    best = [one.name for one in ranked[:2]]
+    ranked = sorted(readings.frames(result.rows).heads, key=lambda head: -head.estimate.value)
+    best = [head.name for head in ranked[:2]]
 
     def test(result: StepResult) -> Outcome:
         sweep = readings.sweep(result.rows)
@@ -261,15 +261,15 @@ def diagonal_heads(evidence: Evidence) -> list[Outcome]:
     if relations is None or statistics is None:
         return untested(evidence, Part.RELATIONS if relations is None else Part.STATISTICS)
     outcomes = [_diagonal(relations, statistics, task) for task in relations.tasks()]
-    return [one for one in outcomes if one] or [Outcome(UNTESTED, "no row has a pronoun after a noun")]
+    return [outcome for outcome in outcomes if outcome] or [Outcome(UNTESTED, "no row has a pronoun after a noun")]
 
 
 def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outcome | None:
-    scores = [one for one in picked(relations.scores, task=task, feature="noun-pronoun") if one.n]
-    kinds = {one.name: one.kind for one in picked(statistics.scores, task=task, statistic="place")}
+    scores = [score for score in picked(relations.scores, task=task, feature="noun-pronoun") if score.n]
+    kinds = {score.name: score.kind for score in picked(statistics.scores, task=task, statistic="place")}
     if not scores or not kinds:
         return None
-    best = max(scores, key=lambda one: one.estimate.value)
+    best = max(scores, key=lambda score: score.estimate.value)
     kind = kinds.get(best.name, "other")
     diagonal = [name for name, of_head in kinds.items() if of_head in ("previous", "next")]
     sentence = (

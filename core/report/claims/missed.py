@@ -30,7 +30,8 @@ from core.report.claims.scores import OLD_SHARES, beats
 from core.report.estimates import Estimate, among, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
-from core.report.readings import Score, picked
+from core.report.readings import picked
+from core.results.scores import Score
 from core.scoring.definitions import STATISTICS, kind_of
 
 A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI
@@ -67,10 +68,10 @@ def special_tokens(evidence: Evidence) -> list[Outcome]:
         why = NO_SPECIAL_TOKENS if evidence.causal else evidence.missing(Part.STATISTICS)
         return [Outcome(UNTESTED, why)]
     outcomes = []
-    scores = [one for one in result.scores if one.value is not None]
+    scores = [score for score in result.scores if score.value is not None]
     for task in result.tasks():
         first, separator = (
-            {one.name: one.estimate for one in picked(scores, task=task, statistic=name)}
+            {score.name: score.estimate for score in picked(scores, task=task, statistic=name)}
             for name in ("first", "separator")
         )
         weights = [weight + separator[name] for name, weight in first.items() if name in separator]
@@ -86,10 +87,12 @@ def few_meaningful(evidence: Evidence) -> list[Outcome]:
     """Maps that could carry meaning, Heterogeneous and Block ones, are less than half of all."""
 
     def test(result: StepResult) -> Outcome | None:
-        shares = {one.name: one for one in readings.class_shares(result.rows) if one.checkpoint == evidence.checkpoint}
+        shares = {
+            share.name: share for share in readings.class_shares(result.rows) if share.checkpoint == evidence.checkpoint
+        }
         if "heterogeneous" not in shares:
             return None
-        some = [shares[name].share for name in ("heterogeneous", "block") if name in shares]
+        some = [shares[name].estimate for name in ("heterogeneous", "block") if name in shares]
         total = some[0] if len(some) == 1 else some[0] + some[1]
         sentence = f"Heterogeneous and Block maps together {percent(total)}, the most that could be meaningful"
         return found_by(result, decided(total.turned, -0.5), sentence, shares["heterogeneous"].inputs)
@@ -112,12 +115,12 @@ def no_stripes_at_borders(evidence: Evidence) -> list[Outcome]:
 
     def test(result: StepResult) -> Outcome | None:
         scores = picked(result.scores, statistic="max", feature="punctuation", checkpoint=evidence.checkpoint)
-        effects = [(one, one.effect_estimate) for one in scores if one.effect is not None]
+        effects = [(score, score.effect_estimate) for score in scores if score.effect is not None]
         if not effects:
             return None
         level = NEARLY_UNIFORM
         most, effect = max(effects, key=lambda pair: pair[1].value)
-        striped = [one for one, change in effects if decided(among(change, len(effects)), level).word == HOLDS]
+        striped = [score for score, change in effects if decided(among(change, len(effects)), level).word == HOLDS]
         blank = all_of([decided(change.turned, -level) for _, change in effects])
         sentence = (
             f"{len(striped)} of {len(effects)} heads, corrected over heads; the most, {most.name}, {said(effect, 2)} "
@@ -141,9 +144,11 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
     tasks = result.tasks()
     if len(tasks) < 2:
         return [Outcome(UNTESTED, "one task is not enough")]
-    scores = [one for one in result.scores if one.layer is not None and one.value is not None]
-    whole = {name: kind_of(_pooled(picked(scores, name=name))) for name in dict.fromkeys(one.name for one in scores)}
-    pairs = [(whole[one.name], one.kind) for one in picked(scores, statistic="place") if one.kind in ROLES]
+    scores = [score for score in result.scores if score.layer is not None and score.value is not None]
+    whole = {
+        name: kind_of(_pooled(picked(scores, name=name))) for name in dict.fromkeys(score.name for score in scores)
+    }
+    pairs = [(whole[score.name], score.kind) for score in picked(scores, statistic="place") if score.kind in ROLES]
     if not pairs:
         return [Outcome(UNTESTED, "no head has a role on any task")]
     kept = share_interval(sum(role == of_task for role, of_task in pairs) / len(pairs), len(pairs))
@@ -159,8 +164,8 @@ def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
     pooled: dict[str, float | None] = {}
     for statistic in STATISTICS:
         mine = picked(scores, statistic=statistic)
-        n = sum(one.n or 0 for one in mine)
-        pooled[statistic] = sum((one.value or 0.0) * (one.n or 0) for one in mine) / n if n else None
+        n = sum(score.n or 0 for score in mine)
+        pooled[statistic] = sum((score.value or 0.0) * (score.n or 0) for score in mine) / n if n else None
     return pooled
 
 
@@ -171,9 +176,9 @@ def more_vertical(evidence: Evidence) -> list[Outcome]:
     """Fine-tuning raises the share of vertical maps, paired by input."""
 
     def test(result: StepResult) -> Outcome | None:
-        moved = {one.name: one for one in readings.moved_shares(result.rows)}
+        moved = {share.name: share for share in readings.moved_shares(result.rows)}
         if not moved:
-            tuned = any(one.checkpoint != evidence.checkpoint for one in readings.class_shares(result.rows))
+            tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
             return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
         if "vertical" not in moved:
             return Outcome(UNTESTED, "its classes have no vertical one", result.task)
@@ -235,7 +240,7 @@ def some_layer_costs(evidence: Evidence) -> list[Outcome]:
         if not sweep.known:
             return None
         worst, change = min(sweep.known, key=lambda pair: pair[1].value)
-        lost = [one for one, drop in sweep.known if drop.high is not None and drop.high < 0 and one.p <= 0.05]
+        lost = [layer for layer, drop in sweep.known if drop.high is not None and drop.high < 0 and layer.p <= 0.05]
         harmless = all(drop.low is not None and drop.low >= -A_LITTLE for _, drop in sweep.known)
         sentence = f"{sweep.metric}: {len(lost)} of {len(sweep.known)} layers lose; the most, {worst.name}, "
         sentence += f"{points(change)}, p {worst.p:.2g} corrected"

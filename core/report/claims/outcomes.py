@@ -81,9 +81,9 @@ def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
     """HOLDS where all of `upper` lie above all of `lower` with intervals apart, FAILS where some of `lower` lies above
     some of `upper` so, else UNDECIDED."""
     every = [*upper, *lower]
-    if not upper or not lower or any(one.low is None or one.high is None for one in every):
+    if not upper or not lower or any(estimate.low is None or estimate.high is None for estimate in every):
         return Decision(UNDECIDED)
-    decisions = [_pair(one, other) for one in upper for other in lower]
+    decisions = [_pair(first, other) for first in upper for other in lower]
     if all(decision.word == HOLDS for decision in decisions):
         return Decision(HOLDS)
     return _all_or_one(decisions)

@@ -347,4 +347,4 @@ CLAIMS = (
 
 def claim(id: str) -> Claim | None:
     """The claim of an id, or None."""
-    return next((one for one in CLAIMS if one.id == id), None)
+    return next((known for known in CLAIMS if known.id == id), None)

@@ -26,7 +26,8 @@ from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import best_by_layer, constant_score, removable, scored
 from core.report.published import PAPER, printed
-from core.report.readings import LengthCorrelation, by_layer, over_heads, picked
+from core.report.readings import by_layer, over_heads, picked
+from core.results.scores import DependencyScore, LengthCorrelation
 from core.tasks.glue import TASKS
 
 SHARE_MARGIN = 0.05
@@ -45,10 +46,10 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
     tuning = readings.tuning(result.rows)
     best, other = tuning.mean("pretrained"), tuning.mean(initialisation)
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
-    if best is None or other is None or best.of(metric) is None:
+    if best is None or other is None or best.of_metric(metric) is None:
         return None
     score = scored(best, metric, n)
-    if other.of(metric) is None:  # constant scores have no correlation
+    if other.of_metric(metric) is None:  # constant scores have no correlation
         return found_by(result, decided(score), f"{metric} {said(score)}; {initialisation} undefined", n)
     below = scored(other, metric, n)
     return found_by(result, apart([score], [below]), f"{metric} {said(score)} against {said(below)} {words}", n)
@@ -63,7 +64,7 @@ def random_learns(evidence: Evidence) -> list[Outcome]:
         metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
         if mean is None or floor is None:
             return None
-        if mean.of(metric) is None:
+        if mean.of_metric(metric) is None:
             return found_by(result, Decision(FAILS), "its predictions are constant", n)
         score = scored(mean, metric, n)
         sentence = f"{metric} {said(score)}, the constant predictor {floor:.3f}" + (
@@ -194,6 +195,8 @@ def many_heads_go(evidence: Evidence) -> list[Outcome]:
         if "importance" not in curves:
             return None
         fifth = min(curves["importance"], key=lambda step: abs(step.share - 0.2))
+        if fifth.change is None:
+            return None
         ends = [None if end is None else end - fifth.baseline for end in (fifth.low, fifth.high)]
         change = Estimate(fifth.change, *ends)
         shares = {order: removable(steps)[0] for order, steps in curves.items()}
@@ -251,7 +254,7 @@ def neighbours(evidence: Evidence) -> list[Outcome]:
         counts = {}
         for name in ("previous", "next"):
             scores = picked(result.scores, task=task, statistic=name)
-            counts[name] = sum(one.low is not None and one.low > 0.5 for one in scores)
+            counts[name] = sum(score.low is not None and score.low > 0.5 for score in scores)
         wanted = ("previous",) if evidence.causal else ("previous", "next")
         sentence = (
             f"{counts['previous']} heads on the previous, {counts['next']} on the next token (lower end above half)"
@@ -269,12 +272,12 @@ def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
         return [Outcome(UNTESTED, why)]
     outcomes = []
     for task in result.tasks():
-        scores = [one for one in picked(result.scores, task=task, statistic="separator") if one.layer is not None]
+        scores = [score for score in picked(result.scores, task=task, statistic="separator") if score.layer is not None]
         depth = len(by_layer(scores))
-        middle = [one for one in scores if 5 / 12 <= (one.layer or 0) / depth < 10 / 12]
+        middle = [score for score in scores if 5 / 12 <= (score.layer or 0) / depth < 10 / 12]
         mean = over_heads(middle)
         if mean is not None:
-            names = sorted({(one.layer or 0) + 1 for one in middle})
+            names = sorted({(score.layer or 0) + 1 for score in middle})
             sentence = f"mean over layers {names[0]} to {names[-1]}: {said(mean, 2)}"
             outcomes.append(found_by(result, decided(mean, 0.5), sentence, scores[0].n, task))
     return outcomes or [Outcome(UNTESTED, "no task has a separator")]
@@ -285,17 +288,18 @@ def heads_beat_distances(evidence: Evidence) -> list[Outcome]:
 
     def test(result: StepResult) -> Outcome | None:
         labels: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
-        for label in dict.fromkeys(one.feature or "" for one in result.scores):
-            scores = [one for one in picked(result.scores, feature=label) if one.value is not None and one.baseline]
+        every = DependencyScore.among(result.rows)
+        for label in dict.fromkeys(score.feature or "" for score in every):
+            scores = [score for score in picked(every, feature=label) if score.value is not None and score.baseline]
             if not scores or label == "all":
                 continue
-            best = max(scores, key=lambda one: one.dev or 0.0)
+            best = max(scores, key=lambda score: score.dev or 0.0)
             labels[decided(best.estimate, best.baseline or 0.0).word].append(label)
         better, worse, unclear = labels.values()
         total = len(better) + len(worse) + len(unclear)
         sentence = f"better on {len(better)} of {total} ({', '.join(better[:8]) or 'none'}), worse on {len(worse)}, "
         sentence += f"undecided {len(unclear)}"
-        n = sum(int(one.n or 0) for one in picked(result.scores, feature="all")[:1])
+        n = sum(int(score.n or 0) for score in picked(every, feature="all")[:1])
         word = HOLDS if len(better) > total / 2 else FAILS if len(worse) > total / 2 else UNDECIDED
         return found_by(result, Decision(word), sentence, n)
 
@@ -308,21 +312,21 @@ def effective_drops(evidence: Evidence) -> list[Outcome]:
 
 
 def _drops(result: StepResult) -> Outcome | None:
-    several = sorted(readings.length_correlations(result.rows), key=lambda one: one.length_from)
+    several = sorted(readings.length_correlations(result.rows), key=lambda length: length.length_from)
     if not several:
         return None
-    lengths = list(dict.fromkeys((one.length_from, one.length_to) for one in several))
+    lengths = list(dict.fromkeys((length.length_from, length.length_to) for length in several))
     shown = lengths[:: max(1, len(lengths) // 5)]
     by_length = ", ".join(f"{low}-{high}: {_mean_r(several, low):.2f}" for low, high in shown)
     short, long = _mean_r(several, lengths[0][0]), _mean_r(several, lengths[-1][0])
     word = HOLDS if short > 0.999 and long < 0.99 else UNDECIDED if long > 0.99 else FAILS
-    n = sum(one.n for one in several)
+    n = sum(length.n for length in several)
     return found_by(result, Decision(word), f"Pearson r by pieces {by_length}", n)
 
 
 def _mean_r(several: Sequence[LengthCorrelation], low: int) -> float:
-    mine = [one for one in several if one.length_from == low]
-    return sum(one.mean * one.n for one in mine) / sum(one.n for one in mine)
+    mine = [length for length in several if length.length_from == low]
+    return sum(length.mean * length.n for length in mine) / sum(length.n for length in mine)
 
 
 def dominance_shrinks(evidence: Evidence) -> list[Outcome]:
@@ -334,9 +338,9 @@ def dominance_shrinks(evidence: Evidence) -> list[Outcome]:
     for task in result.tasks():
         raw, effective = (
             over_heads(
-                one
+                score
                 for name in ("start", "separator", "punctuation")
-                for one in picked(result.scores, task=task, statistic=kind, feature=name)
+                for score in picked(result.scores, task=task, statistic=kind, feature=name)
             )
             for kind in ("raw", "effective")
         )
@@ -352,10 +356,10 @@ def shares_stay(evidence: Evidence) -> list[Outcome]:
     def test(result: StepResult) -> Outcome | None:
         moved = readings.moved_shares(result.rows)
         if not moved:
-            tuned = any(one.checkpoint != evidence.checkpoint for one in readings.class_shares(result.rows))
+            tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
             return Outcome(UNTESTED, OLD_SHARES, result.task) if tuned else None
-        most = max(moved, key=lambda one: abs(one.change.value))
-        sentence = f"of {len(moved)} classes {most.name} moves most, {points(most.among)}, all together"
-        return found_by(result, within([one.among for one in moved], SHARE_MARGIN), sentence, most.inputs)
+        most = max(moved, key=lambda share: abs(share.change.value))
+        sentence = f"of {len(moved)} classes {most.name} moves most, {points(most.joint)}, all together"
+        return found_by(result, within([share.joint for share in moved], SHARE_MARGIN), sentence, most.inputs)
 
     return of_each(evidence, Part.SHARES, test)

@@ -4,7 +4,8 @@ from core.report.claims.outcomes import HOLDS, Decision, Outcome, decided, found
 from core.report.estimates import Estimate, mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
-from core.report.readings import SeparatorLayer, separator_layers
+from core.report.readings import separator_layers
+from core.results.disabling import SeparatorLayer
 
 FROM = 4 / 12  # of the depth: layer 5 of 12
 
@@ -16,19 +17,19 @@ def no_op(evidence: Evidence) -> list[Outcome]:
 
 def _smaller(result: StepResult) -> Outcome | None:
     layers = separator_layers(result.rows)
-    upper = [one for one in layers if one.ratio is not None and one.layer / len(layers) >= FROM]
-    mean = mean_over(_below_one(one) for one in upper)
+    upper = [layer for layer in layers if layer.ratio is not None and layer.layer / len(layers) >= FROM]
+    mean = mean_over(_below_one(layer) for layer in upper)
     if mean is None:
         return None
     ratio = mean.turned + Estimate(1.0, 1.0, 1.0)
-    weight = sum(one.weight_on_separators or 0.0 for one in upper) / len(upper)
-    names = sorted(one.layer + 1 for one in upper)
+    weight = sum(layer.weight_on_separators or 0.0 for layer in upper) / len(upper)
+    names = sorted(layer.layer + 1 for layer in upper)
     decision = decided(mean)
     sentence = (
         f"gradient by attention to separators over that to other tokens, layers {names[0]} to {names[-1]}: "
         f"{said(ratio, 2)}; weight on separators there {weight:.2f}"
     )
-    norms = [one.norm_on_separators for one in upper if one.norm_on_separators is not None]
+    norms = [layer.norm_on_separators for layer in upper if layer.norm_on_separators is not None]
     if norms:
         sentence += f", of norms {sum(norms) / len(norms):.2f}"
     falls = _falls(layers)
@@ -46,9 +47,9 @@ def _below_one(layer: SeparatorLayer) -> Estimate:
 def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
     """Mean ratios below that depth and from it up, where the second is smaller."""
     parts: tuple[list[float], list[float]] = ([], [])
-    for one in layers:
-        if one.ratio is not None:
-            parts[int(one.layer / len(layers) >= FROM)].append(one.ratio)
+    for layer in layers:
+        if layer.ratio is not None:
+            parts[int(layer.layer / len(layers) >= FROM)].append(layer.ratio)
     if not all(parts):
         return None
     means = tuple(sum(part) / len(part) for part in parts)

@@ -12,8 +12,10 @@ from core.report.estimates import Estimate
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.published import FRAME_HEADS
-from core.report.readings import Score, by_layer, over_heads, picked
+from core.report.readings import by_layer, over_heads, picked
 from core.report.verdicts import Measured
+from core.results.frames import FrameHead
+from core.results.scores import DependencyScore, Score
 from core.scoring.definitions import PAPER_LAYERS
 
 LOOKED_AT = ("start", "separator", "noun", "verb", "pronoun", "subject", "object", "negation", "punctuation")
@@ -42,28 +44,32 @@ def shares(evidence: Evidence) -> list[Measured]:
     """Share of maps of each class, before and after fine-tuning (Fig 2)."""
     return [
         Measured(
-            ExhibitId.SHARES, result.task, Item(Quantity.CLASS_SHARE, one.name),
-            condition_of(evidence, one.checkpoint), one.share, one.inputs, "inputs", result.run,
-            f"{one.maps:,} maps, classifier {one.classifier}",
+            ExhibitId.SHARES, result.task, Item(Quantity.CLASS_SHARE, share.name),
+            condition_of(evidence, share.checkpoint), share.estimate, share.inputs, "inputs", result.run,
+            f"{share.maps:,} maps, classifier {share.classifier}",
         )
         for result in evidence.of(Part.SHARES)
-        for one in readings.class_shares(result.rows)
+        for share in readings.class_shares(result.rows)
     ]  # fmt: skip
 
 
 def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> list[Measured]:
     frames = readings.frames(result.rows)
-    ranked = sorted(frames.heads, key=lambda one: -one.estimate.value)
-    named = {str(head) for head in FRAME_HEADS} | {one.name for one in ranked[:TOP]}
+    ranked = sorted(frames.heads, key=lambda frame_head: -frame_head.estimate.value)
+    named = {str(head) for head in FRAME_HEADS} | {frame_head.name for frame_head in ranked[:TOP]}
     n, of, run = frames.summary.n, frames.summary.average, result.run
 
     def measured(item: Item, estimate: Estimate, note: str = "") -> Measured:
         return Measured(exhibit, None, item, condition, estimate, n, of, run, note)
 
     values = [
-        measured(Item(Quantity.HEAD, head=Head.parse(one.name)), one.estimate, _nulls(one, frames.summary.nulls))
-        for one in ranked
-        if one.name in named
+        measured(
+            Item(Quantity.HEAD, head=Head.parse(frame_head.name)),
+            frame_head.estimate,
+            _nulls(frame_head, frames.summary.nulls),
+        )
+        for frame_head in ranked
+        if frame_head.name in named
     ]
     values.append(measured(Item(Quantity.BEST_HEAD), ranked[0].estimate, ranked[0].name))
     values.append(measured(Item(Quantity.PERCENTILE), Estimate(frames.summary.line_99)))
@@ -71,9 +77,9 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
     return values if mean is None else [*values, measured(Item(Quantity.MEAN_OVER_HEADS), mean)]
 
 
-def _nulls(one: Score, nulls: str) -> str:
+def _nulls(head: FrameHead, nulls: str) -> str:
     """What the permutation nulls say of a head."""
-    return f"{'survives' if one.survives else 'does not survive'} {nulls} nulls, baseline {one.baseline:.3f}"
+    return f"{'survives' if head.survives else 'does not survive'} {nulls} nulls, baseline {head.baseline:.3f}"
 
 
 def frames(evidence: Evidence) -> list[Measured]:
@@ -97,7 +103,7 @@ def features(evidence: Evidence) -> list[Measured]:
     """Attention to linguistic features: layer means of [SEP] and [CLS], means over heads of the others (Fig 6)."""
     values = []
     for result in evidence.of(Part.FEATURES):
-        for checkpoint in dict.fromkeys(one.checkpoint for one in picked(result.scores, statistic="max")):
+        for checkpoint in dict.fromkeys(score.checkpoint for score in picked(result.scores, statistic="max")):
             if checkpoint == "difference":
                 continue
             for feature in LOOKED_AT:
@@ -133,19 +139,23 @@ def classifying(evidence: Evidence) -> list[Measured]:
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
     """Last layer's "classifying" scores of a feature, of the fine-tuned checkpoint where there is one."""
     classifying = picked(some, statistic="classifying", feature=feature)
-    mine = [one for one in classifying if one.checkpoint != "difference"]
-    tuned = [one for one in mine if one.checkpoint != checkpoint] or mine
-    last = max((one.layer for one in tuned if one.layer is not None), default=None)
-    return [one for one in tuned if last is not None and one.layer == last]
+    mine = [score for score in classifying if score.checkpoint != "difference"]
+    tuned = [score for score in mine if score.checkpoint != checkpoint] or mine
+    last = max((score.layer for score in tuned if score.layer is not None), default=None)
+    return [score for score in tuned if last is not None and score.layer == last]
 
 
 def relations(evidence: Evidence) -> list[Measured]:
     """Best head of each relation and direction, with the same head's weight at the same distance (Fig 7, left)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
-        for task, feature, direction in dict.fromkeys((one.task, one.feature, one.statistic) for one in result.scores):
-            some = [one for one in picked(result.scores, task=task, feature=feature, statistic=direction) if one.n]
-            best = max(some, key=lambda one: one.estimate.value, default=None)
+        for task, feature, direction in dict.fromkeys(
+            (score.task, score.feature, score.statistic) for score in result.scores
+        ):
+            some = [
+                score for score in picked(result.scores, task=task, feature=feature, statistic=direction) if score.n
+            ]
+            best = max(some, key=lambda score: score.estimate.value, default=None)
             if best is None:
                 continue
             item = Item(Quantity.BEST_HEAD, f"{feature} {direction}")
@@ -167,7 +177,7 @@ def statistics(evidence: Evidence) -> list[Measured]:
     """Counts of heads on their neighbours, and the last layer's entropy from the classifying token (Clark et al.)."""
     values = []
     for result in evidence.of(Part.STATISTICS):
-        for task in dict.fromkeys(one.task for one in result.scores):
+        for task in dict.fromkeys(score.task for score in result.scores):
             mine = picked(result.scores, task=task)
             values += [*_counted(result, mine, task or ""), *_last_entropy(result, mine, task or "")]
     return values
@@ -175,15 +185,15 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
     """How many heads lie above a bound, with how many of the intervals' lower and of their upper ends do."""
-    lows, highs = [one.low for one in some], [one.high for one in some]
+    lows, highs = [score.low for score in some], [score.high for score in some]
     ends = (sum(end is not None and end > bound for end in some_ends) for some_ends in (lows, highs))
-    return Estimate(float(sum(one.estimate.value > bound for one in some)), *map(float, ends))
+    return Estimate(float(sum(score.estimate.value > bound for score in some)), *map(float, ends))
 
 
 def _counted(result: StepResult, some: Sequence[Score], task: str) -> list[Measured]:
     values = []
     for name, quantity in (("previous", Quantity.ON_PREVIOUS), ("next", Quantity.ON_NEXT)):
-        known = [one for one in picked(some, statistic=name) if one.value is not None]
+        known = [score for score in picked(some, statistic=name) if score.value is not None]
         if known:
             about = (counted(known, 0.5), int(known[0].n or 0), f"inputs, {len(known)} heads", result.run, task)
             values.append(Measured(ExhibitId.STATISTICS, None, Item(quantity), Condition.BEFORE, *about))
@@ -191,7 +201,7 @@ def _counted(result: StepResult, some: Sequence[Score], task: str) -> list[Measu
 
 
 def _last_entropy(result: StepResult, some: Sequence[Score], task: str) -> list[Measured]:
-    known = [one for one in picked(some, statistic="classifying entropy") if one.value is not None]
+    known = [score for score in picked(some, statistic="classifying entropy") if score.value is not None]
     layers = by_layer(known)
     if not layers or layers[-1] is None:
         return []
@@ -204,16 +214,16 @@ def dependencies(evidence: Evidence) -> list[Measured]:
     return [
         value
         for result in evidence.of(Part.DEPENDENCIES)
-        for label in dict.fromkeys(one.feature for one in result.scores)
+        for label in dict.fromkeys(score.feature for score in result.scores)
         for value in _dependency(result, label or "")
     ]
 
 
 def _dependency(result: StepResult, label: str) -> list[Measured]:
-    some = [one for one in picked(result.scores, feature=label) if one.value is not None]
-    if not some:
+    known = [score for score in picked(DependencyScore.among(result.rows), feature=label) if score.value is not None]
+    if not known:
         return []
-    best = max(some, key=lambda one: one.dev or 0.0)  # the direction too is chosen on dev
+    best = max(known, key=lambda score: score.dev or 0.0)  # the direction too is chosen on dev
     item, note = Item(Quantity.BEST_HEAD, label), f"{best.name} {best.statistic}, chosen on dev"
     about = (int(best.n or 0), "links", result.run)
     head = Measured(ExhibitId.DEPENDENCIES, None, item, Condition.BEFORE, best.estimate, *about, note)
@@ -227,11 +237,11 @@ def effective(evidence: Evidence) -> list[Measured]:
     """Correlation of raw and effective attention by length, and both by token type (Brunner et al.)."""
     values = []
     for result in evidence.of(Part.EFFECTIVE):
-        for one in readings.length_correlations(result.rows):
-            item = Item(Quantity.LENGTHS, f"{one.length_from} to {one.length_to}")
-            about = (Estimate(one.mean), one.n, "inputs", result.run)
-            x = float(one.length_to)
-            values.append(Measured(ExhibitId.EFFECTIVE, one.task, item, Condition.NONE, *about, x=x))
+        for length in readings.length_correlations(result.rows):
+            item = Item(Quantity.LENGTHS, f"{length.length_from} to {length.length_to}")
+            about = (Estimate(length.mean), length.n, "inputs", result.run)
+            x = float(length.length_to)
+            values.append(Measured(ExhibitId.EFFECTIVE, length.task, item, Condition.NONE, *about, x=x))
         for condition in (Condition.RAW, Condition.EFFECTIVE):
             for token_type in ("start", "separator", "punctuation", "other"):
                 values += _type_weights(result, condition, token_type)
@@ -240,7 +250,7 @@ def effective(evidence: Evidence) -> list[Measured]:
 
 def _type_weights(result: StepResult, condition: Condition, token_type: str) -> list[Measured]:
     values = []
-    for task in dict.fromkeys(one.task for one in result.scores):
+    for task in dict.fromkeys(score.task for score in result.scores):
         some = picked(result.scores, statistic=condition.value, feature=token_type, task=task)
         mean = over_heads(some)
         if mean is not None:

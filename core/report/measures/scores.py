@@ -11,9 +11,12 @@ from core.report.estimates import Estimate, correlation_interval, f1_interval, m
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.measures.maps import layers_of
-from core.report.readings import PruneStep, Score, TunedScore, Tuning, Variant, picked
+from core.report.readings import Tuning, Variant, picked
 from core.report.records import HeadRecord
 from core.report.verdicts import Measured
+from core.results.pruning import PruneStep
+from core.results.scores import Score
+from core.results.tuning import TunedScore
 from core.studies import finetune
 from core.tasks.glue import TASKS
 from core.tuning.recipe import Recipe
@@ -32,7 +35,7 @@ def table_one(evidence: Evidence) -> list[Measured]:
             note = f"{mean.n} seed{'s' * ((mean.n or 0) > 1)}" + ("; " + mean.note if mean.note else "")
             note += BEST_KEPT if _keeps_best(result.step.options) else ""
             for metric in ("accuracy", "f1", "pearson", "mse"):
-                if mean.of(metric) is not None:
+                if mean.of_metric(metric) is not None:
                     item, estimate = Item(Quantity.SCORE, metric), scored(mean, metric, tuning.rows)
                     about = (estimate, tuning.rows, "dev rows", result.run, note)
                     condition = Condition(mean.initialisation or "")
@@ -47,7 +50,7 @@ def _keeps_best(options: finetune.Options) -> bool:
 
 def scored(score: TunedScore, metric: str, n: int) -> Estimate:
     """A score of n rows with its interval over them; none for the mean squared error."""
-    value = float(score.of(metric) or 0.0)
+    value = float(score.of_metric(metric) or 0.0)
     if metric == "accuracy":
         return share_interval(value, n)
     if metric == "f1":
@@ -62,7 +65,7 @@ def constant_score(tuning: Tuning, task: str | None) -> float | None:
     """
     if tuning.constant is None:
         return None
-    score = tuning.constant.of(tuning.metric) or 0.0
+    score = tuning.constant.of_metric(tuning.metric) or 0.0
     two_labels = tuning.metric == "accuracy" and len(TASKS[task or ""].labels) == 2
     return max(score, 1 - score) if two_labels else score
 
@@ -79,7 +82,7 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
     tuned, floor, metric = tuning.mean("pretrained"), constant_score(tuning, task), tuning.metric
     if tuned is None or floor is None:
         return None
-    if tuned.of(metric) is None:
+    if tuned.of_metric(metric) is None:
         return "nothing can be lost: the fine-tuned checkpoint predicts the same for every row"
     score = scored(tuned, metric, tuning.rows)
     if score.low is None or score.low > floor:
@@ -98,13 +101,13 @@ def change(evidence: Evidence) -> list[Measured]:
                 ExhibitId.CHANGE, result.task, Item(Quantity.LAYER), Condition.NONE, layers[0].estimate,
                 int(layers[0].n or 0), "inputs", result.run,
             )  # fmt: skip
-            values += layers_of([one.estimate for one in layers], like)
+            values += layers_of([layer.estimate for layer in layers], like)
     return values
 
 
 def cosines(result: StepResult) -> list[Score]:
     """The layers' cosines of a comparison, from the first layer."""
-    return sorted(picked(result.scores, kind="layer", statistic="cosine"), key=lambda one: one.layer or 0)
+    return sorted(picked(result.scores, kind="layer", statistic="cosine"), key=lambda score: score.layer or 0)
 
 
 # ---------------------------------------------------------------- disabling
@@ -201,11 +204,11 @@ def importance(evidence: Evidence) -> list[Measured]:
     """Rank correlation of importance with what zeroing each head does (Michel et al., section 4)."""
     return [
         Measured(
-            ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, one.name), Condition.ZEROED,
-            correlation_interval(one.spearman, one.n), one.n, "heads", result.run, f"Spearman, p {one.p:.2g}",
+            ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, known.name), Condition.ZEROED,
+            correlation_interval(rho, known.n), known.n, "heads", result.run, f"Spearman, p {known.p:.2g}",
         )
         for result in evidence.of(Part.IMPORTANCE)
-        for one in readings.agreements(result.rows)
+        for known, rho in readings.agreements(result.rows)
     ]  # fmt: skip
 
 
@@ -221,19 +224,21 @@ def head_maps(evidence: Evidence) -> list[HeadRecord]:
         records += _map(result, ExhibitId.CHANGE, picked(result.scores, kind="head", statistic="cosine"), "cosine")
     for result in evidence.of(Part.HEADS):
         sweep = readings.sweep(result.rows)
-        changes = [
-            Score(layer=one.layer, head=one.head, n=one.n, **(asdict(one.change) if one.change else {}))
-            for one in sweep.variants
-        ]
+        changes = [_change_score(variant) for variant in sweep.variants]
         records += _map(result, ExhibitId.HEADS, changes, f"change of {sweep.metric}")
     return records
+
+
+def _change_score(variant: Variant) -> Score:
+    ends = asdict(variant.change) if variant.change else {}
+    return Score(layer=variant.layer, head=variant.head, n=variant.n, **ends)
 
 
 def _map(result: StepResult, exhibit: ExhibitId, some: Sequence[Score], label: str) -> list[HeadRecord]:
     return [
         HeadRecord(
             exhibit, result.step.checkpoint, result.task, label, result.run,
-            one.layer or 0, one.head or 0, one.value, one.low, one.high, one.n,
+            score.layer or 0, score.head or 0, score.value, score.low, score.high, score.n,
         )
-        for one in some
+        for score in some
     ]  # fmt: skip

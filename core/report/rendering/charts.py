@@ -3,8 +3,8 @@
 A chart is made from an exhibit's records alone, so the page and the HTML draw the same.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import altair as alt
@@ -21,14 +21,33 @@ CELL = 15  # pixels of a head in a small picture
 PRINTED = "printed: "
 
 
+@dataclass(frozen=True)
+class Mark:
+    """One number in a picture. ours: measured, not printed; position: x; panel, line: where it stands."""
+
+    item: str
+    position: float | None
+    condition: str
+    task: str
+    note: str
+    n: int | None
+    value: float
+    low: float | None
+    high: float | None
+    series: str
+    ours: bool
+    panel: str = ""
+    line: str = ""
+
+
 def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
     """The exhibit's picture, or None where there is nothing to draw. records: about this exhibit."""
     if item.chart == "heads":
         return _heads(records.heads)
-    frame = _frame(records.values)
-    if frame.empty or frame["ours"].sum() == 0:
+    marks = _marks(records.values)
+    if not any(mark.ours for mark in marks):
         return None
-    return {"stacked": _stacked, "layers": _layers, "lengths": _lengths, "dots": _dots}[item.chart](item, frame)
+    return {"stacked": _stacked, "layers": _layers, "lengths": _lengths, "dots": _dots}[item.chart](item, marks)
 
 
 def series_of(value: ValueRecord, *, printed: bool) -> str:
@@ -37,30 +56,39 @@ def series_of(value: ValueRecord, *, printed: bool) -> str:
     return ", ".join(part for part in (who, value.condition) if part)
 
 
-def _frame(values: Sequence[ValueRecord]) -> pd.DataFrame:
-    """One row a measured and one a printed number (a printed one that stands beside several of ours, once)."""
-    rows: list[dict[str, Any]] = []
-    for one in values:
-        about = {"item": one.item, "position": one.position, "condition": one.condition, "checkpoint": one.checkpoint}
-        about |= {"task": task_name(one.task), "note": one.note or "", "n": one.n}
-        if one.value is not None:
-            ends = {"value": one.value, "low": one.low, "high": one.high}
-            rows.append(about | ends | {"series": series_of(one, printed=False), "ours": True})
-        if one.published is not None:
-            number, error = one.published, one.reading_error or 0.0
-            ends = {"value": number, "low": number - error, "high": number + error}
-            rows.append(about | ends | {"series": series_of(one, printed=True), "ours": False, "note": one.why})
-    frame = pd.DataFrame(rows)
-    keys = ["series", "task", "item", "condition", "ours", "value"]
-    return frame.drop_duplicates(keys) if len(frame) else pd.DataFrame({"ours": []})
+def _marks(values: Sequence[ValueRecord]) -> list[Mark]:
+    """One a measured and one a printed number (a printed one that stands beside several of ours, once)."""
+    first: dict[tuple, Mark] = {}
+    for mark in (mark for value in values for mark in (_measured(value), _printed(value)) if mark is not None):
+        first.setdefault((mark.series, mark.task, mark.item, mark.condition, mark.ours, mark.value), mark)
+    return list(first.values())
+
+
+def _measured(value: ValueRecord) -> Mark | None:
+    if value.value is None:
+        return None
+    about = (value.item, value.position, value.condition, task_name(value.task), value.note or "", value.n)
+    return Mark(*about, value.value, value.low, value.high, series_of(value, printed=False), ours=True)
+
+
+def _printed(value: ValueRecord) -> Mark | None:
+    if value.published is None:
+        return None
+    number, error = value.published, value.reading_error or 0.0
+    about = (value.item, value.position, value.condition, task_name(value.task), value.why, value.n)
+    return Mark(*about, number, number - error, number + error, series_of(value, printed=True), ours=False)
+
+
+def _table(marks: Sequence[Mark]) -> pd.DataFrame:
+    return pd.DataFrame([asdict(mark) for mark in marks])
 
 
 # ---------------------------------------------------------------- kinds
 
 
-def _stacked(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
-    drawn = frame.assign(percent=100 * frame["value"])
-    order = list(dict.fromkeys(drawn["item"]))
+def _stacked(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
+    drawn = _table(marks).assign(percent=[100 * mark.value for mark in marks])
+    order = list(dict.fromkeys(mark.item for mark in marks))
     return (
         alt.Chart(drawn)
         .mark_bar()
@@ -75,23 +103,28 @@ def _stacked(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
     )
 
 
-def _layers(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
-    drawn = frame[frame["position"].notna()]
+def _layers(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     special = {"separator": "[SEP]", "start": "[CLS]", "noun": "nouns"}
-    group = drawn["item"].str.partition(",")[0].map(special).fillna("")
-    drawn = drawn.assign(panel=(drawn["task"] + " " + group).str.strip(), position=100 * drawn["position"])
+    drawn = [
+        replace(
+            mark, panel=f"{mark.task} {special.get(mark.item.partition(',')[0], '')}".strip(),
+            position=100 * mark.position,
+        )
+        for mark in marks
+        if mark.position is not None
+    ]  # fmt: skip
     return _lines(
         drawn, "depth in the model, %", {"change": "cosine", "features": "weight"}.get(item.id, "change of the score")
     )
 
 
-def _lengths(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
-    drawn = frame[frame["position"].notna()]
-    return _lines(drawn.assign(panel=drawn["task"]), "pieces of the input, up to", "r of raw and effective")
+def _lengths(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
+    drawn = [replace(mark, panel=mark.task) for mark in marks if mark.position is not None]
+    return _lines(drawn, "pieces of the input, up to", "r of raw and effective")
 
 
-def _lines(frame: pd.DataFrame, x_title: str, y_title: str) -> alt.TopLevelMixin:
-    base = alt.Chart(frame).encode(
+def _lines(marks: Sequence[Mark], x_title: str, y_title: str) -> alt.TopLevelMixin:
+    base = alt.Chart(_table(marks)).encode(
         x=alt.X("position:Q", title=x_title),
         color=alt.Color("series:N", title=None, sort=None, scale=alt.Scale(range="category"), legend=_legend()),
     )
@@ -105,10 +138,10 @@ def _lines(frame: pd.DataFrame, x_title: str, y_title: str) -> alt.TopLevelMixin
     return alt.layer(band, line).properties(width=WIDE, height=TALL).facet(facet=_facet("panel"), columns=3)
 
 
-def _dots(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
-    drawn, panels = _arranged(item, frame)
-    drawn = drawn[drawn["panel"].isin(drawn.loc[drawn["ours"], "panel"])]
-    base = alt.Chart(drawn).encode(
+def _dots(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
+    arranged, columns = _arranged(item, marks)
+    panels = {mark.panel for mark in arranged if mark.ours}
+    base = alt.Chart(_table([mark for mark in arranged if mark.panel in panels])).encode(
         y=alt.Y("line:N", title=None, sort=None, axis=alt.Axis(labelLimit=260)),
         yOffset=alt.YOffset("series:N", sort=None),
         color=alt.Color("series:N", title=None, sort=None, scale=alt.Scale(range="category"), legend=_legend()),
@@ -119,46 +152,66 @@ def _dots(item: Exhibit, frame: pd.DataFrame) -> alt.TopLevelMixin:
     rule = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q", title=None), x2="high:Q")
     shape = alt.Shape("ours:N", scale=alt.Scale(domain=[True, False], range=["circle", "diamond"]), legend=None)
     dot = base.mark_point(filled=True, size=55, opacity=1).encode(x=x, shape=shape, tooltip=tips)
-    drawn_panels = alt.layer(rule, dot).properties(width=WIDE).facet(facet=_facet("panel"), columns=panels)
+    drawn_panels = alt.layer(rule, dot).properties(width=WIDE).facet(facet=_facet("panel"), columns=columns)
     return drawn_panels.resolve_scale(x="independent", y="independent")
 
 
-def _arranged(item: Exhibit, frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """The frame with its panels and lines, and how many panels stand side by side."""
-    if item.id == ExhibitId.TABLE_1:
-        drawn = frame.assign(panel=frame["task"] + ", " + frame["item"], line=frame["condition"])
-        return drawn.assign(series=[one.rpartition(", ")[0] for one in drawn["series"]]), 3
-    if item.id == ExhibitId.DEPENDENCIES:
-        label, _, what = (frame["item"].str.rpartition(", ")[k] for k in (0, 1, 2))
-        return frame.assign(panel=what, line=label), 3
-    if item.id == ExhibitId.STATISTICS:
-        return frame.assign(panel=frame["item"], line=frame["note"].where(frame["ours"], "printed")), 2
-    if item.id in (ExhibitId.PRUNE, ExhibitId.IMPORTANCE):
-        return frame.assign(panel="" if item.id == ExhibitId.PRUNE else frame["item"], line=frame["task"]), 2
-    if item.id == ExhibitId.SINK:
-        return frame[~frame["item"].str.startswith("L")].assign(panel="", line=lambda one: one["item"]), 1
-    return frame.assign(panel=frame["task"], line=frame["item"]), 2
+def _arranged(item: Exhibit, marks: Sequence[Mark]) -> tuple[list[Mark], int]:
+    """The marks in their panels and lines, and how many panels stand side by side."""
+    place, columns = ARRANGED.get(item.id, (_by_task, 2))
+    return [placed for mark in marks if (placed := place(mark)) is not None], columns
+
+
+def _by_task(mark: Mark) -> Mark:
+    return replace(mark, panel=mark.task, line=mark.item)
+
+
+def _by_score(mark: Mark) -> Mark:
+    """The condition is a line, so the series need not name it."""
+    panel, series = f"{mark.task}, {mark.item}", mark.series.rpartition(", ")[0]
+    return replace(mark, panel=panel, line=mark.condition, series=series)
+
+
+def _by_dependency(mark: Mark) -> Mark:
+    label, _, what = mark.item.rpartition(", ")
+    return replace(mark, panel=what, line=label)
+
+
+def _by_statistic(mark: Mark) -> Mark:
+    return replace(mark, panel=mark.item, line=mark.note if mark.ours else "printed")
+
+
+def _without_heads(mark: Mark) -> Mark | None:
+    return None if mark.item.startswith("L") else replace(mark, panel="", line=mark.item)
+
+
+Placed = Callable[[Mark], Mark | None]
+ARRANGED: dict[ExhibitId, tuple[Placed, int]] = {
+    ExhibitId.TABLE_1: (_by_score, 3),
+    ExhibitId.DEPENDENCIES: (_by_dependency, 3),
+    ExhibitId.STATISTICS: (_by_statistic, 2),
+    ExhibitId.PRUNE: (lambda mark: replace(mark, panel="", line=mark.task), 2),
+    ExhibitId.IMPORTANCE: (lambda mark: replace(mark, panel=mark.item, line=mark.task), 2),
+    ExhibitId.SINK: (_without_heads, 1),
+}  # the function that places a mark, or leaves it out, and how many panels stand side by side
 
 
 def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
     """A small picture a checkpoint and task, three beside each other; each exhibit on one scale."""
     if not heads:
         return None
-    frame = pd.DataFrame([asdict(one) for one in heads])
-    frame["name"] = [str(Head(int(a), int(b))) for a, b in zip(frame["layer"], frame["head"], strict=True)]
-    frame = frame.assign(
-        layer=frame["layer"] + 1, head=frame["head"] + 1, label=frame["label"].str.partition(" of ")[0]
-    )
-    diverging, label = bool((frame["value"] < 0).any()), str(frame["label"].iloc[0])
-    most = float(frame["value"].abs().max()) or 1.0
+    values = [head.value for head in heads if head.value is not None]
+    diverging, label = min(values, default=0.0) < 0, heads[0].label.partition(" of ")[0]
+    most = max(map(abs, values), default=0.0) or 1.0
     ends = [-most, most] if diverging else [0.0, most]
     scale = alt.Scale(range="diverging" if diverging else "ramp", domain=ends)
     legend = alt.Legend(gradientLength=90, format=".2~g")
     charts = []
-    for (checkpoint, task), mine in frame.groupby(["checkpoint", frame["task"].fillna("")], sort=False):
-        title = ", ".join(part for part in (short(str(checkpoint)), task_name(str(task))) if part)
+    for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
+        mine = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
+        title = ", ".join(part for part in (short(checkpoint), task_name(task)) if part)
         charts.append(
-            alt.Chart(mine, title=alt.TitleParams(title, fontSize=12))
+            alt.Chart(_head_table(mine), title=alt.TitleParams(title, fontSize=12))
             .mark_rect(stroke="gray", strokeOpacity=0.25)
             .encode(
                 x=alt.X("head:O", title="head", axis=alt.Axis(labelAngle=0)),
@@ -170,6 +223,12 @@ def _heads(heads: Sequence[HeadRecord]) -> alt.TopLevelMixin | None:
             .properties(width=alt.Step(CELL), height=alt.Step(CELL))
         )  # fmt: skip
     return alt.concat(*charts, columns=4).resolve_scale(color="shared")
+
+
+def _head_table(heads: Sequence[HeadRecord]) -> pd.DataFrame:
+    """Heads with their names, counted from 1."""
+    numbers = [asdict(replace(head, layer=head.layer + 1, head=head.head + 1)) for head in heads]
+    return pd.DataFrame(numbers).assign(name=[str(Head(head.layer, head.head)) for head in heads])
 
 
 # ---------------------------------------------------------------- behind them

@@ -70,9 +70,9 @@ def html_of(about: About, records: Records, shelf: Shelf = NO_MAPS) -> str:
         minutes=f"{records.seconds / 60:.0f}",
         counted=", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none",
         command=command_of(about.options), order=list(OutcomeWord),
-        checkpoints=list(dict.fromkeys(one.checkpoint for one in records.claims)), by_claim=records.by_claim(),
+        checkpoints=list(dict.fromkeys(outcome.checkpoint for outcome in records.claims)), by_claim=records.by_claim(),
         parts=[_part(item, mine) for item, mine in shown], drawn=set(charts), steps=records.steps, style=_style(),
-        shelf=shelf, maps=[one.text for one in pack_together(list(shelf.grids.values()), MOST_MAPS)],
+        shelf=shelf, maps=[picture.text for picture in pack_together(list(shelf.grids.values()), MOST_MAPS)],
         workbench=workbench_style(),
         figures=as_script_data(figures), scripts=scripts, policy=policy(scripts, charts=True),
     )  # fmt: skip
@@ -91,7 +91,7 @@ def _template() -> Any:
 
 
 def _part(item: Exhibit, records: Records) -> _Part:
-    sentences = {one.claim: claim(one.claim) for one in records.claims}
+    sentences = {outcome.claim: claim(outcome.claim) for outcome in records.claims}
     return _Part(
         item,
         {id: known.sentence for id, known in sentences.items() if known},

@@ -45,7 +45,7 @@ def markdown(about: About, records: Records) -> str:
 
 
 def _claims(records: Records) -> str:
-    checkpoints = list(dict.fromkeys(one.checkpoint for one in records.claims))
+    checkpoints = list(dict.fromkeys(outcome.checkpoint for outcome in records.claims))
     lines = [
         "| claim | " + " | ".join(map(short, checkpoints)) + " |",
         "|---" * (len(checkpoints) + 1) + "|",
@@ -54,7 +54,7 @@ def _claims(records: Records) -> str:
         known, first = claim(id), mine[0]
         error = f" *({first.known_error})*" if first.known_error else ""
         source = f"{known.source} {known.section}".strip() if known else first.source
-        cells = [cell([one for one in mine if one.checkpoint == name]) for name in checkpoints]
+        cells = [cell([outcome for outcome in mine if outcome.checkpoint == name]) for name in checkpoints]
         lines.append(f"| {_plain(first.sentence)} ({source}){error} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -63,18 +63,25 @@ def cell(claims: Sequence[ClaimRecord]) -> str:
     """ "holds: RTE, MRPC; undecided: SST-2" of one claim and checkpoint."""
     parts = []
     for outcome in OutcomeWord:
-        mine = [one for one in claims if one.outcome == outcome]
+        mine = [result for result in claims if result.outcome == outcome]
         if mine:
-            tasks = ", ".join(task_name(one.task) for one in mine if one.task)
+            tasks = ", ".join(task_name(about.task) for about in mine if about.task)
             parts.append(f"{outcome}" + (f": {tasks}" if tasks else ""))
     return "; ".join(parts) or "not about it"
 
 
 def _numbers(claims: Sequence[ClaimRecord]) -> str:
     lines = ["| claim | checkpoint | task | outcome | numbers | n |", "|---|---|---|---|---|---|"]
-    for one in claims:
-        if one.outcome != UNTESTED:
-            cells = (one.claim, short(one.checkpoint), task_name(one.task), one.outcome, numbers_of(one), one.n or "")
+    for outcome in claims:
+        if outcome.outcome != UNTESTED:
+            cells = (
+                outcome.claim,
+                short(outcome.checkpoint),
+                task_name(outcome.task),
+                outcome.outcome,
+                numbers_of(outcome),
+                outcome.n or "",
+            )
             lines.append("| " + " | ".join(_plain(text) for text in cells) + " |")
     return "\n".join(lines)
 

@@ -25,7 +25,7 @@ class About:
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> "About":
         """Of a run as the store describes it; options that a report no longer has are left out."""
-        names = {one.name for one in fields(ReportOptions)}
+        names = {option.name for option in fields(ReportOptions)}
         options = {name: value for name, value in run["options"].items() if name in names}
         return cls(str(run["title"]), run["created"], ReportOptions(**options))
 
@@ -67,5 +67,5 @@ def command_of(options: ReportOptions) -> str:
             continue
         several = value if isinstance(value, list) else [0 if value is None else value]
         flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
-        words += [f"{flag} {shlex.quote(str(one))}" for one in several]
+        words += [f"{flag} {shlex.quote(str(word))}" for word in several]
     return " ".join(words)
