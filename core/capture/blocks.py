@@ -93,7 +93,7 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
         return replace
 
     with ExitStack() as stack:
-        for change in sorted(changes, key=lambda one: one.outputs is not None):
+        for change in sorted(changes, key=lambda edit: edit.outputs is not None):
             handle = writer(checkpoint, change.part).register_forward_hook(hook(change), with_kwargs=True)
             stack.callback(handle.remove)
         yield

@@ -73,10 +73,10 @@ def predictions(checkpoint: Checkpoint, before: Asked, after: Asked) -> tuple[Ch
         place = _place(checkpoint, encoding, logits)
         known = logits is not None and (place is not None or checkpoint.labels is not None)
         both.append((logits if place is None else logits[place]) if known and logits is not None else None)
-    there = [one for one in both if one is not None]
+    there = [side for side in both if side is not None]
     if not there:
         return ()
-    first, second = (torch.full_like(there[0], float("nan")) if one is None else one for one in both)
+    first, second = (torch.full_like(there[0], float("nan")) if side is None else side for side in both)
     return _choices(checkpoint, first, second)
 
 
@@ -84,7 +84,7 @@ def places_of(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tupl
     """Where two inputs are predicted; None for a classifier. Raises InputError where a masked model has no mask."""
     if checkpoint.labels is not None:
         return None
-    places = [_mask_or_end(checkpoint, one) for one in (first, second)]
+    places = [_mask_or_end(checkpoint, encoding) for encoding in (first, second)]
     if places[0] is None or places[1] is None:
         raise InputError(
             f"A masked language model is compared at a mask in both inputs; one of them has none: type "
@@ -123,7 +123,7 @@ def _observed(
     run(checkpoint, [encoding], [Keep()], interventions=interventions, on_batch=keep)
     if not kept:
         raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")
-    segments = tuple(one if one is not None else 0 for one in encoding.sentence)
+    segments = tuple(sentence if sentence is not None else 0 for sentence in encoding.sentence)
     maps = AttentionMaps(np.stack(kept), encoding.tokens, segments, causal=checkpoint.causal)
     return maps, outputs[0] if outputs else None
 
@@ -137,7 +137,7 @@ def _place(checkpoint: Checkpoint, encoding: Encoding, logits: Tensor | None) ->
 def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
     if checkpoint.causal:
         return len(encoding) - 1
-    masked = [k for k, one in enumerate(encoding.ids) if one == checkpoint.tokenizer.mask_token_id]
+    masked = [k for k, token_id in enumerate(encoding.ids) if token_id == checkpoint.tokenizer.mask_token_id]
     return masked[0] if masked else None
 
 

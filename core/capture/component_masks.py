@@ -36,17 +36,17 @@ def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str
     """Masks of parameters (True: stays) under which these components add nothing. Raises InterventionError."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     projections, masks = output_projections(checkpoint), {}
-    for one in gone:
-        if isinstance(one, Part):
-            module = writer(checkpoint, one)
+    for component in gone:
+        if isinstance(component, Part):
+            module = writer(checkpoint, component)
             for name, value in module.named_parameters(recurse=False):
                 masks[f"{names[id(module)]}.{name}"] = torch.zeros_like(value, dtype=torch.bool)
             continue
-        module, name = projections[one.layer], f"{names[id(projections[one.layer])]}.weight"
+        module, name = projections[component.layer], f"{names[id(projections[component.layer])]}.weight"
         mask = masks.setdefault(name, torch.ones_like(module.weight, dtype=torch.bool))  # type: ignore[arg-type]
         rows = isinstance(module, Conv1D)  # its weight is [in, out]
         width = mask.shape[0 if rows else 1] // checkpoint.heads
-        part = slice(one.head * width, (one.head + 1) * width)
+        part = slice(component.head * width, (component.head + 1) * width)
         mask[(part,) if rows else (slice(None), part)] = False
     return masks
 
@@ -59,10 +59,11 @@ def component_importance(
     heads = importance(gradients(checkpoint, encodings, labels))
     blocks = block_gradients(checkpoint, encodings, labels)
     blocks = blocks / (blocks.norm() + 1e-20)
-    found: dict[Component, float] = {}
-    for one in every_component(checkpoint):
-        found[one] = float(blocks[one.layer]) if isinstance(one, Part) else float(heads[one.layer, one.head])
-    return found
+    scores: dict[Component, float] = {}
+    for component in every_component(checkpoint):
+        place = component.layer if isinstance(component, Part) else (component.layer, component.head)
+        scores[component] = float((blocks if isinstance(component, Part) else heads)[place])
+    return scores
 
 
 def block_gradients(

@@ -83,9 +83,9 @@ def optimal_constants(
         some = [head for head in range(block.heads) if heads is None or Head(layer, head) in heads]
         best, figures = means.outputs[layer].clone(), torch.full((3, block.heads), float("nan"))
         if some:
-            best[:, some], found = _descend(stack, layer, buckets, means.outputs[layer], steps, some)
-            figures = figures.to(found)
-            figures[:, some] = found
+            best[:, some], descended = _descend(stack, layer, buckets, means.outputs[layer], steps, some)
+            figures = figures.to(descended)
+            figures[:, some] = descended
         kept.append(best)
         losses.append(figures)
         if on_progress:
@@ -95,7 +95,9 @@ def optimal_constants(
             kept += list(means.outputs[layer + 1 :])
             break
         with torch.no_grad():
-            buckets = [_Bucket(_next(block, one.x, stack.causal), one.classes, one.labels) for one in buckets]
+            buckets = [
+                _Bucket(_next(block, bucket.x, stack.causal), bucket.classes, bucket.labels) for bucket in buckets
+            ]
     mean, zero, fitted = torch.stack(losses, 1).unbind(0)
     return Fitted(
         ByClass("constant", torch.stack(kept), means.n, weights_hash=checkpoint.weights_hash), mean, zero, fitted
@@ -122,7 +124,9 @@ def _descend(
 ) -> tuple[Float[Tensor, "class some dim"], Float[Tensor, "three some"]]:
     """The best constants of some of a layer's heads, and the losses of mean, zero and best."""
     means = every[:, some]
-    mean, zero = (_losses(stack, layer, buckets, one, some, slopes=False) for one in (means, torch.zeros_like(means)))
+    mean, zero = (
+        _losses(stack, layer, buckets, values, some, slopes=False) for values in (means, torch.zeros_like(means))
+    )
     start = torch.where((zero < mean)[None, :, None], 0.0, means)
     constants = start.clone().requires_grad_()
     best, lowest = start.clone(), torch.minimum(mean, zero)
@@ -149,7 +153,7 @@ def _losses(
     slopes: bool,
 ) -> Float[Tensor, " some"]:
     """Mean loss over all rows with each head alone at its constant; slopes: add its gradient to the constants."""
-    rows, total = sum(len(one.labels) for one in buckets), torch.zeros(constants.shape[1], dtype=torch.float64)
+    rows, total = sum(len(group.labels) for group in buckets), torch.zeros(constants.shape[1], dtype=torch.float64)
     with torch.set_grad_enabled(slopes):
         for bucket in buckets:
             heads = constants.shape[1]

@@ -149,16 +149,16 @@ def translated(checkpoint: Checkpoint, text: str) -> str:
     given = torch.tensor([source.ids], device=checkpoint.device)
     room = min(MOST, checkpoint.max_length - 1)
     with torch.no_grad():
-        found = checkpoint.model.generate(given, do_sample=False, num_beams=1, max_new_tokens=room)
-    return str(checkpoint.tokenizer.decode(found[0], skip_special_tokens=True))
+        output_ids = checkpoint.model.generate(given, do_sample=False, num_beams=1, max_new_tokens=room)
+    return str(checkpoint.tokenizer.decode(output_ids[0], skip_special_tokens=True))
 
 
 def ends_of(checkpoint: Checkpoint) -> set[int]:
     """Numbers of the tokens that end a text."""
     settings = getattr(checkpoint.model, "generation_config", None)
-    found = getattr(settings, "eos_token_id", None)
-    found = checkpoint.tokenizer.eos_token_id if found is None else found
-    return set(found) if isinstance(found, (list, tuple)) else set() if found is None else {int(found)}
+    ends = getattr(settings, "eos_token_id", None)
+    ends = checkpoint.tokenizer.eos_token_id if ends is None else ends
+    return set(ends) if isinstance(ends, (list, tuple)) else set() if ends is None else {int(ends)}
 
 
 def _read(
@@ -176,7 +176,7 @@ def _read(
 
 def _rows(layers: list[Tensor], length: int, *, sink: bool) -> Float[np.ndarray, "layer head key"]:
     """One query's row of every layer; a layer with a window may have dropped the keys before it, whose weight is 0."""
-    rows = [one[0, :, 0].float().cpu().numpy() for one in layers]
+    rows = [weights[0, :, 0].float().cpu().numpy() for weights in layers]
     return np.stack([np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in rows])
 
 
@@ -188,7 +188,7 @@ def _step(checkpoint: Checkpoint, piece: int, chances: Tensor, rows: np.ndarray,
 
 
 def _prompt_maps(checkpoint: Checkpoint, prompt: Encoding, layers: list[Tensor]) -> AttentionMaps:
-    weights = np.stack([one[0].float().cpu().numpy() for one in layers])
+    weights = np.stack([layer[0].float().cpu().numpy() for layer in layers])
     keys = (*prompt.tokens, SINK) if checkpoint.family.sinks else None
     segments = (0,) * len(prompt)
     return AttentionMaps(weights, prompt.tokens, segments, causal=True, key_tokens=keys, windows=checkpoint.windows)

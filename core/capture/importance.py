@@ -62,15 +62,15 @@ def gradients(
     """
     check_labels(checkpoint, encodings, labels)
     shape = (checkpoint.layers, checkpoint.heads)
-    found = Gradients(torch.zeros(shape).double(), torch.zeros(shape).double(), 0, 0)
+    sums = Gradients(torch.zeros(shape).double(), torch.zeros(shape).double(), 0, 0)
     gates = torch.ones(shape) if zeroed is None else zeroed
-    total = sum(len(one) for one in encodings)
+    total = sum(len(encoding) for encoding in encodings)
     for inputs in batches(encodings, batch_tokens):
         some = [encodings[k] for k in inputs]
-        found += _of_batch(checkpoint, some, [labels[k] for k in inputs], gates.to(checkpoint.device))
+        sums += _of_batch(checkpoint, some, [labels[k] for k in inputs], gates.to(checkpoint.device))
         if on_progress:
-            on_progress(found.tokens / total)
-    return found
+            on_progress(sums.tokens / total)
+    return sums
 
 
 def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> None:

@@ -216,18 +216,18 @@ def operator_of(name: str, *, causal: bool, source: Source | None = None) -> Ope
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
     """Raises InterventionError for operators that a part of an encoder-decoder has no place for: positions of the own
     sentence in cross attention, and outputs from a source."""
-    for one in changes:
-        if isinstance(one, Knockout) or not part:
+    for change in changes:
+        if isinstance(change, Knockout) or not part:
             continue
-        if part == "cross" and one.operator in _OFFSETS:
+        if part == "cross" and change.operator in _OFFSETS:
             raise InterventionError(
-                f"Cross attention looks at another sentence, where there is no {one.operator} token of its own: choose "
-                "disable, zero or first."
+                f"Cross attention looks at another sentence, where there is no {change.operator} token of its own: "
+                "choose disable, zero or first."
             )
-        if one.source is not None:
+        if change.source is not None:
             raise InterventionError(
-                f'The operator "{one.operator}" takes outputs of inputs of one sentence; an encoder-decoder has two: '
-                "choose disable or zero."
+                f'The operator "{change.operator}" takes outputs of inputs of one sentence; an encoder-decoder has '
+                "two: choose disable or zero."
             )
 
 

@@ -44,7 +44,7 @@ class NamedEdges:
         elif self.kind == "first" and encoding.first is not None:
             edges[:, encoding.first] = True
         elif self.kind == "across":
-            sentences = torch.tensor([-1 if one is None else one for one in encoding.sentence])
+            sentences = torch.tensor([-1 if sentence is None else sentence for sentence in encoding.sentence])
             edges = (sentences[:, None] >= 0) & (sentences[None] >= 0) & (sentences[:, None] != sentences[None])
         if self.causal:
             edges = edges.tril()

@@ -106,7 +106,7 @@ def first_order(
     if not encodings or len(encodings) != len(labels):
         raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
     slopes = torch.zeros(checkpoint.layers, checkpoint.heads, len(encodings), dtype=torch.float64)
-    done, total = 0, sum(len(one) for one in encodings)
+    done, total = 0, sum(len(encoding) for encoding in encodings)
     for inputs in batches(encodings, batch_tokens):
         some = [encodings[k] for k in inputs]
         given = _Change(operator, None if source is None else source.given(some, inputs))

@@ -162,9 +162,9 @@ class Donors:
 
     def chosen(self, encoding: Encoding) -> Encoding:
         """The row that stands in for an input; never the same pieces."""
-        others = [one for one in self.encodings if one.ids != encoding.ids]
-        nearest = min(abs(len(one) - len(encoding)) for one in others)
-        near = [one for one in others if abs(len(one) - len(encoding)) == nearest]
+        others = [other for other in self.encodings if other.ids != encoding.ids]
+        nearest = min(abs(len(other) - len(encoding)) for other in others)
+        near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
         generator = np.random.default_rng([self.seed, self.draw, *encoding.ids])
         return near[int(generator.integers(len(near)))]
 
@@ -176,7 +176,7 @@ class Donors:
         """The same with the donors' outputs [layer, query, head, dim] from elsewhere: a sweep's stack has them
         sooner."""
         outputs = outputs_of([self.chosen(encoding) for encoding in some])
-        return Given(torch.stack([_stretched(one, len(some[0])) for one in outputs], 1))
+        return Given(torch.stack([_stretched(output, len(some[0])) for output in outputs], 1))
 
 
 def _stretched(outputs: Float[Tensor, "layer query head dim"], length: int) -> Float[Tensor, "layer place head dim"]:

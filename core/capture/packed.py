@@ -79,7 +79,7 @@ def packed_logits(
             plain.append(own.cpu())
             changed.append(others.cpu())
             if on_progress:
-                on_progress(sum(len(one) for one in plain) / len(encodings))
+                on_progress(sum(len(logits) for logits in plain) / len(encodings))
     back = torch.tensor([k for some in order for k in some]).argsort()
     return torch.cat(plain)[back], torch.cat(changed, 1)[:, back]
 
@@ -114,8 +114,8 @@ def _by_length(
     groups = [list(numbers) for _, numbers in groupby(some, key=lambda k: len(encodings[k]))]
     rows = [[encodings[k] for k in numbers] for numbers in groups]
     return [
-        Rows(one, len(one[0]), stand_in(stack, one, numbers, operator, source))
-        for one, numbers in zip(rows, groups, strict=True)
+        Rows(group, len(group[0]), stand_in(stack, group, numbers, operator, source))
+        for group, numbers in zip(rows, groups, strict=True)
     ]
 
 
@@ -201,14 +201,16 @@ def _read(
         rows, position = len(group.encodings), stack.position(group.length)
         lines = part.view(-1, group.length, part.shape[1])
         pair = group.changed.at(block, lines, position)
-        for kept, one in zip((own, replaced, residual), (*pair, lines[:, position]), strict=True):
-            kept.append(torch.cat([one, one[:rows].repeat(len(late), *[1] * (one.dim() - 1))]))
-    ends = [len(one) for one in own]
+        for kept, tensor in zip((own, replaced, residual), (*pair, lines[:, position]), strict=True):
+            kept.append(torch.cat([tensor, tensor[:rows].repeat(len(late), *[1] * (tensor.dim() - 1))]))
+    ends = [len(tensor) for tensor in own]
     some = torch.cat([chosen.repeat_interleave(len(group.encodings), 0) for group in groups])[:, :, None]
     mixed = torch.where(some, torch.cat(replaced), torch.cat(own))
     after = block.after(block.joined(mixed[:, None], torch.cat(residual)[:, None])[:, 0])
     logits = stack.classify(after).split(ends)
-    every = torch.cat([one.view(1 + count, len(g.encodings), -1) for one, g in zip(logits, groups, strict=True)], 1)
+    every = torch.cat(
+        [outcome.view(1 + count, len(g.encodings), -1) for outcome, g in zip(logits, groups, strict=True)], 1
+    )
     back = torch.tensor([*streams[1:], *late], dtype=torch.long, device=every.device).argsort()
     return every[0], every[1:][back]
 

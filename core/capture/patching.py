@@ -96,7 +96,10 @@ def patch(
 
     before: what `untouched` gave for these pairs, so that it need not run again.
     """
-    wanted = [frozenset(one.within(checkpoint.layers, checkpoint.heads) for one in variant) for variant in variants]
+    wanted = [
+        frozenset(component.within(checkpoint.layers, checkpoint.heads) for component in variant)
+        for variant in variants
+    ]
     if before is None and any(map(heads_of, wanted)):
         before = untouched(checkpoint, pairs)
     firsts, seconds = _places_of(pairs)
@@ -107,10 +110,12 @@ def patch(
     if of_heads and before is not None:
         patched[of_heads] = _heads_patched(checkpoint, pairs, [wanted[k] for k in of_heads], before).to(patched)
     whole = [k for k, variant in enumerate(wanted) if heads_of(variant) != variant]
-    kinds = {one for k in whole for one in wanted[k] if isinstance(one, Part)}
+    kinds = {part for k in whole for part in wanted[k] if isinstance(part, Part)}
     parts = part_changes(checkpoint, pairs, sorted(kinds))
     for k in whole:
-        changes: list[Change] = [parts[one] for one in sorted(one for one in wanted[k] if isinstance(one, Part))]
+        changes: list[Change] = [
+            parts[part] for part in sorted(component for component in wanted[k] if isinstance(component, Part))
+        ]
         if before is not None and (heads := heads_of(wanted[k])):
             changes.append(Intervention("patch", heads, before.source))
         patched[k] = answers(checkpoint, pairs.seconds, seconds, changes)
@@ -184,7 +189,7 @@ def first_order(
             if logits.dim() == 3:
                 logits = logits[torch.arange(len(some)), [places[k] for k in inputs]]
             slopes = torch.autograd.grad(objective(logits.float(), inputs).sum(), kept)
-        own = torch.stack([one.detach() for one in kept])
+        own = torch.stack([outputs.detach() for outputs in kept])
         where = torch.ones(own.shape[1:3], dtype=torch.bool) if given.places is None else given.places
         moved = torch.where(where.to(own.device)[None, :, :, None, None], given.outputs.to(own) - own, 0.0)
         estimates[inputs] = (torch.stack(slopes) * moved).sum((2, 4)).transpose(0, 1).float().cpu()

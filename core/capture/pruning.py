@@ -35,14 +35,16 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
     family's names are spelled out.
     """
     written: list[Tensor] = []
-    found: list[nn.Module] = []
+    projections: list[nn.Module] = []
 
     def look(module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        if len(found) < len(written) and arguments and _same_values(arguments[0], written[-1]):
-            found.append(module)
+        if len(projections) < len(written) and arguments and _same_values(arguments[0], written[-1]):
+            projections.append(module)
 
     hooks = [
-        one.register_forward_pre_hook(look) for one in checkpoint.model.modules() if isinstance(one, nn.Linear | Conv1D)
+        linear.register_forward_pre_hook(look)
+        for linear in checkpoint.model.modules()
+        if isinstance(linear, nn.Linear | Conv1D)
     ]
     try:
         with torch.no_grad(), prepared(checkpoint) as run:
@@ -51,12 +53,12 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
     finally:
         for hook in hooks:
             hook.remove()
-    if len(found) != checkpoint.layers or len({id(one) for one in found}) != len(found):
+    if len(projections) != checkpoint.layers or len({id(projection) for projection in projections}) != len(projections):
         raise InterventionError(
             f"Heads can be removed for good only where every layer has its own output projection; "
             f"{checkpoint.family.model_type} shares or hides it: use the operator zero instead."
         )
-    return found
+    return projections
 
 
 def _same_values(read: Any, output: Tensor) -> bool:

@@ -55,11 +55,13 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
 
 def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Tensor]:
     """Tensors [batch, position] for inputs of equal length."""
-    tensors = {"input_ids": torch.tensor([one.ids for one in encodings], device=checkpoint.device)}
+    tensors = {"input_ids": torch.tensor([encoding.ids for encoding in encodings], device=checkpoint.device)}
     tensors["attention_mask"] = torch.ones_like(tensors["input_ids"])
     if "token_type_ids" in checkpoint.tokenizer.model_input_names and _takes_segments(checkpoint):
-        tensors["token_type_ids"] = torch.tensor([one.segments for one in encodings], device=checkpoint.device)
-    targets = [one.target.ids for one in encodings if one.target is not None]
+        tensors["token_type_ids"] = torch.tensor(
+            [encoding.segments for encoding in encodings], device=checkpoint.device
+        )
+    targets = [encoding.target.ids for encoding in encodings if encoding.target is not None]
     if targets and checkpoint.labels is None:  # a classifier gives its decoder the input itself
         tensors["decoder_input_ids"] = torch.tensor(targets, device=checkpoint.device)
     return tensors
@@ -88,14 +90,14 @@ def prepared(
     touched = list(interventions)
     if checkpoint.family.interceptable and checkpoint.model.config._attn_implementation != NAME:
         checkpoint.model.set_attn_implementation(NAME)  # once; without a run it is plain SDPA
-    on_heads = [one for one in touched if not isinstance(one, PartChange)]
-    for one in on_heads:
-        check_source(getattr(one, "source", None), checkpoint.weights_hash)
+    on_heads = [change for change in touched if not isinstance(change, PartChange)]
+    for change in on_heads:
+        check_source(getattr(change, "source", None), checkpoint.weights_hash)
     watched = frozenset(range(checkpoint.layers) if layers is None else layers) if watcher else frozenset()
     wanted = Run(checkpoint.calls, watcher=watcher, watched=watched, gates=gates)
     for heads in checkpoint.sets:
         _ask(wanted, heads, on_heads, sets=len(checkpoint.sets), some=some, inputs=inputs)
-    on_parts = [one for one in touched if isinstance(one, PartChange)]
+    on_parts = [change for change in touched if isinstance(change, PartChange)]
     reached = (
         running(wanted) if checkpoint.family.interceptable else before_softmax(wanted, checkpoint.family.model_type)
     )
@@ -108,13 +110,13 @@ def _ask(
 ) -> None:
     """Put what is asked of one set of heads where its layers are called; heads without a part are the first set's."""
     mine: list[Intervention | Knockout] = []
-    for one in changes:
-        if isinstance(one, Knockout):
-            mine += [one] if own.first == 0 else []
+    for change in changes:
+        if isinstance(change, Knockout):
+            mine += [change] if own.first == 0 else []
             continue
-        heads = frozenset(head for head in one.heads if head.part == own.part or (not head.part and own.first == 0))
-        if heads or (sets == 1 and one.heads):
-            mine.append(replace(one, heads=heads if sets > 1 else one.heads))
+        heads = frozenset(head for head in change.heads if head.part == own.part or (not head.part and own.first == 0))
+        if heads or (sets == 1 and change.heads):
+            mine.append(replace(change, heads=heads if sets > 1 else change.heads))
     refuse_across(mine, own.part)
     shape: dict[str, Any] = {"layers": own.layers, "heads": own.heads, "causal": own.causal}
     for layer, touches in touches_of(mine, **shape, some=batch["some"], inputs=batch["inputs"]).items():
@@ -199,14 +201,14 @@ def captured_parts(
     def keep(call: int, weights: Tensor) -> None:
         kept[call] = weights[0].float().cpu().numpy()
 
-    calls = [call for one in sets for call in one.calls]
+    calls = [call for head_set in sets for call in head_set.calls]
     with torch.no_grad(), prepared(
         checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0]
     ):  # fmt: skip
         checkpoint.model(**model_inputs(checkpoint, [encoding]))
-    if not all(any(call in kept for call in one.calls) for one in sets):
+    if not all(any(call in kept for call in head_set.calls) for head_set in sets):
         raise InputError("The model computed no attention maps; it must be a Transformer with self-attention.")
-    return [_maps(checkpoint, encoding, one, _stacked(kept, one)) for one in sets]
+    return [_maps(checkpoint, encoding, head_set, _stacked(kept, head_set)) for head_set in sets]
 
 
 def _stacked(kept: dict[int, np.ndarray], own: HeadSet) -> np.ndarray:
@@ -216,7 +218,7 @@ def _stacked(kept: dict[int, np.ndarray], own: HeadSet) -> np.ndarray:
 
 def _maps(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, weights: np.ndarray) -> AttentionMaps:
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
-    sentences = tuple(one if one is not None else 0 for one in queries.sentence)
+    sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)
     segments = queries.segments if any(queries.segments) else sentences
     keys = encoding.tokens if own.part == "cross" else None
     if checkpoint.family.sinks:

@@ -83,7 +83,7 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 def eager_weights(checkpoint: Checkpoint, encoding: Encoding, part: str = "") -> np.ndarray:
     """Maps [layer, head, query, key] as transformers' own eager attention returns them."""
-    return eager_parts(checkpoint, encoding)[[one.part for one in checkpoint.sets].index(part) if part else 0]
+    return eager_parts(checkpoint, encoding)[[head_set.part for head_set in checkpoint.sets].index(part) if part else 0]
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[np.ndarray]:
@@ -95,7 +95,7 @@ def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[np.ndarray]:
             output = model(**model_inputs(checkpoint, [encoding]), output_attentions=True)
     finally:
         model.set_attn_implementation(before)
-    names = [f"{one.part}_attentions" if one.part else "attentions" for one in checkpoint.sets]
+    names = [f"{head_set.part}_attentions" if head_set.part else "attentions" for head_set in checkpoint.sets]
     every = [[weights[0].float().cpu() for weights in output[name]] for name in names]
     return [torch.stack(layers).numpy() for layers in every]
 
@@ -131,7 +131,7 @@ def _disabling(checkpoint: Checkpoint) -> tuple[bool, str]:
     states = _each_disabled(checkpoint, encoding)
     plain, changed, again = states[0], states[1:-1], states[-1]
     noise = max(ROUNDING * float(plain.abs().max()), 10 * float((again - plain).abs().max()))
-    moved = [float((one - plain).abs().max()) for one in changed]
+    moved = [float((logits - plain).abs().max()) for logits in changed]
     still = [str(head) for head, change in zip(heads, moved, strict=True) if change <= noise]
     if still:
         return False, f"disabling {still[0]} changed nothing"
@@ -160,11 +160,11 @@ def _each_disabled(checkpoint: Checkpoint, encoding: Encoding) -> torch.Tensor:
 
 
 def _states(checkpoint: Checkpoint, encodings: list[Encoding]) -> torch.Tensor:
-    found: list[torch.Tensor] = [torch.empty(0)] * len(encodings)
+    states: list[torch.Tensor] = [torch.empty(0)] * len(encodings)
 
     def keep(inputs: list[int], output: Any) -> None:
         for row, k in enumerate(inputs):
-            found[k] = output[0][row].float().cpu()  # last hidden states, or logits with a head
+            states[k] = output[0][row].float().cpu()  # last hidden states, or logits with a head
 
     run(checkpoint, encodings, [], on_batch=keep)
-    return torch.stack(found)
+    return torch.stack(states)

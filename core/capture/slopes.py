@@ -37,7 +37,10 @@ def weight_slopes(
 ) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
     """d loss / d A and A of inputs of one length; the loss of each input is its own."""
     weights: list[Tensor] = []
-    with torch.enable_grad(), prepared(checkpoint, watcher=lambda _, one: weights.append(one.detach())) as run:
+    with (
+        torch.enable_grad(),
+        prepared(checkpoint, watcher=lambda _, attended: weights.append(attended.detach())) as run,
+    ):
         run.nudged = True
         logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
         slopes = torch.autograd.grad(loss_of(logits, labels), run.nudges)

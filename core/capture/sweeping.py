@@ -101,14 +101,14 @@ def sweep(
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, _dtype(dtype or checkpoint.dtype)))
     stack = stack if stack is None or place is None else replace(stack, place=place)
     with torch.no_grad():
-        read = [stack.read(one) for one in encodings] if stack else []
-        whole = all(len(one) == len(other) for one, other in zip(read, encodings, strict=False))
+        read = [stack.read(encoding) for encoding in encodings] if stack else []
+        whole = all(len(seen) == len(other) for seen, other in zip(read, encodings, strict=False))
         shared = whole or source is None  # a source gives outputs for whole inputs
         if stack is None or not shared or not _agrees(stack, [read[k] for k in checked], plain):
             return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), place, on_progress)
-        if packed and all(isinstance(one, Head) for variant in wanted for one in variant):
+        if packed and all(isinstance(component, Head) for variant in wanted for component in variant):
             own, changed = packed_logits(
-                stack, read, [heads_of(one) for one in wanted], chosen, source=source, on_progress=on_progress
+                stack, read, [heads_of(without) for without in wanted], chosen, source=source, on_progress=on_progress
             )
             return Sweep(own, changed, fast=True, dtype=_named(stack.dtype))
         return _by_stack(stack, read, wanted, (chosen, source), batch_tokens, on_progress)
@@ -129,10 +129,10 @@ def _dtype(name: str) -> torch.dtype:
 
 
 def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Operator) -> Variant:
-    wanted = frozenset(one.within(checkpoint.layers, checkpoint.heads) for one in variant)
+    wanted = frozenset(component.within(checkpoint.layers, checkpoint.heads) for component in variant)
     if not wanted:
         raise InputError("A variant of a sweep changes at least one head; one has none: name heads like L1H2.")
-    parts = [one for one in wanted if isinstance(one, Part)]
+    parts = [component for component in wanted if isinstance(component, Part)]
     if parts and operator != "zero":
         raise InputError(
             f'Blocks and layers are taken out whole, which is the operator "zero"; "{operator}" was asked for '
@@ -143,28 +143,28 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
 
 def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
     """The heads among components."""
-    return frozenset(one for one in variant if isinstance(one, Head))
+    return frozenset(component for component in variant if isinstance(component, Head))
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: Source | None = None) -> list[Change]:
     """A variant as the whole model is asked for it."""
-    heads, parts = heads_of(variant), sorted(one for one in variant if isinstance(one, Part))
+    heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, Part))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 
 
 def _to_check(encodings: Sequence[Encoding], padding: int | None) -> list[int]:
     """Inputs on which the stack must give the model's logits: those that hold the padding piece (models read them in
     their own way), the first, shortest and longest, and every CHECKED_EVERYth."""
-    special = [k for k, one in enumerate(encodings) if padding in one.ids]
+    special = [k for k, encoding in enumerate(encodings) if padding in encoding.ids]
     lengths = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
     return sorted({*special, lengths[0], lengths[-1], *range(0, len(encodings), CHECKED_EVERY)})
 
 
 def _agrees(stack: Stack, encodings: Sequence[Encoding], wanted: Float[Tensor, "input label"]) -> bool:
     """Whether the stack reproduces the model: an unusual option of a family must not pass unseen."""
-    found = _by_stack(stack, encodings, [], ("zero", None), BATCH_TOKENS, None).plain
+    predicted = _by_stack(stack, encodings, [], ("zero", None), BATCH_TOKENS, None).plain
     bounds = AGREEMENT[stack.dtype] * wanted.abs().amax(1).clamp_min(1.0)
-    return bool(((found - wanted).abs().amax(1) <= bounds).all())
+    return bool(((predicted - wanted).abs().amax(1) <= bounds).all())
 
 
 def _by_full_passes(
@@ -181,8 +181,8 @@ def _by_full_passes(
         if on_progress:
             on_progress((number + 1) / len(variants))
     shape = (len(variants), *plain.shape)
-    found = torch.stack(changed) if changed else torch.zeros(shape)
-    return Sweep(plain, found, fast=False, dtype=checkpoint.dtype)
+    logits = torch.stack(changed) if changed else torch.zeros(shape)
+    return Sweep(plain, logits, fast=False, dtype=checkpoint.dtype)
 
 
 def _by_stack(
@@ -195,14 +195,16 @@ def _by_stack(
 ) -> Sweep:
     starts: dict[int, list[int]] = {}
     for number, variant in enumerate(variants):
-        if not any(isinstance(one, Part) for one in variant):
-            starts.setdefault(min(one.layer for one in variant), []).append(number)
-    masks = {start: (_masks(stack, [variants[k] for k in found]), found) for start, found in starts.items()}
-    walked = {k: variant for k, variant in enumerate(variants) if any(isinstance(one, Part) for one in variant)}
-    together = max((len(found) for found in starts.values()), default=1)
+        if not any(isinstance(component, Part) for component in variant):
+            starts.setdefault(min(component.layer for component in variant), []).append(number)
+    masks = {start: (_masks(stack, [variants[k] for k in chosen]), chosen) for start, chosen in starts.items()}
+    walked = {
+        k: variant for k, variant in enumerate(variants) if any(isinstance(component, Part) for component in variant)
+    }
+    together = max((len(begun) for begun in starts.values()), default=1)
     plain: Tensor | None = None
     changed = torch.empty(0)
-    total, done = sum(len(one) for one in encodings), 0
+    total, done = sum(len(encoding) for encoding in encodings), 0
     for inputs in batches(encodings, max(1, batch_tokens // together)):
         some = [encodings[k] for k in inputs]
         own, others = _run_bucket(stack, some, masks, stand_in(stack, some, inputs, *how), batch_tokens, walked)
@@ -247,9 +249,9 @@ def _run_bucket(
     x = stack.embed(some)
     length, last = x.shape[1], len(stack.blocks) - 1
     at_once = max(1, batch_tokens // (len(some) * length))
-    found: Found = []
+    outcomes: Found = []
     for layer, block in enumerate(stack.blocks[:-1]):
-        found += _walks(stack, x, layer, walked)
+        outcomes += _walks(stack, x, layer, walked)
         mixed, values = block.mixed_of(x, stack.causal)
         joined = block.joined(mixed, x)
         if layer in masks:
@@ -259,34 +261,37 @@ def _run_bucket(
                 part = rows[start : start + at_once].to(x.device)
                 y = block.after(_with_changes(joined, added, part[:, layer]))
                 logits = _finish(stack, y, layer + 1, part, fixed)
-                found.append((numbers[start : start + at_once], logits.view(len(part), len(some), -1)))
+                outcomes.append((numbers[start : start + at_once], logits.view(len(part), len(some), -1)))
         x = block.after(joined)
-    found += _walks(stack, x, last, walked)
+    outcomes += _walks(stack, x, last, walked)
     none = torch.zeros(1, last + 1, stack.blocks[0].heads, dtype=torch.bool, device=x.device)
     if last in masks:
         rows, numbers = masks[last]
         logits = _last(stack, x, rows.to(x.device)[:, last], fixed)
-        found.append((numbers, logits.view(len(numbers), len(some), -1)))
-    return _last(stack, x, none[:, last], fixed), found
+        outcomes.append((numbers, logits.view(len(numbers), len(some), -1)))
+    return _last(stack, x, none[:, last], fixed), outcomes
 
 
 def _walks(stack: Stack, x: Tensor, start: int, walked: Mapping[int, Variant]) -> Found:
     """Logits of the variants with parts whose first component lies in layer `start`, from that layer's inputs."""
-    found: Found = []
+    outcomes: Found = []
     for number, variant in walked.items():
-        if min(one.layer for one in variant) != start:
+        if min(component.layer for component in variant) != start:
             continue
         y = x
         for layer in range(start, len(stack.blocks)):
             y = _layer_without(stack, y, layer, variant)
-        found.append(([number], stack.classify(y[:, stack.position(x.shape[1])])[None]))
-    return found
+        outcomes.append(([number], stack.classify(y[:, stack.position(x.shape[1])])[None]))
+    return outcomes
 
 
 def _layer_without(stack: Stack, y: Tensor, layer: int, variant: Variant) -> Tensor:
     """One layer without a variant's components in it; heads among them are zeroed."""
-    block, kinds = stack.blocks[layer], {one.kind for one in variant if isinstance(one, Part) and one.layer == layer}
-    heads = [one.head for one in heads_of(variant) if one.layer == layer]
+    block, kinds = (
+        stack.blocks[layer],
+        {component.kind for component in variant if isinstance(component, Part) and component.layer == layer},
+    )
+    heads = [head.head for head in heads_of(variant) if head.layer == layer]
     if "layer" in kinds:
         return y
     if "attention" in kinds:

@@ -40,7 +40,11 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
             "such as atlas-translator."
         )
     encodings = [checkpoint.encode(source, target) for source, target in texts]
-    cut = [k for k, one in enumerate(encodings) if one.cut or (one.target is not None and one.target.cut)]
+    cut = [
+        k
+        for k, encoding in enumerate(encodings)
+        if encoding.cut or (encoding.target is not None and encoding.target.cut)
+    ]
     if cut:
         raise InputError(
             f"Source and target must fit into {checkpoint.max_length} tokens each; row {cut[0] + 1} is longer: leave "
@@ -82,7 +86,10 @@ def part_importance(
             for layer in range(own.layers):
                 total[layer] += moved[own.call(layer)].double().sum(-1).abs().sum(0).cpu().numpy()
     scores = [total / max(len(encodings), 1) for total in sums]
-    return [one / (np.linalg.norm(one, axis=-1, keepdims=True) + 1e-20) if normalize else one for one in scores]
+    return [
+        importance / (np.linalg.norm(importance, axis=-1, keepdims=True) + 1e-20) if normalize else importance
+        for importance in scores
+    ]
 
 
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
@@ -90,7 +97,7 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
 
     Words are what spaces part. The query that writes a word is the one before it; of several pieces, the mean.
     """
-    found: list[np.ndarray] = [np.empty(0)] * len(encodings)
+    words: list[np.ndarray] = [np.empty(0)] * len(encodings)
     own = checkpoint.head_set("cross")
     for inputs in batches(encodings, BATCH_TOKENS):
         some = [encodings[k] for k in inputs]
@@ -101,8 +108,8 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
             checkpoint.model(**model_inputs(checkpoint, some))
         layers = torch.stack([kept[call] for call in own.calls]).float().cpu().numpy()
         for row, k in enumerate(inputs):
-            found[k] = _most(layers[:, row], encodings[k])
-    return found
+            words[k] = _most(layers[:, row], encodings[k])
+    return words
 
 
 def _most(weights: Float[np.ndarray, "layer head query key"], encoding: Encoding) -> np.ndarray:
@@ -110,7 +117,7 @@ def _most(weights: Float[np.ndarray, "layer head query key"], encoding: Encoding
     if target is None:
         raise InputError("Cross attention is of a source and a target; the row has no target: give one.")
     sources, targets = (
-        [word.positions for word in words_of(one) if word.sentence is not None] for one in (encoding, target)
+        [word.positions for word in words_of(sentence) if word.sentence is not None] for sentence in (encoding, target)
     )
     by_source = np.stack([weights[..., list(places)].sum(-1) for places in sources], -1)
     writing = np.stack([by_source[:, :, [place - 1 for place in places]].mean(2) for places in targets], 2)
@@ -120,7 +127,7 @@ def _most(weights: Float[np.ndarray, "layer head query key"], encoding: Encoding
 def _next_tokens(checkpoint: Checkpoint, some: Sequence[Encoding]) -> Tensor:
     """What each step of the targets should write: the next token, and at last an end."""
     end = min(ends_of(checkpoint), default=0)
-    return torch.tensor([[*one.target.ids[1:], end] for one in some if one.target is not None])
+    return torch.tensor([[*pair.target.ids[1:], end] for pair in some if pair.target is not None])
 
 
 def _gates(checkpoint: Checkpoint, some: Sequence[Encoding]) -> list[Tensor]:

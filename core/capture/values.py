@@ -40,7 +40,7 @@ def maps_and_values(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndar
             f"{checkpoint.family.model_type} does not hand over: choose a BERT- or GPT-2-like checkpoint."
         )
     heads = weights[0].shape[0]
-    return np.stack(weights), np.stack([np.repeat(one, heads // len(one), axis=0) for one in values])
+    return np.stack(weights), np.stack([np.repeat(vectors, heads // len(vectors), axis=0) for vectors in values])
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
@@ -60,7 +60,7 @@ def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden
 @contextmanager
 def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
     """Values [head, key, dim] of each layer that runs in this thread until the block ends, in order."""
-    found: list[np.ndarray] = []
+    projected: list[np.ndarray] = []
     thread = threading.get_ident()
     handles = []
     for module in checkpoint.model.modules():
@@ -71,11 +71,11 @@ def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
                 def keep(layer: nn.Module, _: tuple, states: Tensor, name: str = name) -> None:
                     if threading.get_ident() == thread:  # other sessions may share the model
                         bias = getattr(layer, "bias", None)
-                        found.append(_by_head(states[0] if bias is None else states[0] - bias, name, checkpoint))
+                        projected.append(_by_head(states[0] if bias is None else states[0] - bias, name, checkpoint))
 
                 handles.append(layer.register_forward_hook(keep))
     try:
-        yield found
+        yield projected
     finally:
         for handle in handles:
             handle.remove()

@@ -37,7 +37,7 @@ def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) 
 def groups_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> list[list[int]]:
     """The positions of each word of `words_of`, in order."""
     borders = spans or [spaced_words(source) for source in (encoding.text, encoding.pair or "")]
-    edges = [([span[0] for span in one], [span[1] for span in one]) for one in borders]
+    edges = [([span[0] for span in border], [span[1] for span in border]) for border in borders]
     groups: list[list[int]] = []
     open_in: int | None = None  # the sentence of the open group, and the characters that its words reach
     open_to = 0
@@ -98,10 +98,10 @@ def word_weights(
 
 def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np.ndarray, "piece word"]:
     """1 where a piece is of a word."""
-    found = np.zeros((length, len(words)), dtype=dtype)
+    membership = np.zeros((length, len(words)), dtype=dtype)
     for number, word in enumerate(words):
-        found[list(word.positions), number] = 1
-    return found
+        membership[list(word.positions), number] = 1
+    return membership
 
 
 def places_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
@@ -133,7 +133,7 @@ def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piec
     A word without a piece (cut off) has a column of 0. Times a map's keys, and its columns scaled to 1 times the
     queries, it gives what `word_weights` gives where no piece is shared.
     """
-    found = np.zeros((len(encoding), len(spans)))
+    overlaps = np.zeros((len(encoding), len(spans)))
     for word, (start, end) in enumerate(spans):
-        found[list(encoding.pieces(start, end)), word] = 1
-    return found / np.maximum(found.sum(1, keepdims=True), 1)
+        overlaps[list(encoding.pieces(start, end)), word] = 1
+    return overlaps / np.maximum(overlaps.sum(1, keepdims=True), 1)

@@ -38,10 +38,10 @@ def class_history(db: Database) -> dict[str, list[Row]]:
         .execute(f"SELECT class_set, {', '.join(_HISTORY)} FROM class_event ORDER BY ordinal")  # noqa: S608 - our names
         .fetchall()
     )
-    found: dict[str, list[Row]] = {}
+    history: dict[str, list[Row]] = {}
     for name, *values in rows:
-        found.setdefault(name, []).append(dict(zip(_HISTORY, values, strict=True)))
-    return found
+        history.setdefault(name, []).append(dict(zip(_HISTORY, values, strict=True)))
+    return history
 
 
 def add_history(cursor: Any, class_set: str, history: Any) -> int:

@@ -72,9 +72,9 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
 
 def one_classifier(db: Database, classifier: str) -> Row:
     """Everything about one: also weights (bytes), snapshot and scores. Errors: StoreError when there is none."""
-    found = db.cursor().execute("SELECT * FROM classifier WHERE classifier = ?", [classifier])
-    names = [column[0] for column in found.description]
-    row = found.fetchone()
+    cursor = db.cursor().execute("SELECT * FROM classifier WHERE classifier = ?", [classifier])
+    names = [column[0] for column in cursor.description]
+    row = cursor.fetchone()
     if row is None:
         raise StoreError(
             f"A classifier must be one of those stored; {classifier[:60]!r} is not: train one, or see the "
@@ -88,10 +88,10 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
     """Let this classifier suggest for a class set (None: no suggestions). InputError when it is of another set."""
     db.person.must("admin", "choose the classifier that suggests")
     if classifier is not None:
-        found = one_classifier(db, classifier)["class_set"]
-        if found != class_set:
+        trained_on = one_classifier(db, classifier)["class_set"]
+        if trained_on != class_set:
             raise InputError(
-                f'A classifier suggests for the class set it was trained on; this one knows "{found}", '
+                f'A classifier suggests for the class set it was trained on; this one knows "{trained_on}", '
                 f'not "{class_set}": train one on labels of "{class_set}".'
             )
     with db.write() as cursor:
@@ -103,11 +103,11 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
 
 def suggesting(db: Database, class_set: str) -> str | None:
     """The classifier that suggests for a class set, or None."""
-    found = (
+    row = (
         db.cursor()
         .execute(
             "SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
         )
         .fetchone()
     )
-    return found[0] if found else None
+    return row[0] if row else None

@@ -39,14 +39,14 @@ def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
 
 def erasures(db: Database) -> list[Erasure]:
     """Every erasure, oldest first."""
-    found = db.cursor().execute("SELECT kind, pseudonym, events, annotator, stored FROM erasure ORDER BY ordinal")
-    return [Erasure(*row) for row in found.fetchall()]
+    cursor = db.cursor().execute("SELECT kind, pseudonym, events, annotator, stored FROM erasure ORDER BY ordinal")
+    return [Erasure(*row) for row in cursor.fetchall()]
 
 
 def known_people(db: Database) -> list[str]:
     """Every name that labels carry."""
-    found = db.cursor().execute("SELECT DISTINCT annotator FROM label_event ORDER BY annotator")
-    return [name for (name,) in found.fetchall()]
+    cursor = db.cursor().execute("SELECT DISTINCT annotator FROM label_event ORDER BY annotator")
+    return [name for (name,) in cursor.fetchall()]
 
 
 def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
@@ -73,7 +73,7 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
 
 
 def _count(cursor: Any, name: str) -> int:
-    found = cursor.execute(
+    rows = cursor.execute(
         """SELECT (SELECT count(*) FROM label_event WHERE annotator = $name)
                 + (SELECT count(*) FROM claim WHERE annotator = $name)
                 + (SELECT count(*) FROM class_event WHERE annotator = $name)
@@ -81,7 +81,7 @@ def _count(cursor: Any, name: str) -> int:
                 + (SELECT count(*) FROM project_event WHERE annotator = $name OR person = $name)""",
         {"name": name},
     ).fetchall()
-    return int(found[0][0])
+    return int(rows[0][0])
 
 
 def _delete(cursor: Any, name: str) -> None:
@@ -105,7 +105,7 @@ def _rename(cursor: Any, name: str, pseudonym: str) -> None:
     for project, text in cursor.execute("SELECT project, rules FROM project").fetchall():
         rules = json.loads(text)
         if name in rules.get("people", []):
-            rules["people"] = [pseudonym if one == name else one for one in rules["people"]]
+            rules["people"] = [pseudonym if person == name else person for person in rules["people"]]
             cursor.execute("UPDATE project SET rules = ? WHERE project = ?", [json.dumps(rules), project])
     for project, text in cursor.execute("SELECT project, recipe FROM project").fetchall():
         recipe = json.loads(text)
@@ -113,11 +113,11 @@ def _rename(cursor: Any, name: str, pseudonym: str) -> None:
             recipe["known_from"] = pseudonym
             cursor.execute("UPDATE project SET recipe = ? WHERE project = ?", [json.dumps(recipe), project])
     for job, text in cursor.execute("SELECT job, options FROM job").fetchall():
-        if (found := _without(text, name, pseudonym)) is not None:
-            cursor.execute("UPDATE job SET options = ?, asked = ? WHERE job = ?", [found, found, job])
+        if (replaced := _without(text, name, pseudonym)) is not None:
+            cursor.execute("UPDATE job SET options = ?, asked = ? WHERE job = ?", [replaced, replaced, job])
     for run, text in cursor.execute("SELECT run, options FROM run").fetchall():
-        if (found := _without(text, name, pseudonym)) is not None:
-            cursor.execute("UPDATE run SET options = ? WHERE run = ?", [found, run])
+        if (replaced := _without(text, name, pseudonym)) is not None:
+            cursor.execute("UPDATE run SET options = ? WHERE run = ?", [replaced, run])
 
 
 def _without(text: str, name: str, pseudonym: str) -> str | None:

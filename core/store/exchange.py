@@ -31,8 +31,8 @@ RUN_FORMAT = 1
 
 def tables(db: Database) -> list[str]:
     """Names of the tables that hold what people made: without the record of migrations and the file's own number."""
-    found = db.read("SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
-    return [name for name in found["name"] if name not in ("migration", "store_id")]
+    listed = db.read("SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
+    return [name for name in listed["name"] if name not in ("migration", "store_id")]
 
 
 def export_all(db: Database, folder: str | Path) -> dict[str, int]:
@@ -143,12 +143,12 @@ def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) 
 
 def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
     """Move each sequence past the numbers that came in, so that the next row gets a new one."""
-    found = cursor.execute(
+    sequences = cursor.execute(
         """SELECT table_name, column_name, regexp_extract(column_default, 'nextval\\(''(\\w+)''', 1)
            FROM duckdb_columns() WHERE column_default LIKE 'nextval%'"""
     ).fetchall()
     past: dict[str, int] = {}  # several tables may count on one sequence
-    for table, column, sequence in found:
+    for table, column, sequence in sequences:
         rows = cursor.execute(f'SELECT coalesce(max("{column}"), 0) FROM "{table}"').fetchall()  # noqa: S608
         past[sequence] = max(past.get(sequence, 0), rows[0][0])
     for sequence, number in past.items():
@@ -224,16 +224,16 @@ def runs_folder(db_path: Path) -> Path:
 
 def waiting_runs(db: Database) -> pd.DataFrame:
     """Run files beside the database that are not stored yet, oldest first: file, study, title, rows, error or ""."""
-    found = []
-    for file in sorted(runs_folder(db.path).glob("*.jsonl"), key=lambda one: one.stat().st_mtime):
+    waiting = []
+    for file in sorted(runs_folder(db.path).glob("*.jsonl"), key=lambda path: path.stat().st_mtime):
         try:
             heading, rows = read_run(file)
         except InputError as error:
-            found.append({"file": str(file), "study": "", "title": file.name, "rows": 0, "error": str(error)})
+            waiting.append({"file": str(file), "study": "", "title": file.name, "rows": 0, "error": str(error)})
             continue
         stored = db.read("SELECT 1 AS one FROM run WHERE run = ?", [str(heading["provenance"]["run"])])
         if stored.empty:
-            found.append(
+            waiting.append(
                 {
                     "file": str(file),
                     "study": str(heading["study"]),
@@ -242,4 +242,4 @@ def waiting_runs(db: Database) -> pd.DataFrame:
                     "error": "",
                 }
             )
-    return pd.DataFrame(found, columns=["file", "study", "title", "rows", "error"])
+    return pd.DataFrame(waiting, columns=["file", "study", "title", "rows", "error"])

@@ -64,7 +64,7 @@ def pin(db: Database, finding: Finding) -> str:
     name = uuid.uuid4().hex[:12]
     values = [
         name, finding.kind, finding.title, finding.note, finding.run, finding.about, finding.command,
-        finding.checkpoint, finding.weights_hash, to_json([one.__dict__ for one in finding.numbers]),
+        finding.checkpoint, finding.weights_hash, to_json([number.__dict__ for number in finding.numbers]),
         to_json(list(finding.pictures)), finding.maps, db.person.name or finding.annotator,
         datetime.now(UTC).replace(tzinfo=None),
     ]  # fmt: skip
@@ -97,5 +97,5 @@ def unpin(db: Database, finding: str) -> None:
 
 
 def _finding(row: dict[str, Any]) -> Finding:
-    numbers = tuple(Number(**one) for one in from_json(row["numbers"]))
+    numbers = tuple(Number(**number) for number in from_json(row["numbers"]))
     return Finding(**{**row, "numbers": numbers, "pictures": tuple(from_json(row["pictures"]))})

@@ -41,7 +41,7 @@ def _annotation(release: str, row: Row) -> Row:
         "id": row["id"],
         "frame": row.get("frame") or "",
         "unit": row.get("lexical_unit") or "",
-        "elements": sorted({one["name"] for one in row.get("elements", [])}),
+        "elements": sorted({element["name"] for element in row.get("elements", [])}),
         "text": row["text"],
         "words": len(row["text"].split()),
         "body": to_json(row),
@@ -92,14 +92,14 @@ def find_annotations(
 
 def frame_names(db: Database, release: str | None = None) -> list[str]:
     """Frames that an indexed release annotates."""
-    found = db.read(
+    frames = db.read(
         "SELECT DISTINCT frame FROM frame_annotation WHERE $release IS NULL OR release = $release ORDER BY frame",
         {"release": release},
     )
-    return found["frame"].tolist()
+    return frames["frame"].tolist()
 
 
 def skipped_of(db: Database, release: str) -> list[Row]:
     """What the reader rejected of a release: where and why."""
-    found = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
-    return [] if found.empty else from_json(found["skipped"].iloc[0])
+    releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
+    return [] if releases.empty else from_json(releases["skipped"].iloc[0])

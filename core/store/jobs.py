@@ -67,8 +67,8 @@ def one_job(db: Database, job: str) -> Row:
 
     asked: the options as given; options: with the study's defaults, once it is divided into units.
     """
-    found = db.cursor().execute("SELECT * FROM job WHERE job = ?", [job])
-    names, values = [column[0] for column in found.description], found.fetchall()
+    cursor = db.cursor().execute("SELECT * FROM job WHERE job = ?", [job])
+    names, values = [column[0] for column in cursor.description], cursor.fetchall()
     if not values:
         raise JobError(f"A job must be one of those listed on the Jobs page, but {job!r} is not; pick one from there.")
     row = dict(zip(names, values[0], strict=True))
@@ -99,7 +99,7 @@ def interrupt_running(db: Database) -> int:
 
 def open_units(db: Database, job: str) -> list[Row]:
     """Units of `job` that still have to run, in order: position, key, size, arguments, attempts."""
-    found = (
+    units = (
         db.cursor()
         .execute(
             f"""SELECT position, key, size, arguments, coalesce(attempts, 0) FROM job_unit
@@ -110,7 +110,7 @@ def open_units(db: Database, job: str) -> list[Row]:
         .fetchall()
     )
     names = ("position", "key", "size", "arguments", "attempts")
-    return [dict(zip(names, row, strict=True)) | {"arguments": from_json(row[3])} for row in found]
+    return [dict(zip(names, row, strict=True)) | {"arguments": from_json(row[3])} for row in units]
 
 
 def store_outcome(
@@ -165,22 +165,22 @@ def ask_again(db: Database, job: str) -> int:
 
 def job_rows(db: Database, job: str) -> list[Row]:
     """Rows of the units that are done, in the units' order."""
-    found = db.cursor().execute("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job]).fetchall()
-    return [from_json(body) for (body,) in found]
+    bodies = db.cursor().execute("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job]).fetchall()
+    return [from_json(body) for (body,) in bodies]
 
 
 def job_provenance(db: Database, job: str) -> list[Row]:
     """What the units that are done said of where their rows come from, in the units' order."""
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         "SELECT provenance FROM job_outcome WHERE job = ? AND state = 'done' ORDER BY position", [job]
     )
-    return [from_json(text) for (text,) in found.fetchall()]
+    return [from_json(text) for (text,) in cursor.fetchall()]
 
 
 def count_active(db: Database) -> int:
     """How many jobs run or wait."""
-    found = db.cursor().execute("SELECT count(*) FROM job WHERE state IN ('queued', 'running')").fetchall()
-    return int(found[0][0])
+    counts = db.cursor().execute("SELECT count(*) FROM job WHERE state IN ('queued', 'running')").fetchall()
+    return int(counts[0][0])
 
 
 def unit_outcomes(db: Database, job: str) -> pd.DataFrame:
@@ -210,7 +210,7 @@ def by_worker(db: Database, job: str) -> pd.DataFrame:
 
 def progress(db: Database, job: str) -> Row:
     """How far `job` is: units, done, failed, size and size_done (tokens), seconds spent in units."""
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         f"""SELECT count(*) AS units, count(*) FILTER (state = 'done') AS done,
                count(*) FILTER (state = 'failed') AS failed, coalesce(sum(size), 0)::BIGINT AS size,
                coalesce(sum(size) FILTER (state = 'done'), 0)::BIGINT AS size_done,
@@ -218,7 +218,7 @@ def progress(db: Database, job: str) -> Row:
             FROM job_unit LEFT JOIN ({_NEWEST}) USING (position) WHERE job = $job""",  # noqa: S608 - our own text
         {"job": job},
     )
-    names, values = [column[0] for column in found.description], found.fetchall()
+    names, values = [column[0] for column in cursor.description], cursor.fetchall()
     return dict(zip(names, values[0], strict=True))
 
 
@@ -253,13 +253,13 @@ def delete_job(db: Database, job: str) -> None:
 
 def jobs_of(db: Database, study: str) -> list[Row]:
     """Jobs of `study`, newest first: job, state, options (completed once divided), run (None where it is gone)."""
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
            WHERE job.study = ? ORDER BY job.ordinal DESC""",
         [study],
     )
     names = ("job", "state", "options", "run")
-    return [dict(zip(names, row, strict=True)) | {"options": from_json(row[2])} for row in found.fetchall()]
+    return [dict(zip(names, row, strict=True)) | {"options": from_json(row[2])} for row in cursor.fetchall()]
 
 
 def reopen_others(db: Database, job: str, beginning: str) -> int:
@@ -277,9 +277,9 @@ def reopen_others(db: Database, job: str, beginning: str) -> int:
 
 def seconds_of(db: Database, run: str) -> float | None:
     """Seconds that the units behind a run took together; None where its job is gone."""
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         """SELECT sum(seconds) FROM job_outcome
            WHERE state = 'done' AND job IN (SELECT job FROM job WHERE run = ?)""",
         [run],
     )
-    return found.fetchall()[0][0]
+    return cursor.fetchall()[0][0]

@@ -143,7 +143,7 @@ def _lists(found: Mapping[str, Any], length: int, place: str) -> Row:
     tokens, separators = found.get("tokens"), found.get("separators")
     if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):  # type: ignore[arg-type]
         raise InputError(f"A map of {length} tokens names each of them; {place} does not: draw it again.")
-    if not _list_of(separators, int) or not all(0 <= one < length for one in separators):  # type: ignore[union-attr]
+    if not _list_of(separators, int) or not all(0 <= position < length for position in separators):  # type: ignore[union-attr]
         raise InputError(f"A map's separators are positions from 0 to {length - 1}; those of {place} are not.")
     return {"tokens": list(tokens), "separators": list(separators)}  # type: ignore[arg-type]
 
@@ -154,7 +154,7 @@ def _broken(text: str) -> bool:
 
 def _list_of(value: Any, kind: type) -> bool:
     listed = isinstance(value, (list, tuple))
-    return listed and all(isinstance(one, kind) and not isinstance(one, bool) for one in value)
+    return listed and all(isinstance(element, kind) and not isinstance(element, bool) for element in value)
 
 
 def _fitting(column: pa.Field, value: Any, place: str, *, least: int) -> Any:
@@ -208,10 +208,10 @@ def time_of(value: Any, place: str) -> datetime:
     if value is None:
         return now()
     try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        if not 1900 <= found.year <= 9998:
-            raise ValueError(found.year)
-        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        if not 1900 <= moment.year <= 9998:
+            raise ValueError(moment.year)
+        return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
     except (ValueError, OverflowError) as error:
         raise InputError(
             f"A label's time is written like 2026-01-31T12:00:00Z; {place} has {str(value)[:40]!r}."

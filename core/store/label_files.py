@@ -130,8 +130,8 @@ def import_labels(
     """
     db.person.must("admin", "import labels")
     ending, data = _ending(file), read_bytes(file)
-    found = _parquet_rows(data, file) if ending == ".parquet" else _lines(data)
-    return import_rows(db, found, batch_of(data), keep_rest=keep_rest, defaults=defaults)
+    rows = _parquet_rows(data, file) if ending == ".parquet" else _lines(data)
+    return import_rows(db, rows, batch_of(data), keep_rest=keep_rest, defaults=defaults)
 
 
 def batch_of(data: bytes) -> str:
@@ -150,9 +150,9 @@ def import_rows(
     """Add rows of labels: JSON text, objects, or what went wrong where one could not be read."""
     db.person.must("admin", "import labels")
     rows, refused, number = [], [], 0
-    for number, found in enumerate(incoming, start=1):
+    for number, row in enumerate(incoming, start=1):
         try:
-            rows.append(_usable(found, dict(defaults or {}), batch, number))
+            rows.append(_usable(row, dict(defaults or {}), batch, number))
         except InputError as error:
             refused.append((number, str(error)))
         except _BAD as error:
@@ -255,15 +255,15 @@ def _usable(found: Any, defaults: Row, batch: str, number: int) -> _Incoming:
 def _duplicates(rows: list[_Incoming]) -> list[tuple[int, str]]:
     """Rows whose event number comes twice in the file, and hand-made rows that label a map twice."""
     seen: dict[Any, int] = {}
-    found = []
+    duplicates = []
     for row in rows:
         event = row.event
         opinion = (event["class_set"], event["map_id"], event["annotator"], event["pass"], event["kind"])
         key = opinion if row.by_hand else event["event"]
         if key in seen:
-            found.append((row.number, f"The same label stands in row {seen[key]} already; keep one of them."))
+            duplicates.append((row.number, f"The same label stands in row {seen[key]} already; keep one of them."))
         seen.setdefault(key, row.number)
-    return found
+    return duplicates
 
 
 class _RefusedError(Exception):

@@ -34,13 +34,13 @@ class _Known:
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
     """Why rows cannot be stored, by their place; each may build on those before it that can."""
-    known, found = _known(cursor, rows), {}
+    known, refused = _known(cursor, rows), {}
     for place, row in enumerate(rows):
         if why := _why_not(row, known):
-            found[place] = why
+            refused[place] = why
         else:
             known.events.setdefault(row["event"], row)
-    return found
+    return refused
 
 
 def batch_owner(cursor: Any, batch: str) -> str | None:

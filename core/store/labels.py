@@ -58,12 +58,12 @@ def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
 
 def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
     """What is stored of these maps, without weights, by id."""
-    found = cursor.execute(
+    stored = cursor.execute(
         f"SELECT map_id, {', '.join(SAME)} FROM attention_map "  # noqa: S608 - our columns
         "WHERE map_id IN (SELECT unnest(?))",
         [list(map_ids)],
     ).fetchall()
-    facts = {name: dict(zip(SAME, values, strict=True)) for name, *values in found}
+    facts = {name: dict(zip(SAME, values, strict=True)) for name, *values in stored}
     return {name: row | {"tokens": json.loads(row["tokens"])} for name, row in facts.items()}
 
 
@@ -71,11 +71,11 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
     """These maps with their facts and weights, in the order asked for; unknown ids are left out."""
     if not len(map_ids):
         return []
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         "SELECT * EXCLUDE (stored) FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(map_ids)]
     )
-    names = [column[0] for column in found.description]
-    rows = {row[0]: dict(zip(names, row, strict=True)) for row in found.fetchall()}
+    names = [column[0] for column in cursor.description]
+    rows = {row[0]: dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
     for row in rows.values():
         row |= {"tokens": json.loads(row["tokens"]), "separators": json.loads(row["separators"])}
     return [rows[name] for name in map_ids if name in rows]
@@ -171,13 +171,13 @@ def _opinion(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def _of_their_maps(cursor: Any, rows: Sequence[Row]) -> list[Row]:
     """What is stored of the maps of these events, oldest first."""
     theirs, values = among("map_id", sorted({row["map_id"] for row in rows}))
-    found = cursor.execute(
+    stored = cursor.execute(
         f"""SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
             WHERE {theirs} ORDER BY ordinal""",  # noqa: S608 - our columns
         values,
     )
-    names = [column[0] for column in found.description]
-    return [dict(zip(names, one, strict=True)) for one in found.fetchall()]
+    names = [column[0] for column in stored.description]
+    return [dict(zip(names, event, strict=True)) for event in stored.fetchall()]
 
 
 def _link(stored: list[Row], rows: list[Row]) -> None:
@@ -211,25 +211,25 @@ def labels(db: Database, class_set: str, *, annotator: str | None = None) -> pd.
 
 def classes_given(db: Database, class_set: str) -> list[str]:
     """The classes that labels of a set carry, those that somebody took back too, as named when given."""
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         "SELECT DISTINCT class FROM label_event WHERE class_set = ? AND kind = 'label' ORDER BY class", [class_set]
     )
-    return [name for (name,) in found.fetchall()]
+    return [name for (name,) in cursor.fetchall()]
 
 
 def class_counts(db: Database, class_set: str) -> dict[str, int]:
     """How many labels of stored maps stand, by class as named when given, in the order of the names."""
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         """SELECT class, count(*) FROM standing SEMI JOIN attention_map USING (map_id)
            WHERE kind = 'label' AND class_set = ? GROUP BY class ORDER BY class""",
         [class_set],
     )
-    return dict(found.fetchall())
+    return dict(cursor.fetchall())
 
 
 def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
     """Map -> class (None: skipped) of everything this annotator has decided on in this pass."""
-    found = (
+    pairs = (
         db.cursor()
         .execute(
             "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
@@ -238,19 +238,19 @@ def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -
         )
         .fetchall()
     )
-    return dict(found)
+    return dict(pairs)
 
 
 def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, most: int = 500) -> list[Row]:
     """The newest events that an undo would take back, oldest of them first: event, kind, map_id, class."""
-    found = db.read(
+    events = db.read(
         """SELECT event, kind, map_id, class, ordinal FROM label_event
            WHERE class_set = ? AND annotator = ? AND pass = ? AND kind NOT IN ('undo', 'retire')
              AND event NOT IN (SELECT event FROM undone)
            ORDER BY ordinal DESC LIMIT ?""",
         [class_set, annotator, passing, most],
     )
-    rows = found.iloc[::-1].drop(columns="ordinal").astype(object).where(lambda frame: frame.notna(), None)
+    rows = events.iloc[::-1].drop(columns="ordinal").astype(object).where(lambda frame: frame.notna(), None)
     return rows.to_dict("records")
 
 
@@ -279,12 +279,12 @@ def pace(db: Database, class_set: str) -> pd.DataFrame:
 
 def all_events(db: Database, class_set: str | None = None) -> list[Row]:
     """Every event as it is stored, oldest first (of one class set, or all)."""
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         f"SELECT {', '.join(EVENT.names)} FROM label_event "  # noqa: S608 - our columns
         "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal",
         {"class_set": class_set},
     )
-    return [dict(zip(EVENT.names, row, strict=True)) for row in found.fetchall()]
+    return [dict(zip(EVENT.names, row, strict=True)) for row in cursor.fetchall()]
 
 
 # ---------------------------------------------------------------- classes
@@ -333,9 +333,9 @@ def change_class(
 def class_events(db: Database) -> list[Row]:
     """What happened to classes, oldest first, as `core.patterns.classes` replays it."""
     names = ("class_set", "kind", "class", "into", "title", "eye", "colour", "key")
-    found = (
+    events = (
         db.cursor()
         .execute("SELECT class_set, kind, class, into_class, title, eye, colour, key FROM class_event ORDER BY ordinal")
         .fetchall()
     )
-    return [dict(zip(names, row, strict=True)) for row in found]
+    return [dict(zip(names, row, strict=True)) for row in events]

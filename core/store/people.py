@@ -96,8 +96,8 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
             )
         if name and _compared(name) in {_compared(entry) for entry in names}:
             listed.append(role)
-    found = max(listed, key=ROLES.index) if listed else str(roles.get("default", "none"))
-    return Person(role=found).role
+    highest = max(listed, key=ROLES.index) if listed else str(roles.get("default", "none"))
+    return Person(role=highest).role
 
 
 def _compared(name: str) -> str:

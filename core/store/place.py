@@ -50,5 +50,5 @@ class Place:
 
 
 def _seen(path: Path) -> tuple[tuple[int, int], int]:
-    found = os.stat(path)  # noqa: PTH116 - once a label
-    return (found.st_dev, found.st_ino), found.st_size
+    status = os.stat(path)  # noqa: PTH116 - once a label
+    return (status.st_dev, status.st_ino), status.st_size

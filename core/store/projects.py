@@ -76,15 +76,15 @@ def add_project(
             f"A project has a title of 1 to {LONGEST_NAME} characters and a codebook of at most {LONGEST_NOTE}; seen "
             f"{len(title.strip())} and {len(codebook)}: change them."
         )
-    if not any(one.kind == "label" for one in maps):
+    if not any(entry.kind == "label" for entry in maps):
         raise InputError("A project needs maps to label; its recipe finds none: draw maps, or ask for fewer things.")
     name = uuid.uuid4().hex[:12]
     rows = [
-        {"project": name, "place": place, "map_id": one.map_id, "kind": one.kind, "class": one.given}
-        for place, one in enumerate(maps)
+        {"project": name, "place": place, "map_id": entry.map_id, "kind": entry.kind, "class": entry.given}
+        for place, entry in enumerate(maps)
     ]
     with db.write() as cursor:
-        if any(one.title == title.strip() and one.state != "archived" for one in projects(db)):
+        if any(other.title == title.strip() and other.state != "archived" for other in projects(db)):
             raise InputError(
                 f"A project's title tells it from the others; {title.strip()[:60]!r} is taken: choose another."
             )
@@ -104,12 +104,12 @@ def projects(db: Database) -> list[Project]:
         "WHERE kind IN ('pause', 'open', 'close', 'archive') ORDER BY ordinal"
     )
     last = {name: change for name, *change in changes.fetchall()}
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         """SELECT project, title, class_set, recipe, rules, codebook, annotator, stored
            FROM project ORDER BY ordinal DESC"""
     )
     made = []
-    for name, title, class_set, recipe, rules, codebook, by, when in found.fetchall():
+    for name, title, class_set, recipe, rules, codebook, by, when in cursor.fetchall():
         kind, who, changed = last.get(name, ("make", by, when))
         about = (json.loads(recipe), json.loads(rules), codebook, by, when)
         made.append(Project(name, title, class_set, *about, STATES[kind], who, changed))
@@ -128,10 +128,10 @@ def one_project(db: Database, project: str) -> Project:
 
 def project_maps(db: Database, project: str) -> list[ProjectMap]:
     """The maps of a project in the order they are handed out."""
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         "SELECT map_id, kind, class FROM project_map WHERE project = ? ORDER BY place", [project]
     )
-    maps = [ProjectMap(*row) for row in found.fetchall()]
+    maps = [ProjectMap(*row) for row in cursor.fetchall()]
     newest = (
         db.cursor()
         .execute(
@@ -143,7 +143,7 @@ def project_maps(db: Database, project: str) -> list[ProjectMap]:
     if newest is None:
         return maps
     places = {name: place for place, name in enumerate(json.loads(newest[0]))}
-    return sorted(maps, key=lambda one: places.get(one.map_id, len(places)))
+    return sorted(maps, key=lambda entry: places.get(entry.map_id, len(places)))
 
 
 # ---------------------------------------------------------------- what admins do
@@ -216,36 +216,36 @@ def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
     """Record what was handed out."""
     if claims:
         rows = [
-            {"project": project, "map_id": one.map_id, "annotator": one.annotator, "pass": one.passing,
-             "purpose": one.purpose, "given": one.given, "until": one.until}
-            for one in claims
+            {"project": project, "map_id": claim.map_id, "annotator": claim.annotator, "pass": claim.passing,
+             "purpose": claim.purpose, "given": claim.given, "until": claim.until}
+            for claim in claims
         ]  # fmt: skip
         insert(cursor, "claim", _CLAIM, rows)
 
 
 def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
     """Record which events answer a project; a later row of an event stands in the place of the earlier one."""
-    for one in answers:
+    for answer in answers:
         cursor.execute(
             "INSERT INTO project_label (event, project, purpose, counted) VALUES (?, ?, ?, ?)",
-            [one.event, one.project, one.purpose, one.counted],
+            [answer.event, answer.project, answer.purpose, answer.counted],
         )
 
 
 def answered(cursor: Any, events: Sequence[str]) -> set[str]:
     """Those of these events that are recorded as answers."""
     these, values = among("event", list(events))
-    found = cursor.execute(f"SELECT event FROM project_label WHERE {these}", values)  # noqa: S608 - our column
-    return {event for (event,) in found.fetchall()}
+    recorded = cursor.execute(f"SELECT event FROM project_label WHERE {these}", values)  # noqa: S608 - our column
+    return {event for (event,) in recorded.fetchall()}
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
     """What somebody was handed a map for, or None when they never were."""
-    found = cursor.execute(
+    rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
     ).fetchall()
-    return found[0][0] if found else None
+    return rows[0][0] if rows else None
 
 
 # ---------------------------------------------------------------- what happened since
@@ -264,7 +264,7 @@ class Marks:
 
 def marks(cursor: Any, since: Marks) -> Marks:
     """How far one has read who reads now and had read to `since`."""
-    found = cursor.execute(
+    rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_event WHERE ordinal > $ordinal), $ordinal),
@@ -272,18 +272,18 @@ def marks(cursor: Any, since: Marks) -> Marks:
                   (SELECT coalesce(max(ordinal), 0) FROM class_event), (SELECT count(*) FROM erasure)""",
         {"ordinal": since.ordinal, "label": since.label},
     ).fetchall()
-    return Marks(*found[0])
+    return Marks(*rows[0])
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
     """How far one has read who had read everything before this transaction, which added claims and answers only."""
-    found = cursor.execute(
+    rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
                   coalesce((SELECT max(ordinal) FROM label_event WHERE ordinal > $label), $label)""",
         {"ordinal": since.ordinal, "label": since.label},
     ).fetchall()
-    ordinal, label = found[0]
+    ordinal, label = rows[0]
     return replace(since, ordinal=ordinal, label=label)
 
 
@@ -329,23 +329,23 @@ def answers_since(cursor: Any, project: str, since: Marks) -> list[tuple[Any, ..
 
 def undone_since(cursor: Any, since: Marks) -> list[str]:
     """Answers of any project that an undo took back, oldest undo first."""
-    found = cursor.execute(
+    rows = cursor.execute(
         """SELECT undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            WHERE undo.kind IN ('undo', 'retire') AND undo.ordinal > ?
              AND undo.undoes IN (SELECT event FROM project_label)
            ORDER BY undo.ordinal""",
         [since.label],
     ).fetchall()
-    return [event for (event,) in found]
+    return [event for (event,) in rows]
 
 
 def ordered_since(cursor: Any, project: str, since: Marks) -> bool:
     """Whether an admin gave the maps another order."""
-    found = cursor.execute(
+    rows = cursor.execute(
         "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? AND kind = 'order'",
         [project, since.ordinal],
     ).fetchall()
-    return bool(found[0][0])
+    return bool(rows[0][0])
 
 
 def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[str, bool]]:

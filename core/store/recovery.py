@@ -188,8 +188,8 @@ def whole_entries(log: Path) -> int | None:
     an entry of its own ends each transaction.
     """
     with log.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        found = [_end_of_entries(data, start) for start in range(8, min(_LONGEST_HEADING, len(data)))]
-    return max((end for end in found if end), default=None)
+        ends = [_end_of_entries(data, start) for start in range(8, min(_LONGEST_HEADING, len(data)))]
+    return max((end for end in ends if end), default=None)
 
 
 def _end_of_entries(data: mmap.mmap, start: int) -> int | None:

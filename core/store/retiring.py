@@ -40,17 +40,17 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
 
 def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str]:
     """Labels that stand and are of one of these classes, oldest first, by event."""
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         "SELECT event FROM standing WHERE kind = 'label' AND class_set = ? AND class IN (SELECT unnest(?)) "
         "ORDER BY ordinal",
         [class_set, list(classes)],
     )
-    return [event for (event,) in found.fetchall()]
+    return [event for (event,) in cursor.fetchall()]
 
 
 def _known(db: Database, events: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    found = db.cursor().execute(
+    cursor = db.cursor().execute(
         f"SELECT event, {_ABOUT} FROM label_event WHERE event IN (SELECT unnest(?))",  # noqa: S608 - our columns
         [list(events)],
     )
-    return {event: tuple(about) for event, *about in found.fetchall()}
+    return {event: tuple(about) for event, *about in cursor.fetchall()}

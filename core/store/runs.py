@@ -127,19 +127,19 @@ def known_runs(db: Database, study: str) -> pd.DataFrame:
 def one_run(db: Database, run: str) -> Row:
     """What is known of `run`, of the database or of the record that ships: study, title, options and the fields of
     Provenance. Errors: StoreError if unknown."""
-    found = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
-    if found.empty and (recorded := shipped.one_run(run)):
-        found = pd.DataFrame([recorded])
-    if found.empty:
+    stored = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
+    if stored.empty and (recorded := shipped.one_run(run)):
+        stored = pd.DataFrame([recorded])
+    if stored.empty:
         raise StoreError(f"A run must be one of those stored, but {run!r} is not; see the list of runs.")
-    row: Row = {str(name): None if pd.isna(value) else value for name, value in found.iloc[0].items()}
+    row: Row = {str(name): None if pd.isna(value) else value for name, value in stored.iloc[0].items()}
     return row | {"options": from_json(row["options"]), "row_ids": from_json(row["row_ids"])}
 
 
 def run_rows(db: Database, run: str) -> list[Row]:
     """The rows of `run`, of the database or of the record that ships, in order, as they were given."""
-    found = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
-    return [from_json(body) for (body,) in found] or shipped.run_rows(run)
+    bodies = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
+    return [from_json(body) for (body,) in bodies] or shipped.run_rows(run)
 
 
 def study_rows(db: Database, run: str) -> pd.DataFrame:
@@ -149,10 +149,10 @@ def study_rows(db: Database, run: str) -> pd.DataFrame:
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
     """The newest run of `study` whose provenance has these values (checkpoint=, task=, operator= ...), or None."""
-    found = runs(db, study)
+    listed = runs(db, study)
     for name, value in where.items():
-        found = found[found[name] == value] if value is not None else found
-    return None if found.empty else str(found["run"].iloc[0])
+        listed = listed[listed[name] == value] if value is not None else listed
+    return None if listed.empty else str(listed["run"].iloc[0])
 
 
 def head_scores(

@@ -31,10 +31,10 @@ def known() -> list[Migration]:
     """The code's steps, in order."""
     steps = []
     for file in sorted(FOLDER.glob("*.sql")):
-        found = re.fullmatch(r"(\d{3})_(\w+)", file.stem)
-        if not found:
+        match = re.fullmatch(r"(\d{3})_(\w+)", file.stem)
+        if not match:
             raise StoreError(f"Migrations are named NNN_name.sql, but {file.name} is not; rename it.")
-        steps.append(Migration(int(found[1]), found[2], file.read_text(encoding="utf-8")))
+        steps.append(Migration(int(match[1]), match[2], file.read_text(encoding="utf-8")))
     return steps
 
 
