@@ -50,14 +50,14 @@ class FeatureMeasure:
         """Mark which tokens carry each feature."""
         marks = [
             mark(
-                self._tokens(one),
-                one.encoding.ordinary,
-                classifying=classifying(one.encoding, causal=self.causal),
-                seed=[self.seed, one.number],
+                self._tokens(ready),
+                ready.encoding.ordinary,
+                classifying=classifying(ready.encoding, causal=self.causal),
+                seed=[self.seed, ready.number],
             )
-            for one in inputs
+            for ready in inputs
         ]
-        return [self.attention.take(marks, [one.number for one in inputs])]
+        return [self.attention.take(marks, [ready.number for ready in inputs])]
 
     def _tokens(self, one: Prepared) -> np.ndarray:
         """Which positions carry each feature [feature, key], by character offsets."""
@@ -111,16 +111,16 @@ class RelationMeasure:
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Find the links of the tagged words."""
         linked = []
-        for one in inputs:
-            words = [tagged.words for tagged in one.tagged]
+        for ready in inputs:
+            words = [tagged.words for tagged in ready.tagged]
             pairs = [
                 [((0, a), (1, b)) for a, b in links_across(*words)]
                 if relation.across and len(words) > 1
                 else [((k, a), (k, b)) for k, some in enumerate(words) for a, b in links(relation, some)]
                 for relation in self.relations
             ]
-            linked.append(linked_words(one.encoding, [tagged.spans for tagged in one.tagged], pairs))
-        return [self.attention.take(linked, [one.number for one in inputs])]
+            linked.append(linked_words(ready.encoding, [tagged.spans for tagged in ready.tagged], pairs))
+        return [self.attention.take(linked, [ready.number for ready in inputs])]
 
     def sums(self, at: Place) -> RelationSums:
         """What was seen."""
@@ -182,15 +182,17 @@ class StatisticsMeasure:
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Say where each input's special tokens are."""
-        return [self.statistics_of(inputs), self.distances.take([one.number for one in inputs])]
+        return [self.statistics_of(inputs), self.distances.take([ready.number for ready in inputs])]
 
     def statistics_of(self, inputs: Sequence[Prepared]) -> HeadStatistics:
         """The statistics alone, made ready for these inputs."""
         places = [
-            Places(one.encoding.first or 0, one.encoding.separators, classifying(one.encoding, causal=self.causal))
-            for one in inputs
+            Places(
+                ready.encoding.first or 0, ready.encoding.separators, classifying(ready.encoding, causal=self.causal)
+            )
+            for ready in inputs
         ]
-        return self.statistics.take(places, [one.number for one in inputs])
+        return self.statistics.take(places, [ready.number for ready in inputs])
 
     def sums(self, at: Place) -> StatisticsSums:
         """What was seen."""
@@ -218,7 +220,7 @@ class PatternMeasure:
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Say which inputs come."""
-        return [self.distances.take([one.number for one in inputs]), self.patterns]
+        return [self.distances.take([ready.number for ready in inputs]), self.patterns]
 
     def sums(self, at: Place) -> PatternSums:
         """What was seen."""
@@ -243,8 +245,8 @@ class EffectiveMeasure:
 
     def measure(self, inputs: Sequence[Prepared]) -> None:
         """All inputs, one after another."""
-        for one in inputs:
-            self.add(one.number, *both_maps(self.checkpoint, one.encoding), one.encoding)
+        for ready in inputs:
+            self.add(ready.number, *both_maps(self.checkpoint, ready.encoding), ready.encoding)
 
     def add(self, number: int, raw: np.ndarray, effective: np.ndarray, encoding: Encoding) -> None:
         """One input's maps [layer, head, query, key]."""

@@ -32,9 +32,9 @@ def change_rows(
     for k, fact in enumerate(facts):
         row = {**fact, "n": len(gold)}
         for name, intervals in measured.items():
-            one = intervals[k]
-            row[name] = None if one.value is None or whole[name] is None else whole[name] + one.value
-            row |= {f"{name}_change": one.value, f"{name}_low": one.low, f"{name}_high": one.high}
+            change = intervals[k]
+            row[name] = None if change.value is None or whole[name] is None else whole[name] + change.value
+            row |= {f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
         row["flipped"] = None if flipped is None else int(flipped[k])
         if not task.is_score:
             share = share_interval(changed[k] != plain)

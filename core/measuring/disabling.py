@@ -144,24 +144,24 @@ def groups_of(text: str) -> list[tuple[Component, ...]]:
 
 
 def _group(components: Sequence[Component]) -> Variant:
-    heads = tuple(one for one in components if isinstance(one, Head))
-    parts = tuple(one for one in components if isinstance(one, Part))
+    heads = tuple(component for component in components if isinstance(component, Head))
+    parts = tuple(component for component in components if isinstance(component, Part))
     return Variant(group_name(components), None, None, heads, parts=parts)
 
 
 def head_groups_of(text: str) -> list[tuple[Head, ...]]:
     """The same where only heads can be meant. Raises InputError for a block or layer."""
     groups = groups_of(text)
-    if parts := [one for group in groups for one in group if isinstance(one, Part)]:
+    if parts := [component for group in groups for component in group if isinstance(component, Part)]:
         raise InputError(f"Only heads are held at a pattern; {parts[0]} is a block or layer: leave it out.")
-    return [tuple(one for one in group if isinstance(one, Head)) for group in groups]
+    return [tuple(component for component in group if isinstance(component, Head)) for group in groups]
 
 
 def has_parts(what: str, heads: str) -> bool:
     """Whether blocks or layers are among what is changed; they are taken out whole, under the operator "zero"."""
     if what != "groups":
         return what in PARTS
-    return any(isinstance(one, Part) for group in groups_of(heads) for one in group)
+    return any(isinstance(component, Part) for group in groups_of(heads) for component in group)
 
 
 def group_name(heads: Sequence[Component]) -> str:
@@ -185,7 +185,7 @@ def variants_of(what: str, heads: str, layers: int, width: int) -> list[Variant]
             for head in row
         ]
     if what == "groups":
-        return [_group([one.within(layers, width) for one in group]) for group in groups_of(heads)]
+        return [_group([component.within(layers, width) for component in group]) for group in groups_of(heads)]
     if what in PARTS:
         parts = every_part(layers, [PARTS[what]])
         return [Variant(str(part), part.layer, None, (), parts=(part,)) for part in parts]

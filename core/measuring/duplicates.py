@@ -68,7 +68,7 @@ def _measured(opened: Opened, data: str | None, seed: int, within: float) -> lis
 
 def together(variants: Sequence[Variant], changed: np.ndarray) -> tuple[list[Variant], np.ndarray]:
     """The groups themselves, and what was predicted without each."""
-    places = [k for k, one in enumerate(variants) if one.role == TOGETHER]
+    places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
 
@@ -83,8 +83,8 @@ def beside(
 ) -> list[Row]:
     """For every group and metric: what its heads cost one at a time, added up ("apart"), what random heads cost
     ("control"), and what it costs beyond each, with 95% paired bootstrap intervals."""
-    roles = np.array([one.role for one in variants])
-    group = np.array([one.group for one in variants])
+    roles = np.array([variant.role for variant in variants])
+    group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
     apart = np.stack([(roles == ALONE) & (group == group[k]) for k in chosen]).astype(float)
     control = np.stack([(roles == CONTROL) & (group == group[k]) for k in chosen]) / CONTROLS
@@ -94,8 +94,8 @@ def beside(
     rows: list[Row] = [{} for _ in chosen]
     for name in names:
         for label, weights in contrasts.items():
-            found = effects.contrast_intervals(name, gold, plain, changed, weights, seed=seed)
-            for row, one in zip(rows, found, strict=True):
+            intervals = effects.contrast_intervals(name, gold, plain, changed, weights, seed=seed)
+            for row, interval in zip(rows, intervals, strict=True):
                 field = f"{name}_{label}"
-                row |= {field: one.value, f"{field}_low": one.low, f"{field}_high": one.high}
+                row |= {field: interval.value, f"{field}_low": interval.low, f"{field}_high": interval.high}
     return rows

@@ -49,7 +49,7 @@ def _must_be_there(name: str) -> None:
 def _folder(name: str) -> Path | None:
     places = (config.BUNDLED_MODELS / name, config.PROJECT / name, Path(name).expanduser())
     try:
-        return next((one for one in places if (one / "config.json").is_file()), None)
+        return next((place for place in places if (place / "config.json").is_file()), None)
     except (OSError, ValueError, RuntimeError):
         return None
 

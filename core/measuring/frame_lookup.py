@@ -58,21 +58,21 @@ def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
 
     tagged: a TaggedSentence. Predicates come before other words, these before "be" and the like.
     """
-    found = []
+    targets = []
     for number, word in enumerate(tagged.words):
         frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
-        found += [Target(number, unit, frame) for unit, frame in dict.fromkeys(frames)]
-        found += _of_several_words(tagged.words, number, lexicon)
+        targets += [Target(number, unit, frame) for unit, frame in dict.fromkeys(frames)]
+        targets += _of_several_words(tagged.words, number, lexicon)
     return sorted(
-        found,
-        key=lambda one: (_unlikely(tagged.words[one.word]), not _fits(tagged.words[one.word], one.unit),
-                         -len(one.more), one.word),
+        targets,
+        key=lambda target: (_unlikely(tagged.words[target.word]), not _fits(tagged.words[target.word], target.unit),
+                         -len(target.more), target.word),
     )  # fmt: skip
 
 
 def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> list[Target]:
     """Units that begin with this word and whose other words follow, at most APART words between two of them."""
-    found = []
+    targets = []
     for unit, frames in lexicon.units.items():
         first, *rest = unit.rpartition(".")[0].split()
         if not rest or first not in lemmas(words[number].text):
@@ -85,8 +85,8 @@ def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> li
             if last < 0:
                 break
         if last >= 0:
-            found += [Target(number, unit, frame, tuple(places)) for frame in frames]
-    return found
+            targets += [Target(number, unit, frame, tuple(places)) for frame in frames]
+    return targets
 
 
 def _unlikely(word: Any) -> int:
@@ -105,7 +105,7 @@ def _fits(word: Any, unit: str) -> bool:
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
     """Subject, objects and obliques of a target word by the parser, named as the frame's annotations usually are."""
-    words, found = tagged.words, []
+    words, proposals = tagged.words, []
     taken: set[int] = set()
     for place, number in _places(words, target):
         if _is_nobody(words, number, target):
@@ -115,9 +115,9 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
         usual = "object" if "pass" in words[number].dep else place  # FrameNet's facts count active sentences first
         name = roles.at(usual, preposition) or roles.at(place, preposition) if roles else None
         if span and not set(span) & taken and target not in span:
-            found.append(Proposal(name, span, f"{place} {preposition}".strip()))
+            proposals.append(Proposal(name, span, f"{place} {preposition}".strip()))
             taken.update(span)
-    return found
+    return proposals
 
 
 def _is_nobody(words: Sequence[Any], number: int, target: int) -> bool:
@@ -128,15 +128,17 @@ def _is_nobody(words: Sequence[Any], number: int, target: int) -> bool:
 
 def _places(words: Sequence[Any], target: int) -> list[tuple[str, int]]:
     """(place, word) of what depends on the target; a target without a subject borrows the one it is raised to."""
-    own = [(_kind(one.dep), k) for k, one in enumerate(words) if one.head == target and k != target]
+    own = [(_kind(word.dep), k) for k, word in enumerate(words) if word.head == target and k != target]
     climbed, steps = target, 0
     while not any(kind == "subject" for kind, _ in own) and words[climbed].dep in RAISED and steps < len(words):
         climbed, steps = words[climbed].head, steps + 1
         own += [
-            ("subject", k) for k, one in enumerate(words) if one.head == climbed and one.dep in SUBJECTS and k != target
+            ("subject", k)
+            for k, word in enumerate(words)
+            if word.head == climbed and word.dep in SUBJECTS and k != target
         ]
     order = ("subject", "object", "oblique")
-    return sorted(((kind, k) for kind, k in own if kind), key=lambda one: (order.index(one[0]), one[1]))
+    return sorted(((kind, k) for kind, k in own if kind), key=lambda place: (order.index(place[0]), place[1]))
 
 
 def _kind(dep: str) -> str:
@@ -149,7 +151,7 @@ def _subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...
     """Words below `root`, itself included, not below `without`; punctuation at its ends is left out."""
     inside = {root}
     for _ in words:
-        inside |= {k for k, one in enumerate(words) if one.head in inside and k != without}
+        inside |= {k for k, word in enumerate(words) if word.head in inside and k != without}
     span = (
         list(range(min(inside), max(inside) + 1)) if without not in range(min(inside), max(inside)) else sorted(inside)
     )
@@ -162,13 +164,13 @@ def _subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...
 
 def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
     """Characters of some words, neighbours joined."""
-    found: list[Span] = []
+    runs: list[Span] = []
     for k in sorted(set(chosen)):
-        if found and k - 1 in chosen:
-            found[-1] = (found[-1][0], spans[k][1])
+        if runs and k - 1 in chosen:
+            runs[-1] = (runs[-1][0], spans[k][1])
         else:
-            found.append(spans[k])
-    return tuple(found)
+            runs.append(spans[k])
+    return tuple(runs)
 
 
 # ---------------------------------------------------------------- the picture
@@ -242,7 +244,7 @@ def picture(
     weights = without_key(maps.weights, 0) if without_first else maps.weights
     how: dict[str, Any] = {"direction": direction, "pairing": pairing, "causal": maps.causal}
     places = shifted(links, encoding.ordinary)
-    scores = np.stack([relation_score(weights, one, **how) for one in places])
+    scores = np.stack([relation_score(weights, positions, **how) for positions in places])
     pairs = pairs_of(links, **how)
     others, borrowed = scores[1:].mean(0) if len(places) > 1 else np.full_like(scores[0], np.nan), 0
     if len(places) == 1 and pairs and null is not None:
@@ -284,7 +286,7 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
     check_apart(sentence)
     if not sentence.elements:
         raise InputError("A link needs an element; mark the words that belong to the target.")
-    for name, spans in (("target", sentence.target), *((one.name, one.spans) for one in sentence.elements)):
+    for name, spans in (("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)):
         if not positions(encoding, spans):
             raise InputError(
                 f"The {name} must have pieces; its words were cut off with the end of the text: shorten it."
@@ -324,5 +326,5 @@ def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list
 
 def spaced(text: str) -> TaggedSentence:
     """Words between white space, with nothing known about them: for when there is no language pipeline."""
-    spans = [found.span() for found in re.finditer(r"\S+", text)]
+    spans = [match.span() for match in re.finditer(r"\S+", text)]
     return TaggedSentence(text, tuple(TaggedWord(text[a:b], a, b, "", "", "", k) for k, (a, b) in enumerate(spans)))

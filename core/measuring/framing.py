@@ -88,11 +88,11 @@ def _placements(
 ) -> list[Placement]:
     """What to read for each entry: its links at every place, the links of its group, and its head's habits."""
     wanted = []
-    for k, one in enumerate(entries):
-        length = len(encodings[one.input])
-        wanted += [Placement(one.input, (k, "place", j), pairs_of(at, **how)) for j, at in enumerate(places[k])]
-        own = habits(pairs_of(one.links, **how), length, causal=how["causal"])
-        wanted += [Placement(one.input, (k, "habit", name), pairs, average=True) for name, pairs in own.items()]
+    for k, entry in enumerate(entries):
+        length = len(encodings[entry.input])
+        wanted += [Placement(entry.input, (k, "place", j), pairs_of(at, **how)) for j, at in enumerate(places[k])]
+        own = habits(pairs_of(entry.links, **how), length, causal=how["causal"])
+        wanted += [Placement(entry.input, (k, "habit", name), pairs, average=True) for name, pairs in own.items()]
     for group in groups:
         wanted += [
             Placement(entries[i].input, (i, "donor", j), pairs_of(entries[j].links, **how))
@@ -148,7 +148,7 @@ class _Nulls:
                 ).astype(float)
                 for name in HABITS
             },
-            movable=sum(len(one) > 1 for one in self.places),
+            movable=sum(len(links) > 1 for links in self.places),
             exchangeable=sum(len(group) for group in self.groups if len(group) > 1),
             distance=packed(link_tests.place_draws(moved, count, seed=seed)),
             comparable=sum(len(places) > 1 for places in self.residuals.places),

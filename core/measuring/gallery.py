@@ -40,7 +40,8 @@ class InputScores:
             raise InputError(f"A gallery shows scores of single maps; {score.label} is none: choose another.")
         self.of, self.causal = score.of, checkpoint.causal
         self.places = [
-            Places(one.first or 0, one.separators, classifying(one, causal=checkpoint.causal)) for one in encodings
+            Places(encoding.first or 0, encoding.separators, classifying(encoding, causal=checkpoint.causal))
+            for encoding in encodings
         ]
         shape = (len(encodings), checkpoint.layers, checkpoint.heads)
         self.values = np.full(shape, np.nan, dtype=np.float32)

@@ -31,8 +31,8 @@ class NormMeasure:
         for start in range(0, len(inputs), ROWS_A_CHUNK):
             prepared = prepare(self.checkpoint, pipeline, inputs[start : start + ROWS_A_CHUNK])
             observers = [*self.features.take(prepared), self.statistics.statistics_of(prepared)]
-            types = [list(token_types(one.encoding).values()) for one in prepared]
-            numbers = [one.number for one in prepared]
+            types = [list(token_types(ready.encoding).values()) for ready in prepared]
+            numbers = [ready.number for ready in prepared]
 
             def take(layer: int, taken: Contributions, chosen: list[int], observers: Any = observers,
                      types: Any = types, numbers: Any = numbers) -> None:  # fmt: skip
@@ -41,7 +41,7 @@ class NormMeasure:
                     observer.update(layer, maps, chosen)
                 self._lengths(layer, taken, [types[k] for k in chosen], [numbers[k] for k in chosen])
 
-            contributions(self.checkpoint, [one.encoding for one in prepared], take)
+            contributions(self.checkpoint, [ready.encoding for ready in prepared], take)
 
     def _lengths(self, layer: int, taken: Contributions, types: Sequence[Any], numbers: list[int]) -> None:
         lengths = taken.lengths().double().cpu().numpy()  # [batch, head, key]

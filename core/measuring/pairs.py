@@ -43,8 +43,8 @@ def positions(first: "Encoding", second: "Encoding") -> Alignment:
     numbers differ."""
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
-    for one, other in alignment.pairs:
-        theirs, own = words[0][one].positions, words[1][other].positions
+    for first_word, second_word in alignment.pairs:
+        theirs, own = words[0][first_word].positions, words[1][second_word].positions
         if len(theirs) >= len(own):
             pairs += list(zip(theirs[len(theirs) - len(own) :], own, strict=True))
         else:

@@ -65,7 +65,7 @@ def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source], mea
     for start in range(0, len(inputs), ROWS_A_CHUNK):
         prepared = prepare(checkpoint, pipeline, inputs[start : start + ROWS_A_CHUNK])
         observers = [observer for measure in kept for observer in measure.take(prepared)]
-        run(checkpoint, [one.encoding for one in prepared], observers)
+        run(checkpoint, [ready.encoding for ready in prepared], observers)
 
 
 def pipeline_for(measure: Measure, name: str | None) -> Any:

@@ -136,7 +136,7 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def word_maps_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
     """Maps [layer x head, place, place] of every sentence, on disk."""
     heads = checkpoint.layers * checkpoint.heads
-    shapes = [(heads, len(one.words) + 2, len(one.words) + 2) for one in some.sentences]
+    shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in some.sentences]
 
     def compute(folder: Path) -> None:
         stored = Ragged.create(folder, "maps", shapes)
@@ -150,7 +150,7 @@ def word_maps_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
 def word_embeddings_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
     """The checkpoint's own input embeddings of every word [word, hidden], of length 1 on average; on disk."""
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
-    shapes = [(len(one.words), size) for one in some.sentences]
+    shapes = [(len(tagged.words), size) for tagged in some.sentences]
 
     def compute(folder: Path) -> None:
         stored = Ragged.create(folder, "embeddings", shapes)
@@ -169,7 +169,7 @@ def word_embeddings_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
 def word_vectors_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
     """Each layer's output [word, layer, hidden] of every word, the mean over its pieces; on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
-    shapes = [(len(one.words), checkpoint.layers + 1, hidden) for one in some.sentences]
+    shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in some.sentences]
 
     def compute(folder: Path) -> None:
         stored = Ragged.create(folder, "vectors", shapes)
@@ -187,7 +187,7 @@ def word_vectors_of(checkpoint: Checkpoint, some: Readable) -> Ragged:
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
     """Each layer's output [piece, layer, hidden] of every piece of some inputs; on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
-    shapes = [(len(one), checkpoint.layers + 1, hidden) for one in encodings]
+    shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 
     def compute(folder: Path) -> None:
         stored = Ragged.create(folder, "pieces", shapes)
@@ -196,7 +196,7 @@ def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> R
                 stored.put(number, np.clip(states[:, row].numpy().swapaxes(0, 1), -65000, 65000).astype(np.float16))
         stored.data.flush()
 
-    texts = [f"{one.text}\t{one.pair}\t{len(one)}" for one in encodings]
+    texts = [f"{encoding.text}\t{encoding.pair}\t{len(encoding)}" for encoding in encodings]
     return Ragged.open(kept_features("piece vectors", checkpoint, texts, compute), "pieces")
 
 

@@ -57,11 +57,11 @@ def _diagnostic(checkpoint: Checkpoint, name: str, seed: int) -> Asked:
     parts, spelled = [], diagnostic.LABELS[name]
     for split in (diagnostic.TRAIN, diagnostic.AGREE, diagnostic.PART):
         every = diagnostic.diagnostics(name, split, seed=seed)
-        some = readable(checkpoint, f"{name} {split}", [one.sentence for one in every])
+        some = readable(checkpoint, f"{name} {split}", [case.sentence for case in every])
         if len(some.sentences) < len(every):
             raise InputError(f"The sentences of {name} are short, but {checkpoint.name} cannot read them all whole.")
-        parts.append((some, [[(place, spelled[label]) for place, label in one.read] for one in every]))
-    rule = [diagnostic.linear_rule(name, one.sentence, place) == label for one in every for place, label in one.read]
+        parts.append((some, [[(place, spelled[label]) for place, label in case.read] for case in every]))
+    rule = [diagnostic.linear_rule(name, case.sentence, place) == label for case in every for place, label in case.read]
     return _asked(checkpoint, name, parts, (name, name + PARTED), linear=float(np.mean(rule)))
 
 

@@ -38,14 +38,14 @@ def after(on: Bench, recipe: Recipe, seed: int, key: str, points: Sequence[tuple
     """Predictions of one fine-tuned model without a share of its weights, at each (scope, share)."""
     model, _ = trial(on, recipe, seed, key)
     weights = {name: value.detach().clone() for name, value in model.named_parameters()}
-    found = []
+    predictions = []
     for scope, share in points:
         zeroed(model, magnitude_masks(model, share, scope))  # type: ignore[arg-type]
-        found.append(predicted(model, on))
+        predictions.append(predicted(model, on))
         with torch.no_grad():
             for name, value in model.named_parameters():
                 value.copy_(weights[name])
-    return found
+    return predictions
 
 
 def ordered(
@@ -58,7 +58,7 @@ def ordered(
     tuned = Checkpoint(on.base.name, model, on.base.tokenizer, weights_hash=key)
     weights = {name: value.detach().clone() for name, value in model.named_parameters()}
     least = kept_share * _score(on, full)
-    rows = [(one.encoding, one.label) for one in on.train[:ORDER_ROWS]]
+    rows = [(example.encoding, example.label) for example in on.train[:ORDER_ROWS]]
     gone: list[Component] = []
     kept: list[Component] | None = None
     while len(gone) < len(every_component(tuned)):
@@ -67,13 +67,17 @@ def ordered(
         zeroed(model, masks_without(tuned, step))
         if kept is None and _score(on, predicted(model, on)) < least:
             back = set(gone[: -len(step)])
-            kept = [one for one in every_component(tuned) if one not in back]
+            kept = [component for component in every_component(tuned) if component not in back]
     with torch.no_grad():
         for name, value in model.named_parameters():
             value.copy_(weights[name])
     names, classes = _classes(tuned, on, classifier)
     stays = kept if kept is not None else _next_kept(gone)
-    return Full(full, names, classes), tuple(str(one) for one in gone), tuple(str(one) for one in stays)
+    return (
+        Full(full, names, classes),
+        tuple(str(component) for component in gone),
+        tuple(str(component) for component in stays),
+    )
 
 
 def _next_kept(gone: Sequence[Component]) -> list[Component]:
@@ -84,10 +88,13 @@ def _next_kept(gone: Sequence[Component]) -> list[Component]:
 def _next(tuned: Checkpoint, gone: Sequence[Component], rows: Sequence[tuple[Any, Any]]) -> list[Component]:
     """The least important tenth of the heads, and of the blocks, among those that are left."""
     scores = component_importance(tuned, [encoding for encoding, _ in rows], [label for _, label in rows])
-    left = [one for one in every_component(tuned) if one not in set(gone)]
+    left = [component for component in every_component(tuned) if component not in set(gone)]
     step: list[Component] = []
     for kind, total in ((Head, tuned.layers * tuned.heads), (Part, tuned.layers)):
-        own = sorted((one for one in left if isinstance(one, kind)), key=lambda one: (scores[one], str(one)))
+        own = sorted(
+            (component for component in left if isinstance(component, kind)),
+            key=lambda component: (scores[component], str(component)),
+        )
         step += own[: max(1, round(total / 10))]
     return step
 
@@ -101,18 +108,18 @@ def _classes(tuned: Checkpoint, on: Bench, weights: bytes | None) -> tuple[tuple
     """Pattern classes of the full model's maps, by a pattern classifier."""
     if weights is None:
         return (), np.zeros((0, 0, 0), dtype=np.int16)
-    encodings = [one.encoding for one in on.dev[:CLASS_ROWS]]
-    found = classified(tuned, encodings, weights, dtype="float32")
-    return found.names, found.classes
+    encodings = [example.encoding for example in on.dev[:CLASS_ROWS]]
+    patterns = classified(tuned, encodings, weights, dtype="float32")
+    return patterns.names, patterns.classes
 
 
 def retrained(on: Bench, recipe: Recipe, seed: int, key: str, kept: Sequence[str]) -> tuple[np.ndarray, float]:
     """Predictions of a subnetwork fine-tuned from the pre-trained weights, and the share of components gone."""
-    stays = {one for name in kept for one in parse_components(name)}
+    stays = {component for name in kept for component in parse_components(name)}
 
     def mask(model: Any) -> None:
         fresh = Checkpoint(on.base.name, model, on.base.tokenizer)
-        gone = [one for one in every_component(fresh) if one not in stays]
+        gone = [component for component in every_component(fresh) if component not in stays]
         hold(model, masks_without(fresh, gone))
 
     every = len(every_component(on.base))

@@ -79,7 +79,7 @@ def _gradient(race: Race) -> Row:
 
 def _verdicts(race: Race) -> list[Row]:
     state, metric, first, body = race.standings, _metric(race), race.rules.first, []
-    exact, slope = (one[:, :first].mean(1) for one in (race.exact, race.first_order))
+    exact, slope = (effects[:, :first].mean(1) for effects in (race.exact, race.first_order))
     for k, variant in enumerate(race.variants):
         row = {"kind": "verdict", **variant.facts(), **_about(race), "margin": race.rules.margin}
         row |= {"verdict": state.verdicts[k], "rows": int(state.rows[k])}
@@ -114,12 +114,12 @@ def _metric(race: Race) -> dict[int, Row]:
     whole = [k for k in range(len(verdicts)) if verdicts[k] == "matters" and not np.isnan(part.changed[k]).any()]
     if not whole:
         return {}
-    found: dict[int, Row] = {k: {} for k in whole}
+    cells: dict[int, Row] = {k: {} for k in whole}
     for name in metrics_of(race.task):
         changes = effects.metric_intervals(name, part.gold, part.plain, part.changed[whole], seed=race.options.seed)
         for k, change in zip(whole, changes, strict=True):
-            found[k] |= {f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
-    return found
+            cells[k] |= {f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
+    return cells
 
 
 def _looks(race: Race) -> list[Row]:

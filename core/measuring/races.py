@@ -132,7 +132,7 @@ class Race:
         from core.capture.packed import cost_of
 
         layers = self.taken.layers
-        costs = [cost_of(one.heads, layers) if self.taken.fast else 1.0 for one in self.variants]
+        costs = [cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants]
         return Work(np.array(costs), BACKWARD)
 
     @cached_property

@@ -18,20 +18,20 @@ FIRST, MEAN = "first", "mean"
 
 def layer_predictions(on: Bench) -> dict[str, np.ndarray]:
     """Predictions [layer, dev row] by what is read: FIRST (the classifying token) or MEAN (over the text's tokens)."""
-    parts = [_pooled(on.base, [one.encoding for one in some]) for some in (on.train, on.dev)]
+    parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
-    found = {}
+    predictions = {}
     for place, reading in enumerate((FIRST, MEAN)):
         train, dev = (vectors[:, place] for vectors in parts)
         if on.task.is_score:
-            found[reading] = _ridge(train, labels[0], dev)
+            predictions[reading] = _ridge(train, labels[0], dev)
             continue
         examples = [
             Examples(vectors, np.arange(len(own)), own, np.arange(len(own)), ("",) * len(own))
             for vectors, own in zip((train, dev), labels, strict=True)
         ]
-        found[reading] = fit(examples[0], len(on.task.labels), LINEAR).predict(examples[1])
-    return found
+        predictions[reading] = fit(examples[0], len(on.task.labels), LINEAR).predict(examples[1])
+    return predictions
 
 
 def _pooled(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> np.ndarray:
@@ -43,13 +43,13 @@ def _pooled(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> np.ndarray
         stored = Ragged.create(folder, "pooled", shapes)  # type: ignore[arg-type]
         for chosen, states in layer_outputs(checkpoint, encodings):
             for row, number in enumerate(chosen):
-                own, one = states[:, row].numpy(), encodings[number]
-                at = classifying(one, causal=checkpoint.causal)
-                both = np.stack([own[:, at], own[:, list(one.ordinary)].mean(1)])
+                own, encoding = states[:, row].numpy(), encodings[number]
+                at = classifying(encoding, causal=checkpoint.causal)
+                both = np.stack([own[:, at], own[:, list(encoding.ordinary)].mean(1)])
                 stored.put(number, np.clip(both, -65000, 65000).astype(np.float16))
         stored.data.flush()
 
-    texts = [f"{one.text}\t{one.pair}\t{len(one)}" for one in encodings]
+    texts = [f"{encoding.text}\t{encoding.pair}\t{len(encoding)}" for encoding in encodings]
     stored = Ragged.open(kept_features("pooled", checkpoint, texts, compute), "pooled")
     return stored.data[: int(stored.starts[-1])].reshape(len(encodings), *shapes[0])
 
@@ -60,9 +60,9 @@ def _ridge(train: np.ndarray, scores: np.ndarray, dev: np.ndarray) -> np.ndarray
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    found = []
+    predictions = []
     for layer in range(train.shape[1]):
         model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(0, 4, 9)))
         model.fit(train[:, layer].astype(np.float64), scores)
-        found.append(model.predict(dev[:, layer].astype(np.float64)))
-    return np.stack(found)
+        predictions.append(model.predict(dev[:, layer].astype(np.float64)))
+    return np.stack(predictions)

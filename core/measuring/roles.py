@@ -32,8 +32,8 @@ class RoleMeasure:
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Find where each input's targets are."""
-        self._places = [places_of(one, causal=self.checkpoint.causal) for one in inputs]
-        self._numbers = [one.number for one in inputs]
+        self._places = [places_of(ready, causal=self.checkpoint.causal) for ready in inputs]
+        self._numbers = [ready.number for ready in inputs]
         return [self]
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
@@ -60,7 +60,9 @@ class RoleMeasure:
         most = max(1, BATCH_TOKENS // (2 * drawn[0].places.length))
         for start in range(0, sequences, most):
             some = drawn[start : start + most]
-            encodings = [_encoding(ids, one, checkpoint) for one in some for ids in (one.ids, one.control)]
+            encodings = [
+                _encoding(ids, sequence, checkpoint) for sequence in some for ids in (sequence.ids, sequence.control)
+            ]
             run(checkpoint, encodings, [_Pairs(self.roles, some[0].places, start)])
         values = copying(checkpoint)
         self.copying = np.zeros((0, 0)) if values is None else values

@@ -66,15 +66,15 @@ def tag(texts: Sequence[str], pipeline: Any) -> list[TaggedSentence]:
     """The words of each text, in the order of `texts`; known texts are not tagged again."""
     with _LOCK:
         known = _KNOWN.setdefault(pipeline, OrderedDict())
-        found = {text: known[text] for text in dict.fromkeys(texts) if text in known}
-        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        sentences = {text: known[text] for text in dict.fromkeys(texts) if text in known}
+        missing = [text for text in dict.fromkeys(texts) if text not in sentences]
         for text, doc in zip(missing, pipeline.pipe(missing, batch_size=BATCH_TEXTS), strict=True):
-            found[text] = known[text] = _sentence(doc)
-        for text in found:
+            sentences[text] = known[text] = _sentence(doc)
+        for text in sentences:
             known.move_to_end(text)
         while len(known) > REMEMBERED:
             known.popitem(last=False)
-    return [found[text] for text in texts]
+    return [sentences[text] for text in texts]
 
 
 # ---------------------------------------------------------------- behind them

@@ -48,8 +48,8 @@ def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Ben
 def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:
     """Train and dev rows that the recipe's limits leave. Raises InputError where a split has one class only."""
     limits = {"train": recipe.train_limit, "dev": recipe.dev_limit}
-    found = {split: read_rows(task, split, folder=data, limit=limit) for split, limit in limits.items()}
-    for split, rows in found.items():
+    rows_of = {split: read_rows(task, split, folder=data, limit=limit) for split, limit in limits.items()}
+    for split, rows in rows_of.items():
         labels = {row.label for row in rows}
         if len(labels) < 2:
             named = task.labels[int(next(iter(labels)))] if task.labels else next(iter(labels))
@@ -57,7 +57,7 @@ def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRo
                 f"A classifier is judged on rows of at least two labels; all {len(rows)} {split} rows of {task.name} "
                 f"are {named!r}: raise the limit or give other data."
             )
-    return found["train"], found["dev"]
+    return rows_of["train"], rows_of["dev"]
 
 
 def trial(

@@ -69,7 +69,11 @@ def tune(base: Checkpoint, run: Run) -> tuple[TunedRun, list[str]]:
 
 
 def _facts(run: Run, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict[str, Any]:
-    held = {} if run.held is None else {"held": {one.operator: sorted(map(str, one.heads)) for one in run.held}}
+    held = (
+        {}
+        if run.held is None
+        else {"held": {intervention.operator: sorted(map(str, intervention.heads)) for intervention in run.held}}
+    )
     return {
         "task": run.task.key,
         "initialisation": run.initialisation,
@@ -105,7 +109,7 @@ def _tuned(run: Run, outcome: Outcome, train: list[TaskRow], dev: list[TaskRow],
         majority=name,
         baseline=plain(constant),
         epochs=plain(outcome.log.epochs),
-        held_heads=sum(len(one.heads) for one in run.held or ()),
+        held_heads=sum(len(intervention.heads) for intervention in run.held or ()),
         gold=np.array(gold),
         predicted=np.array([float(value) if task.is_score else int(value) for value in outcome.predicted]),
     )

@@ -25,17 +25,17 @@ def cosine(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
     """cos(flatten(A_before), flatten(A_after)): 1 the same, 0 no place in common. NaN for an empty or all-zero map."""
-    one, other = before.flatten(-2).double(), after.flatten(-2).double()
-    return (one * other).sum(-1) / (one.norm(dim=-1) * other.norm(dim=-1))
+    old, new = before.flatten(-2).double(), after.flatten(-2).double()
+    return (old * new).sum(-1) / (old.norm(dim=-1) * new.norm(dim=-1))
 
 
 def divergence(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
     """Mean over queries of JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2, in nats: 0 the same, ln 2 nothing shared."""
-    one, other = before.double(), after.double()
+    old, new = before.double(), after.double()
     entropy = torch.special.entr
-    rows = entropy((one + other) / 2).sum(-1) - (entropy(one).sum(-1) + entropy(other).sum(-1)) / 2
+    rows = entropy((old + new) / 2).sum(-1) - (entropy(old).sum(-1) + entropy(new).sum(-1)) / 2
     return rows.clamp_min(0).mean(-1)
 
 
@@ -72,11 +72,11 @@ class Change:
         names: Sequence[str],
     ) -> None:
         """Compare one layer's maps of a batch. numbers, names: the inputs' places in the study and row ids."""
-        found = [cosine(before, after), divergence(before, after)]
+        measures = [cosine(before, after), divergence(before, after)]
         if len(self.statistics) > len(STATISTICS):
-            one, other = without_first(before), without_first(after)
-            found += [cosine(one, other), divergence(one, other)]
-        values = torch.stack(found, -1).cpu().numpy()  # [batch, head, statistic]
+            old, new = without_first(before), without_first(after)
+            measures += [cosine(old, new), divergence(old, new)]
+        values = torch.stack(measures, -1).cpu().numpy()  # [batch, head, statistic]
         counts = np.isfinite(values).all(1).astype(float)
         self.heads.update(layer, values, counts, numbers)
         self.layers.update(layer, values.mean(1, keepdims=True), counts, numbers)
@@ -103,8 +103,8 @@ class Change:
     @classmethod
     def unpacked(cls, stored: dict[str, Any]) -> "Change":
         """What `packed` wrote."""
-        found = cls(1, 1, causal=stored["causal"])
-        found.heads, found.layers = Means.unpacked(stored["heads"]), Means.unpacked(stored["layers"])
+        restored = cls(1, 1, causal=stored["causal"])
+        restored.heads, restored.layers = Means.unpacked(stored["heads"]), Means.unpacked(stored["layers"])
         for layer, head, pairs in stored["lowest"]:
-            found.lowest[layer, head] = [(value, name) for value, name in pairs]
-        return found
+            restored.lowest[layer, head] = [(value, name) for value, name in pairs]
+        return restored

@@ -23,10 +23,10 @@ def kind_of(row: dict[str, float | None]) -> str:
         value = row.get(name)
         return value is not None and value > bound
 
-    found = "broad" if above("normalised entropy", 0.85) else "other"
+    kind = "broad" if above("normalised entropy", 0.85) else "other"
     for name, bound in (("previous", 0.5), ("next", 0.5), ("first", 0.6), ("separator", 0.6)):
-        found = name if above(name, bound) else found
-    return found
+        kind = name if above(name, bound) else kind
+    return kind
 
 
 # Layer means over the heads of bert-base-uncased on QQP, layers 1 to 12, of Kovaleva et al. 2019, Fig 6: recovered from

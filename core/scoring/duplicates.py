@@ -41,21 +41,21 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: 
     if not apart.size or not apart.any():
         return []
     label = fcluster(linkage(apart, "average"), within * apart.mean(), criterion="distance")
-    members = [np.flatnonzero(label == one) for one in np.unique(label)]
-    found = [_group(distances, some, heads) for some in members if len(some) > 1]
-    return sorted(found, key=lambda group: (group.distance, group.heads))
+    members = [np.flatnonzero(label == cluster) for cluster in np.unique(label)]
+    groups = [_group(distances, some, heads) for some in members if len(some) > 1]
+    return sorted(groups, key=lambda group: (group.distance, group.heads))
 
 
 def _group(distances: Float[np.ndarray, "head head"], some: np.ndarray, heads: int) -> Group:
     between = distances[np.ix_(some, some)].sum(1) / (len(some) - 1)
-    every = [Head(*divmod(int(one), heads)) for one in some]
+    every = [Head(*divmod(int(place), heads)) for place in some]
     return Group(tuple(every), every[int(between.argmin())], float(between.mean()))
 
 
 def matched(group: Group, layers: int, heads: int, *, draws: int, seed: int) -> list[list[Head]]:
     """Random other heads, as many of each layer as the group has; of any layer where its own has too few left. None
     where fewer heads are left than the group has."""
-    chance, found = np.random.default_rng([seed, *(head.layer * heads + head.head for head in group.heads)]), []
+    chance, matches = np.random.default_rng([seed, *(head.layer * heads + head.head for head in group.heads)]), []
     others = {Head(layer, head) for layer in range(layers) for head in range(heads)} - set(group.heads)
     for _ in range(draws if len(others) >= len(group.heads) else 0):
         chosen: list[Head] = []
@@ -64,8 +64,8 @@ def matched(group: Group, layers: int, heads: int, *, draws: int, seed: int) -> 
             chosen += _some(chance, sorted(head for head in others if head.layer == layer), wanted)
         missing = len(group.heads) - len(chosen)
         chosen += _some(chance, sorted(others - set(chosen)), missing)
-        found.append(sorted(chosen))
-    return found
+        matches.append(sorted(chosen))
+    return matches
 
 
 def _some(chance: np.random.Generator, heads: list[Head], most: int) -> list[Head]:

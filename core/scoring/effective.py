@@ -29,17 +29,17 @@ def effective_attention(
     if not causal:
         basis = _basis(reach)
         return maps @ basis @ basis.T
-    found = np.zeros_like(maps)
+    effective = np.zeros_like(maps)
     identified = _full_rank_rows(reach)
-    found[:identified] = maps[:identified]  # their prefixes have full row rank: nothing is lost
+    effective[:identified] = maps[:identified]  # their prefixes have full row rank: nothing is lost
     left = np.arange(identified, len(maps))
     if identified:  # longer prefixes have full column rank
-        found[left], done = _projected(maps[left], reach, left)
+        effective[left], done = _projected(maps[left], reach, left)
         left = left[~done]
     for query in left:
         basis = _basis(reach[: query + 1])
-        found[query, : query + 1] = maps[query, : query + 1] @ basis @ basis.T
-    return found
+        effective[query, : query + 1] = maps[query, : query + 1] @ basis @ basis.T
+    return effective
 
 
 def correlation(
@@ -81,15 +81,15 @@ def _projected(
     grams = np.cumsum(values[:, :, None] * values[:, None, :], axis=0)[queries]
     seen = np.arange(len(values)) <= queries[:, None]
     wanted = rows @ values
-    found = np.zeros_like(rows)
+    projected = np.zeros_like(rows)
     try:
         inverse = np.linalg.inv(grams)
     except np.linalg.LinAlgError:
-        return found, np.zeros(len(rows), dtype=bool)
+        return projected, np.zeros(len(rows), dtype=bool)
     for _ in range(REFINEMENTS):
-        found += (inverse @ (wanted - found @ values)[:, :, None])[:, :, 0] @ values.T * seen
-    off = np.abs(found @ values - wanted).max(1, initial=0)
-    return found, off <= EXACT * np.abs(values).max(initial=0)
+        projected += (inverse @ (wanted - projected @ values)[:, :, None])[:, :, 0] @ values.T * seen
+    off = np.abs(projected @ values - wanted).max(1, initial=0)
+    return projected, off <= EXACT * np.abs(values).max(initial=0)
 
 
 def _full_rank_rows(values: np.ndarray) -> int:

@@ -121,7 +121,7 @@ def mean_intervals(
     rows = difference.shape[1]
     drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=resamples)
     draws = drawn @ difference.T / rows
-    return [_interval(float(one.mean()), draws[:, k], level) for k, one in enumerate(difference)]
+    return [_interval(float(values.mean()), draws[:, k], level) for k, values in enumerate(difference)]
 
 
 def contrast_intervals(
@@ -141,14 +141,14 @@ def contrast_intervals(
     drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=resamples)
     every = np.vstack([np.asarray(before)[None], np.asarray(after)])
     whole = counted(name, gold, every, np.ones((1, rows)))[0]
-    found = counted(name, gold, every, drawn)
-    changes, draws = whole[1:] - whole[0], found[:, 1:] - found[:, :1]
-    used = [np.flatnonzero(one) for one in contrasts]  # a metric that is undefined elsewhere is of no concern
+    counts = counted(name, gold, every, drawn)
+    changes, draws = whole[1:] - whole[0], counts[:, 1:] - counts[:, :1]
+    used = [np.flatnonzero(contrast) for contrast in contrasts]  # a metric that is undefined elsewhere is of no concern
     return [
-        _interval(changes[some] @ one[some], draws[:, some] @ one[some], level)
+        _interval(changes[some] @ contrast[some], draws[:, some] @ contrast[some], level)
         if len(some)
         else Interval(None, None, None)
-        for some, one in zip(used, contrasts, strict=True)
+        for some, contrast in zip(used, contrasts, strict=True)
     ]
 
 

@@ -98,8 +98,8 @@ class _Batch:
     """
 
     def __init__(self, inputs: list[int], some: list[Marks], *, kinds: int):
-        self.inputs, self.classifying = list(inputs), [one.classifying for one in some]
-        marked = np.stack([np.concatenate([one.tokens[None], one.nulls]) for one in some])
+        self.inputs, self.classifying = list(inputs), [marks.classifying for marks in some]
+        marked = np.stack([np.concatenate([marks.tokens[None], marks.nulls]) for marks in some])
         self.shape = marked.shape[:-1]  # input, mark, feature
         groups, self.keys = np.nonzero(marked.reshape(-1, marked.shape[-1]))
         self.starts = np.flatnonzero(np.diff(groups, prepend=-1))
@@ -166,9 +166,9 @@ class FeatureAttention:
 
 def by_feature(observer: FeatureAttention, whole: Estimate) -> dict[tuple[str, str], tuple[Estimate, Estimate]]:
     """An estimate of all of an observer's statistics as (value, effect) of each (definition, feature)."""
-    width, found = len(observer.features), {}
+    width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):
             place = 2 * number * width + k
-            found[definition, feature] = (whole.part(place), whole.part(place + width))
-    return found
+            effects[definition, feature] = (whole.part(place), whole.part(place + width))
+    return effects

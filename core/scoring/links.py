@@ -42,15 +42,15 @@ def pairs_of(
             f"A link is scored in a direction ({', '.join(DIRECTIONS)}) by a pairing ({', '.join(PAIRINGS)}); seen "
             f"{direction!r} and {pairing!r}: choose one of each."
         )
-    found = [_directed(element, target, direction) for element, target in _piece_pairs(links, pairing)]
-    return tuple(dict.fromkeys(pair for pair in found if not causal or pair[1] <= pair[0]))
+    pairs = [_directed(element, target, direction) for element, target in _piece_pairs(links, pairing)]
+    return tuple(dict.fromkeys(pair for pair in pairs if not causal or pair[1] <= pair[0]))
 
 
 def _piece_pairs(links: Links, pairing: str) -> list[Pair]:
     if pairing == "product":
-        return [(one, other) for element, target in links for one in element for other in target]
-    elements = [one for element, _ in links for one in element]
-    targets = list(dict.fromkeys(one for _, target in links for one in target))
+        return [(piece, other) for element, target in links for piece in element for other in target]
+    elements = [piece for element, _ in links for piece in element]
+    targets = list(dict.fromkeys(piece for _, target in links for piece in target))
     return list(zip(elements, targets, strict=False))
 
 
@@ -91,9 +91,9 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
     """
     kept = 1 - weights[..., :, [key]]
     alone = kept < 1e-6
-    found = weights / (kept + alone)
-    found[..., :, key] = 0
-    return found * ~alone + weights * alone
+    rescaled = weights / (kept + alone)
+    rescaled[..., :, key] = 0
+    return rescaled * ~alone + weights * alone
 
 
 # ---------------------------------------------------------------- other places for the same links
@@ -104,12 +104,12 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
 
     So signed distances and piece counts stay. places: positions that may be used (those of the text's own pieces).
     """
-    used = [one for element, target in links for one in (*element, *target)]
+    used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
     if not used or not allowed:
         return (links,)
     offsets = range(min(allowed) - min(used), max(allowed) - max(used) + 1)
-    others = [step for step in offsets if step and all(one + step in allowed for one in used)]
+    others = [step for step in offsets if step and all(position + step in allowed for position in used)]
     return (links, *(_moved(links, step) for step in others))
 
 
@@ -153,17 +153,17 @@ class PairScores:
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
-        self._slots = {(one.input, one.name): number for number, one in enumerate(placements)}
+        self._slots = {(placement.input, placement.name): number for number, placement in enumerate(placements)}
         self._scores = np.full((len(placements), layers, heads), np.nan, dtype=np.float32)
         self._by_input: dict[int, list[tuple[int, Placement]]] = defaultdict(list)
-        for number, one in enumerate(placements):
-            self._by_input[one.input].append((number, one))
+        for number, placement in enumerate(placements):
+            self._by_input[placement.input].append((number, placement))
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
         """One gather for each distinct group of pairs in the batch."""
         wanted: dict[tuple[tuple[Pair, ...], bool], list[tuple[int, int]]] = defaultdict(list)
-        for row, one in enumerate(inputs):
-            for number, placement in self._by_input.get(one, ()):
+        for row, input_number in enumerate(inputs):
+            for number, placement in self._by_input.get(input_number, ()):
                 wanted[placement.pairs, placement.average].append((row, number))
         maps = np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().float().cpu().numpy())
         for (pairs, average), cells in wanted.items():

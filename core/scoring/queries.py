@@ -59,7 +59,7 @@ class QueryResiduals:
 
     def __init__(self, looked: Sequence[Looked], *, layers: int, heads: int, longest: int, causal: bool) -> None:
         self._looked, self._causal, self._longest = list(looked), causal, longest
-        self.places = [other_queries(one, causal=causal) for one in self._looked]
+        self.places = [other_queries(link, causal=causal) for link in self._looked]
         self._pairs = [list(dict.fromkeys(pair for place in places for pair in place)) for places in self.places]
         self._weights = {
             kind: [np.zeros((layers, heads, len(pairs)), dtype=np.float32) for pairs in self._pairs] for kind in KINDS
@@ -67,8 +67,8 @@ class QueryResiduals:
         self._sums = {kind: np.zeros((layers, heads, 2 * longest + 1)) for kind in KINDS}
         self._counts = np.zeros((layers, 2 * longest + 1))
         self._by_input: dict[int, list[int]] = defaultdict(list)
-        for number, one in enumerate(self._looked):
-            self._by_input[one.input].append(number)
+        for number, link in enumerate(self._looked):
+            self._by_input[link.input].append(number)
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
         """Add one layer's maps of some inputs."""
@@ -106,13 +106,13 @@ class QueryResiduals:
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
         """Per link, the largest residual of its pairs at each place, the true one first."""
-        curve, found = self.curve(kind), []
+        curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]
             residuals = (weights - curve[:, :, away]).reshape(-1, len(pairs))
             number = {pair: k for k, pair in enumerate(pairs)}
-            found.append(np.stack([residuals[:, [number[pair] for pair in place]].max(1) for place in places]))
-        return found
+            largest.append(np.stack([residuals[:, [number[pair] for pair in place]].max(1) for place in places]))
+        return largest
 
 
 def _log_odds(

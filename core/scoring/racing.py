@@ -320,12 +320,12 @@ def foreseen(estimate: Estimate, rules: Rules, spread: PerHead, *, control: bool
     """The look at which each head would get its verdict if its mean and spreads stayed; all rows if none would."""
     distance = np.abs(np.abs(estimate.value) - rules.margin)
     level = rules.alpha / (rules.heads * len(rules.looks))
-    found = np.full(len(distance), rules.rows)
+    needed = np.full(len(distance), rules.rows)
     for n in reversed(rules.looks):
         more = estimate.residual**2 * (1 / n - 1 / rules.rows)
         error = np.sqrt(spread**2 / rules.rows + more) if control else estimate.residual / np.sqrt(n)
-        found = np.where(stdtrit(n - 2, 1 - level / 2) * error <= distance, n, found)
-    return found
+        needed = np.where(stdtrit(n - 2, 1 - level / 2) * error <= distance, n, needed)
+    return needed
 
 
 def choose(exact: HeadRows, first_order: HeadRows, rules: Rules, work: Work) -> Choice:

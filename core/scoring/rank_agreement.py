@@ -39,14 +39,14 @@ class RankAgreement:
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
     """-1, 0 or 1: which head of each pair of heads scores higher."""
-    one, other = np.triu_indices(scores.shape[-1], 1)
-    return np.sign(scores[..., one] - scores[..., other]).astype(np.int8)
+    first, second = np.triu_indices(scores.shape[-1], 1)
+    return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
 
 def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw pair"]) -> Float[np.ndarray, "*draw"]:
     """Kendall's tau-b from signs: sum s t / sqrt(sum s^2 sum t^2). Range -1 to 1; NaN where one is all ties."""
     together = np.einsum("...p,...p->...", first, second, dtype=np.float64)
-    alone = [np.einsum("...p,...p->...", one, one, dtype=np.float64) for one in (first, second)]
+    alone = [np.einsum("...p,...p->...", signs, signs, dtype=np.float64) for signs in (first, second)]
     bottom = np.sqrt(alone[0] * alone[1])
     return np.divide(together, bottom, out=np.full(together.shape, np.nan), where=bottom > 0)
 
@@ -68,19 +68,19 @@ def operators_agree(
         raise InputError(f"Rank agreement needs at least 3 heads and 4 rows; seen {heads} heads and {rows} rows.")
     generator = np.random.default_rng(seed)
     first = np.stack([generator.permutation(rows) < rows // 2 for _ in range(halves)]).astype(float)
-    signs = [[signs_between(side @ one.T / side.sum(1, keepdims=True)) for side in (first, 1 - first)]
-             for one in effects]  # fmt: skip
-    whole = [signs_between(one.mean(1)) for one in effects]
+    signs = [[signs_between(side @ effect.T / side.sum(1, keepdims=True)) for side in (first, 1 - first)]
+             for effect in effects]  # fmt: skip
+    whole = [signs_between(effect.mean(1)) for effect in effects]
     weights = _pair_weights(generator, heads, resamples)
     tau, low, high, same = (np.full((operators, operators), np.nan) for _ in range(4))
-    for one in range(operators):
-        for other in range(one, operators):
-            drawn = _across(signs[one], signs[other], weights)
+    for a in range(operators):
+        for b in range(a, operators):
+            drawn = _across(signs[a], signs[b], weights)
             known = drawn[1:][np.isfinite(drawn[1:])]
             ends = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
-            for place in ((one, other), (other, one)):
+            for place in ((a, b), (b, a)):
                 tau[place], low[place], high[place] = drawn[0], ends[0], ends[1]
-                same[place] = float(tau_b(whole[one], whole[other]))
+                same[place] = float(tau_b(whole[a], whole[b]))
     return RankAgreement(tau, low, high, same, rows)
 
 
@@ -88,8 +88,8 @@ def _pair_weights(generator: np.random.Generator, heads: int, resamples: int) ->
     """How often each pair of different heads is in a draw of heads; the first draw is the heads as they are."""
     counts = generator.multinomial(heads, np.full(heads, 1 / heads), size=resamples)
     counts = np.concatenate([np.ones((1, heads), dtype=counts.dtype), counts])
-    one, other = np.triu_indices(heads, 1)
-    return (counts[:, one] * counts[:, other]).astype(float)
+    first, second = np.triu_indices(heads, 1)
+    return (counts[:, first] * counts[:, second]).astype(float)
 
 
 def _across(

@@ -248,16 +248,16 @@ def map_scores(
     An entropy is over the keys that the row's layer sees, a sink among them. Cross attention has no token before or
     after its query: NaN.
     """
-    found = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
+    scores = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
     if maps.windows or maps.sink:
         seen = np.stack([maps.visible(layer).sum(-1) for layer in range(maps.layers)])[:, None]
         rows = heads.row_entropies(maps.weights)
-        found["normalised entropy"] = heads.normalised_mean(rows, causal=maps.causal, seen=seen)
+        scores["normalised entropy"] = heads.normalised_mean(rows, causal=maps.causal, seen=seen)
     if maps.part == "cross":
         nowhere = np.full(maps.weights.shape[:2], np.nan)
-        found |= {"previous": nowhere, "next": nowhere}
-        found["normalised entropy"] = heads.row_entropies(maps.weights).mean(-1) / np.log(max(len(maps.keys), 2))
-    return found
+        scores |= {"previous": nowhere, "next": nowhere}
+        scores["normalised entropy"] = heads.row_entropies(maps.weights).mean(-1) / np.log(max(len(maps.keys), 2))
+    return scores
 
 
 def even_scores(

@@ -74,8 +74,8 @@ class Places:
         elif role == "rare":
             cells[np.ix_([k for k in range(self.length) if k not in self.rare], self.rare)] = True
         elif role == "dependency":
-            for one, other in self.links:
-                cells[one, other] = cells[other, one] = one != other
+            for first, other in self.links:
+                cells[first, other] = cells[other, first] = first != other
         elif self.repeat:
             start, period = self.repeat
             second = np.arange(start + period, start + 2 * period)

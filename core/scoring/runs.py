@@ -37,8 +37,8 @@ def score(name: str, gold: Rows, predicted: Runs, *, seed: int = 0) -> Score:
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs, *, seed: int = 0) -> Score:
     """Mean of the first runs less that of the second: the same rows are drawn for both."""
-    one, other = _drawn(name, gold, first, seed), _drawn(name, gold, second, seed)
-    return _score(one[0].mean() - other[0].mean(), one[1] - other[1])
+    firsts, seconds = _drawn(name, gold, first, seed), _drawn(name, gold, second, seed)
+    return _score(firsts[0].mean() - seconds[0].mean(), firsts[1] - seconds[1])
 
 
 def _drawn(name: str, gold: np.ndarray, predicted: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

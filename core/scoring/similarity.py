@@ -27,23 +27,23 @@ def similarities(
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     rng, everyone = np.random.default_rng(seed), np.arange(len(own))
     by_type: dict[str, list[int]] = {}
-    for token, one in enumerate(types):
-        by_type.setdefault(one, []).append(token)
+    for token, word_type in enumerate(types):
+        by_type.setdefault(word_type, []).append(token)
     partners = [_partner(token, everyone, own, rng) for token in everyone.tolist()]
     alike = [_partner(token, np.array(by_type[types[token]]), own, rng) for token in everyone.tolist()]
     numbers = np.unique(own)
-    found = np.full((len(KINDS), len(numbers), vectors.shape[1]), np.nan)
+    cosines = np.full((len(KINDS), len(numbers), vectors.shape[1]), np.nan)
     for row, number in enumerate(numbers.tolist()):
         mine = np.flatnonzero(own == number)
         for kind, chosen in enumerate((partners, alike)):
             pairs = [(token, chosen[token]) for token in mine.tolist() if chosen[token] is not None]
             if pairs:
                 first, second = (unit[[pair[side] for pair in pairs]] for side in (0, 1))
-                found[kind, row] = (first * second).sum(-1).mean(0)
+                cosines[kind, row] = (first * second).sum(-1).mean(0)
         centre = vectors[mine].mean(0)
         centre = centre / np.maximum(np.linalg.norm(centre, axis=-1, keepdims=True), 1e-12)
-        found[2, row] = (unit[mine] * centre).sum(-1).mean(0)
-    return found
+        cosines[2, row] = (unit[mine] * centre).sum(-1).mean(0)
+    return cosines
 
 
 def _partner(token: int, among: np.ndarray, own: np.ndarray, rng: np.random.Generator) -> int | None:

@@ -49,9 +49,9 @@ def word_maps(
 
 
 def _member(inputs: Sequence[LinkedWords], length: int) -> Float[Tensor, "batch key word"]:
-    member = np.zeros((len(inputs), length, max(len(one.words) for one in inputs)), dtype=np.float32)
-    for number, one in enumerate(inputs):
-        pieces = [(piece, k) for k, word in enumerate(one.words) for piece in word]
+    member = np.zeros((len(inputs), length, max(len(words.words) for words in inputs)), dtype=np.float32)
+    for number, words in enumerate(inputs):
+        pieces = [(piece, k) for k, word in enumerate(words.words) for piece in word]
         member[number][tuple(zip(*pieces, strict=True))] = 1
     return torch.from_numpy(member)
 
@@ -81,8 +81,8 @@ class RelationAttention:
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
         """The inputs of the next run, and their numbers in the whole study."""
         self._inputs, self._numbers, self._batch = inputs, numbers, None
-        for one in inputs:
-            for counter, links in zip(self.distances, one.links, strict=True):
+        for words in inputs:
+            for counter, links in zip(self.distances, words.links, strict=True):
                 counter.update(b - a for a, b in links)
         return self
 
@@ -154,9 +154,9 @@ class _Batch:
         self.member = _member(some, like.shape[-1]).to(device, like.dtype)
         rows = [
             (k, turn, *((b, a) if turn % 2 else (a, b)), across[turn // 2])
-            for k, one in enumerate(some)
+            for k, words in enumerate(some)
             for turn in range(2 * len(across))
-            for a, b in one.links[turn // 2]
+            for a, b in words.links[turn // 2]
         ]
         rows = [row for row in rows if not causal or row[3] < row[2]]  # where the query sees the key
         self.batch, turn, self.query, self.key, crossing = torch.tensor(rows, dtype=torch.long).reshape(-1, 5).T
@@ -179,7 +179,7 @@ class _Batch:
         """The pairs (input, query, key) of each group's null, and which group each link is of."""
         place = torch.where(crossing.bool(), self.query, self.key - self.query)
         groups, self.group = torch.stack([self.batch, turn, crossing, place]).unique(dim=1, return_inverse=True)
-        batch, of_turn, across, place = (one[:, None] for one in groups)
+        batch, of_turn, across, place = (coordinate[:, None] for coordinate in groups)
         words = torch.arange(inside.shape[1])[None]
         query, key = torch.where(across.bool(), place, words), torch.where(across.bool(), words, words + place)
         fits = (key >= 0) & (key < inside.shape[1])
@@ -219,6 +219,6 @@ class _Batch:
     def pooled(self, maps: Float[Tensor, "batch head word word"]) -> Float[np.ndarray, "batch head statistic"]:
         """Sums of every quantity over the links of each input and turn."""
         sums = np.add.reduceat(self.values(maps).double().numpy(), self.starts)  # [group, quantity, head]
-        found = np.zeros((len(self.inputs), maps.shape[1], self.counts.shape[1] // len(QUANTITIES), len(QUANTITIES)))
-        found[self.filled[0], :, self.filled[1]] = sums.swapaxes(1, 2)
-        return found.reshape(*found.shape[:2], -1)
+        by_input = np.zeros((len(self.inputs), maps.shape[1], self.counts.shape[1] // len(QUANTITIES), len(QUANTITIES)))
+        by_input[self.filled[0], :, self.filled[1]] = sums.swapaxes(1, 2)
+        return by_input.reshape(*by_input.shape[:2], -1)
