@@ -85,11 +85,11 @@ class Head(tuple[int, int]):
     @classmethod
     def parse(cls, name: str) -> "Head":
         """Read "L7H6" or "Enc L7H6" (one-based, any case, spaces allowed)."""
-        found = _NAME.match(name)
-        if not found or "0" in (found[2].lstrip("0") or "0", found[3].lstrip("0") or "0"):
+        match = _NAME.match(name)
+        if not match or "0" in (match[2].lstrip("0") or "0", match[3].lstrip("0") or "0"):
             raise InputError(f'A head is named like L7H6, counted from 1; "{name}" is not: give layer and head.')
         parts = {short.lower(): part for part, short in PARTS.items()}
-        return cls(int(found[2]) - 1, int(found[3]) - 1, parts[found[1].lower()] if found[1] else "")
+        return cls(int(match[2]) - 1, int(match[3]) - 1, parts[match[1].lower()] if match[1] else "")
 
     def within(self, layers: int, heads: int) -> "Head":
         """This head, or an InputError when a model of `layers` x `heads` has no such head."""

@@ -61,13 +61,13 @@ def packaged_checkpoints() -> dict[str, Path]:
 
     The package is looked up, never imported: nothing of it runs.
     """
-    found = {}
+    folders = {}
     for name, (package, folder) in PACKAGED.items():
         spec = find_spec(package)
         for place in (spec.submodule_search_locations or ()) if spec else ():
             if (Path(place) / folder / "config.json").is_file():
-                found[name] = Path(place) / folder
-    return found
+                folders[name] = Path(place) / folder
+    return folders
 
 
 def _path(name: str) -> Path | None:
@@ -82,7 +82,9 @@ def _path(name: str) -> Path | None:
 
 def _folders(value: str | None) -> tuple[Path, ...] | None:
     try:
-        return None if value is None else tuple(Path(one).expanduser() for one in value.split(os.pathsep) if one)
+        return (
+            None if value is None else tuple(Path(folder).expanduser() for folder in value.split(os.pathsep) if folder)
+        )
     except RuntimeError as error:
         raise InputError(
             f"ATLAS_FOLDERS names folders, but {str(value)[:120]!r} has one with no home here; write their full paths."

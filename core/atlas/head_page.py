@@ -55,7 +55,7 @@ def head_page(
     sources = "; ".join(f"{fact.about}: {fact.source}" for fact in known)
     parts: list[Part] = [Words(text=f"Sources: {sources}" if known else "")]
     grids = {} if isinstance(maps, str) else {"all heads": maps}
-    grids |= {f"{one.where}: {one.value:.3f}": _grid(one, head) for one in gallery.inputs}
+    grids |= {f"{example.where}: {example.value:.3f}": _grid(example, head) for example in gallery.inputs}
     parts += [Shelf(grids, "Maps", gallery.of and f"Gallery: {gallery.of}.")] if grids else []
     parts += [Words(text=maps)] if isinstance(maps, str) else []
     if alike := nearest(scores, head):

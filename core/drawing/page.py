@@ -87,8 +87,12 @@ def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = 
     Errors: InputError where the maps cannot be made so small.
     """
     placed = _placed(list(parts), most)
-    grids = any(one.maps for one in placed)
-    charts = {one.number: one.part.specification for one in placed if isinstance(one.part, Chart)}
+    grids = any(placed_part.maps for placed_part in placed)
+    charts = {
+        placed_part.number: placed_part.part.specification
+        for placed_part in placed
+        if isinstance(placed_part.part, Chart)
+    }
     scripts = scripts_of(maps=grids, charts=bool(charts))
     return _template().render(
         title=title,
@@ -158,7 +162,9 @@ def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
 
     charts: Vega compiles its expressions and writes its own style element, so both are let through.
     """
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
+    )
     run = f"{hashes} 'unsafe-eval'" if charts else hashes or "'none'"
     return (
         f"default-src 'none'; script-src {run}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "

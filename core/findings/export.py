@@ -22,12 +22,12 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
     more: parts for the end of the page.
     """
     parts: list[Part] = []
-    for one in findings:
-        parts.append(Words(one.title, one.note))
-        parts += [PackedMaps(one.maps)] if one.maps else []
-        parts += [Chart(picture) for picture in one.pictures if not one.maps]
-        parts += [Table(COLUMNS, [_row(number) for number in one.numbers])] if one.numbers else []
-        parts.append(Words("", _origin(one), one.command))
+    for finding in findings:
+        parts.append(Words(finding.title, finding.note))
+        parts += [PackedMaps(finding.maps)] if finding.maps else []
+        parts += [Chart(picture) for picture in finding.pictures if not finding.maps]
+        parts += [Table(COLUMNS, [_row(number) for number in finding.numbers])] if finding.numbers else []
+        parts.append(Words("", _origin(finding), finding.command))
     single = len(findings) == 1
     title, count = (findings[0].title, "A result") if single else ("Findings", f"{len(findings)} findings")
     return html_page(title, [*(parts[1:] if single and not findings[0].note else parts), *more],
@@ -37,13 +37,13 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
     """The same as Markdown. pictures: the folder of the SVG files, as a link has it; "" for none."""
     lines = ["# Findings", "", f"{len(findings)} findings of Attention Atlas, {date.today():%d %B %Y}."]
-    for one in findings:
-        lines += ["", f"## {_escaped(one.title)}", "", *(_escaped(line) for line in one.note.splitlines())]
-        lines += [f"\n![{_escaped(one.title)}]({pictures}/{name})" for name in _names(one) if pictures]
-        lines += ["", *_table(one.numbers)] if one.numbers else []
-        lines += ["", _escaped(_origin(one).replace("\n", " · "))]
-        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", one.command)), default=0))
-        lines += ["", f"{fence}sh", one.command, fence] if one.command else []
+    for finding in findings:
+        lines += ["", f"## {_escaped(finding.title)}", "", *(_escaped(line) for line in finding.note.splitlines())]
+        lines += [f"\n![{_escaped(finding.title)}]({pictures}/{name})" for name in _names(finding) if pictures]
+        lines += ["", *_table(finding.numbers)] if finding.numbers else []
+        lines += ["", _escaped(_origin(finding).replace("\n", " · "))]
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", finding.command)), default=0))
+        lines += ["", f"{fence}sh", finding.command, fence] if finding.command else []
     return "\n".join(lines) + "\n"
 
 
@@ -63,8 +63,8 @@ def svgs(findings: Sequence[Finding]) -> dict[str, str]:
     config = {"background": theme.theme()["light"]["backgroundColor"], "range": theme.ranges()["light"]}
     return {
         name: vl_convert.vegalite_to_svg({**picture, "config": config})
-        for one in findings
-        for name, picture in zip(_names(one), one.pictures, strict=True)
+        for finding in findings
+        for name, picture in zip(_names(finding), finding.pictures, strict=True)
     }
 
 
@@ -118,8 +118,8 @@ def _names(one: Finding) -> list[str]:
 
 def _table(numbers: Sequence[Number]) -> list[str]:
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
-    for one in numbers[:IN_MARKDOWN]:
-        lines.append("| " + " | ".join(_escaped(written_cell(value)) for value in _row(one)) + " |")
+    for number in numbers[:IN_MARKDOWN]:
+        lines.append("| " + " | ".join(_escaped(written_cell(value)) for value in _row(number)) + " |")
     left = len(numbers) - IN_MARKDOWN
     return [*lines, *(["", f"{left} more are left out here; the HTML page has them."] if left > 0 else [])]
 

@@ -26,7 +26,7 @@ def numbers_of(rows: Sequence[Row]) -> tuple[Number, ...]:
     """
     kinds = _by_kind(rows)
     most = max(1, KEPT // max(1, len(kinds)))
-    return tuple(one for some in kinds for one in some[:most])[:KEPT]
+    return tuple(number for some in kinds for number in some[:most])[:KEPT]
 
 
 def _by_kind(rows: Sequence[Row]) -> list[list[Number]]:
@@ -45,7 +45,10 @@ def _of_row(row: Row) -> list[Number]:
         about = [str(row[key]) for key in ABOUT if row.get(key) and str(row[key]) != said]
         return [_number(row, name, " ".join([said, *about]), "value", "low", "high")]
     metrics = [key.removesuffix("_change") for key in row if key.endswith("_change") and _is_number(row[key])]
-    return [_number(row, name, f"change of {one}", f"{one}_change", f"{one}_low", f"{one}_high") for one in metrics]
+    return [
+        _number(row, name, f"change of {metric}", f"{metric}_change", f"{metric}_low", f"{metric}_high")
+        for metric in metrics
+    ]
 
 
 def _name(row: Row) -> str:
@@ -78,19 +81,19 @@ def pictures_of(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     if not kinds:
         return ()
     mine, what = kinds[0], kinds[0][0].what
-    heads = [one for one in mine if one.name.startswith("L") and "H" in one.name]
+    heads = [number for number in mine if number.name.startswith("L") and "H" in number.name]
     drawn = [_heads(heads, what)] if len(heads) == len(mine) > 1 else []
     return (*drawn, _intervals(mine[:SHOWN], what))
 
 
 def _heads(numbers: Sequence[Number], what: str) -> dict[str, Any]:
     values = [
-        {"layer": place.layer + 1, "head": place.head + 1, "name": one.name, "value": one.value, "low": one.low,
-         "high": one.high}
-        for one in numbers for place in [Head.parse(one.name)]
+        {"layer": place.layer + 1, "head": place.head + 1, "name": number.name, "value": number.value,
+         "low": number.low, "high": number.high}
+        for number in numbers for place in [Head.parse(number.name)]
     ]  # fmt: skip
-    most = max(abs(one.value or 0.0) for one in numbers) or 1.0
-    diverging = any((one.value or 0.0) < 0 for one in numbers)
+    most = max(abs(number.value or 0.0) for number in numbers) or 1.0
+    diverging = any((number.value or 0.0) < 0 for number in numbers)
     scale = {"range": "diverging", "domain": [-most, most]} if diverging else {"range": "ramp", "domain": [0, most]}
     return {
         "$schema": SCHEMA,
@@ -108,7 +111,10 @@ def _heads(numbers: Sequence[Number], what: str) -> dict[str, Any]:
 
 
 def _intervals(numbers: Sequence[Number], what: str) -> dict[str, Any]:
-    values = [{"name": one.name, "value": one.value, "low": one.low, "high": one.high, "n": one.n} for one in numbers]
+    values = [
+        {"name": number.name, "value": number.value, "low": number.low, "high": number.high, "n": number.n}
+        for number in numbers
+    ]
     y = {"field": "name", "type": "nominal", "sort": None, "title": None}
     tips = [{"field": name} for name in ("name", "value", "low", "high", "n")]
     x = {"type": "quantitative", "title": f"{what}, 95 % interval"}

@@ -86,7 +86,7 @@ def command(known: Row) -> str:
         options = as_json(study.read(known["options"]))
     except AtlasError:  # of an earlier version, or a study that is gone
         return ""
-    usual = {name: one.default for name, one in declared(study.options).items()}
+    usual = {name: field.default for name, field in declared(study.options).items()}
     kept = [(name, value) for name, value in options.items() if not _usual(value, usual.get(name))]
     words = [f"--set={name}={_typed(value)}" for name, value in kept]
     return shlex.join(["python", "-m", "core", "jobs", "start", known["study"], *words])

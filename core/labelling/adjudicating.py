@@ -37,16 +37,16 @@ class Dispute:
 
 def disputes(db: Database, class_set: str, project: str | None = None) -> list[Dispute]:
     """Maps that nobody has settled since: first those with most different classes, then those that are doubted."""
-    found = votes_of(db, class_set, project)
+    votes = votes_of(db, class_set, project)
     doubts, notes = _doubts_and_notes(db, class_set)
-    settled = found[found["queue_order"] == "adjudication"].groupby("map_id")["happened"].max()
+    settled = votes[votes["queue_order"] == "adjudication"].groupby("map_id")["happened"].max()
     open_doubts = {
         name: suggestion
         for name, (suggestion, when) in doubts.items()
         if not (name in settled.index and settled[name] >= when)
     }
-    plain = found[found["queue_order"] != "adjudication"]
-    given = plain[plain["map_id"].isin({*disputed(found), *open_doubts})]
+    plain = votes[votes["queue_order"] != "adjudication"]
+    given = plain[plain["map_id"].isin({*disputed(votes), *open_doubts})]
     made = [
         Dispute(
             str(name),
@@ -58,7 +58,9 @@ def disputes(db: Database, class_set: str, project: str | None = None) -> list[D
         )
         for name, own in given.groupby("map_id", sort=True)
     ]
-    return sorted(made, key=lambda one: (-len({cls for _, cls in one.votes}), one.doubt is None, one.map_id))
+    return sorted(
+        made, key=lambda dispute: (-len({cls for _, cls in dispute.votes}), dispute.doubt is None, dispute.map_id)
+    )
 
 
 def _doubts_and_notes(
@@ -104,13 +106,13 @@ def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, a
     Queueing the same doubts again changes nothing. InputError for a class that the set does not have.
     """
     known = known_class_set(db, class_set)
-    wrong = [one.suggested for one in suspects if one.suggested not in known.names]
+    wrong = [suspect.suggested for suspect in suspects if suspect.suggested not in known.names]
     if wrong:
         raise InputError(
             f"A doubt suggests a class of {class_set!r} ({', '.join(known.names)}); {wrong[0][:60]!r} is none: train "
             "on the classes as they are now."
         )
-    text = "\n".join(f"{one.map_id} {one.given} {one.suggested}" for one in suspects)
+    text = "\n".join(f"{suspect.map_id} {suspect.given} {suspect.suggested}" for suspect in suspects)
     batch = f"doubts-{hashlib.sha256(f'{class_set} {annotator} {text}'.encode()).hexdigest()[:16]}"
     events = [
         {
@@ -118,12 +120,13 @@ def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, a
             "sequence": number,
             "kind": "flag",
             "class_set": class_set,
-            "map_id": one.map_id,
+            "map_id": suspect.map_id,
             "annotator": annotator,
-            "note": f"labelled {one.given}; a classifier that never saw this input is confident of {one.suggested}",
+            "note": f"labelled {suspect.given}; a classifier that never saw this input is confident of "
+            f"{suspect.suggested}",
             "queue_order": "adjudication",
-            "suggestion": one.suggested,
+            "suggestion": suspect.suggested,
         }
-        for number, one in enumerate(suspects, start=1)
+        for number, suspect in enumerate(suspects, start=1)
     ]
     return labels.record_events(db, events).new

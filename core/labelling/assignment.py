@@ -163,7 +163,7 @@ class Board:
         before = 0 if self._bulk else len(slot.votes())
         stack = slot.answers.setdefault(answer.person, [])
         if answer.event in self._events:  # said again, with another word on whether it counts
-            stack[:] = [one if one[0] != answer.event else (*one[:2], answer.counted) for one in stack]
+            stack[:] = [old if old[0] != answer.event else (*old[:2], answer.counted) for old in stack]
             self._recount(slot, before)
             return
         stack.append((answer.event, answer.given, answer.counted))
@@ -196,14 +196,14 @@ class Board:
     def _undone(self, event: str, at: float | None) -> None:
         if event in self._by:
             recent = self._person(self._by[event]).recent
-            for one in [one for one in recent if one[0] == event]:
-                recent.remove(one)
+            for entry in [candidate for candidate in recent if candidate[0] == event]:
+                recent.remove(entry)
         if event not in self._events:
             return
         map_id, name = self._events.pop(event)
         slot = self._slots[map_id]
         before = len(slot.votes())
-        kept = [one for one in slot.answers[name] if one[0] != event]
+        kept = [entry for entry in slot.answers[name] if entry[0] != event]
         if kept:
             slot.answers[name] = kept
         else:
@@ -267,7 +267,7 @@ class Board:
             return []
         if standing.phase == "training":
             round_ = (Choice(name, "training", known.round) for name in self.exemplars)
-            return [one for one in round_ if one not in known.done and known.special.get(one, 0) <= now][:count]
+            return [c for c in round_ if c not in known.done and known.special.get(c, 0) <= now][:count]
         ordinary = self._ordinary_for(person, known, now)
         chosen: list[Choice] = []
         upcoming = next(ordinary, None)
@@ -297,13 +297,13 @@ class Board:
         draw = _chance(self.rules.seed, person, number)
         if draw < self.rules.gold_rate:
             unseen = [Choice(name, "gold") for name in self.gold]
-            unseen = [one for one in unseen if one not in known.special and one not in chosen]
+            unseen = [choice for choice in unseen if choice not in known.special and choice not in chosen]
             return unseen[int(draw / self.rules.gold_rate * len(unseen))] if unseen else None
         draw -= self.rules.gold_rate
         if draw < self.rules.repeat_rate:
             early = [name for name in known.labelled[:-REPEAT_AFTER] if name not in known.repeated]
             again = [Choice(name, "repeat", REPEAT_PASS) for name in early]
-            again = [one for one in again if one not in chosen]
+            again = [choice for choice in again if choice not in chosen]
             return again[int(draw / self.rules.repeat_rate * len(again))] if again else None
         return None
 

@@ -35,11 +35,11 @@ def votes_of(db: Database, class_set: str, project: str | None = None) -> pd.Dat
     standing = standing_labels(db, class_set)
     if project is None:
         return standing
-    found = projects.project_labels(db, project, purpose=None)
-    found = found[(found["kind"] == "label") & found["purpose"].isin(["label", "repeat"])]
-    found = found.assign(**{"class": found["class"].map(present_names(db, class_set))}).dropna(subset=["class"])
-    settled = standing[(standing["queue_order"] == "adjudication") & standing["map_id"].isin(found["map_id"])]
-    return pd.concat([found, settled], ignore_index=True).sort_values("ordinal", ignore_index=True)
+    votes = projects.project_labels(db, project, purpose=None)
+    votes = votes[(votes["kind"] == "label") & votes["purpose"].isin(["label", "repeat"])]
+    votes = votes.assign(**{"class": votes["class"].map(present_names(db, class_set))}).dropna(subset=["class"])
+    settled = standing[(standing["queue_order"] == "adjudication") & standing["map_id"].isin(votes["map_id"])]
+    return pd.concat([votes, settled], ignore_index=True).sort_values("ordinal", ignore_index=True)
 
 
 def truth_of(db: Database, class_set: str, method: Method, project: str | None = None) -> Truth:

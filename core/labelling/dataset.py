@@ -39,15 +39,17 @@ def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imp
 
 def card(db: Database, class_set: str, events: int) -> str:
     """The dataset card: what its rows are, how many labels of each class, by whom. No licence is chosen for anybody."""
-    found, classes = standing_labels(db, class_set), known_class_set(db, class_set)
-    given, people = Counter(found["class"]), Counter(found["annotator"])
+    labels, classes = standing_labels(db, class_set), known_class_set(db, class_set)
+    given, people = Counter(labels["class"]), Counter(labels["annotator"])
     head = {
         "pretty_name": f"Attention maps labelled in {class_set}",
         "tags": ["attention", "interpretability"],
         "configs": [{"config_name": "labels", "data_files": [{"split": "train", "path": LABELS.as_posix()}]}],
     }
     lines = [f"{name}: {json.dumps(value)}" for name, value in head.items()]
-    classes_said = [f"| {_cell(one.title)} | {given[one.name]} | {_cell(one.eye)} |" for one in classes.classes]
+    classes_said = [
+        f"| {_cell(pattern.title)} | {given[pattern.name]} | {_cell(pattern.eye)} |" for pattern in classes.classes
+    ]
     people_said = [f"| {_cell(name)} | {count} |" for name, count in people.most_common()]
     return "\n".join(
         [
@@ -57,9 +59,9 @@ def card(db: Database, class_set: str, events: int) -> str:
             "",
             f"# Attention maps labelled in {_cell(class_set)}",
             "",
-            f"{events} label events on {found['map_id'].nunique()} attention maps; {len(found)} labels stand. A row is "
-            "an event (label, skip, flag, note or undo) with the facts of its map; the first event of a map brings its "
-            "weights: float16, little-endian, [query, key] row by row, `length` by `length`. Layers and heads count "
+            f"{events} label events on {labels['map_id'].nunique()} attention maps; {len(labels)} labels stand. A row "
+            "is an event (label, skip, flag, note or undo) with the facts of its map; the first event of a map brings "
+            "its weights: float16, little-endian, [query, key] row by row, `length` by `length`. Layers and heads count "
             "from 0.",
             "",
             "| class | labels | what the eye sees |",

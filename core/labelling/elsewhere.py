@@ -43,7 +43,7 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
 
 
 def _lines(file: Path) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    origins: dict[str, dict[str, Any]] = {}
     for number, line in enumerate(read_text(file, most=MOST_BYTES).split("\n"), start=1):
         if not line.strip():
             continue
@@ -60,10 +60,10 @@ def _lines(file: Path) -> dict[str, dict[str, Any]]:
                 "remove it."
             )
         key = str(facts["key"])
-        if key in found:
+        if key in origins:
             raise InputError(f"A map has one line of facts; {place} is the second for {key[:60]!r}: keep one.")
-        found[key] = facts
-    return found
+        origins[key] = facts
+    return origins
 
 
 def _row(key: str, weights: Map, facts: dict[str, Any]) -> Row:

@@ -95,10 +95,10 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
         held = board.held(person, seconds(moment))
         new = board.choose(person, seconds(moment), board.rules.ahead - len(held))
         until = datetime.fromtimestamp(seconds(moment) + board.rules.lapse, UTC).replace(tzinfo=None)
-        rows = [projects.ClaimRow(one.map_id, person, one.passing, one.purpose, moment, until) for one in new]
+        rows = [projects.ClaimRow(claim.map_id, person, claim.passing, claim.purpose, moment, until) for claim in new]
         projects.add_claims(cursor, project, rows)
-        for one in new:
-            board.apply(Claimed(person, one, seconds(until)))
+        for claim in new:
+            board.apply(Claimed(person, claim, seconds(until)))
         _wrote(db, cursor, kept)
         standing = board.standing(person)
         choices = [*held, *new] if standing.phase != "paused" else []
@@ -122,13 +122,13 @@ def record(
         saved = labels.record_events(db, events, secret=secret)
         named = {f"{event['batch']}:{event['sequence']}": event for event in events}
         there = projects.answered(cursor, list(named)) if saved.new < len(events) else set()
-        found = Recorded(saved.acknowledged)
+        recorded = Recorded(saved.acknowledged)
         for event_id, event in named.items():
             if event.get("project") and event_id not in there:
-                _answer(db, cursor, books[str(event["project"])].board, event_id, event, found)
+                _answer(db, cursor, books[str(event["project"])].board, event_id, event, recorded)
         for kept in books.values():
             _wrote(db, cursor, kept)
-        return found
+        return recorded
 
 
 def _answer(db: Database, cursor: Any, board: Board, event_id: str, event: Mapping[str, Any], found: Recorded) -> None:
@@ -252,7 +252,9 @@ def _wrote(db: Database, cursor: Any, kept: _Kept) -> None:
 def _new_board(db: Database, project: str) -> Board:
     known = projects.one_project(db, project)
     maps = projects.project_maps(db, project)
-    by_kind = {kind: {one.map_id: one.given or "" for one in maps if one.kind == kind} for kind in projects.MAP_KINDS}
+    by_kind = {
+        kind: {entry.map_id: entry.given or "" for entry in maps if entry.kind == kind} for kind in projects.MAP_KINDS
+    }
     return Board(rules_of(known), list(by_kind["label"]), by_kind["gold"], by_kind["exemplar"])
 
 

@@ -174,17 +174,17 @@ def bundled_weights(class_set: str) -> bytes:
 
 def best_known(db: Database, class_set: str) -> str:
     """The classifier that suggests, else the newest trained here, else the bundled one; InputError when none is."""
-    found = _best_of_ours(db, class_set) or bundled_classifier(db, class_set)
-    if found is None:
+    classifier = _best_of_ours(db, class_set) or bundled_classifier(db, class_set)
+    if classifier is None:
         raise _none_of(class_set)
-    return found
+    return classifier
 
 
 def about_best(db: Database, class_set: str) -> Row:
     """What is known of the classifier that `best_known` names: title, kind, classes, labels (how many), scores. Stores
     nothing, so that a page may ask while it draws. InputError when there is none."""
-    if found := _best_of_ours(db, class_set):
-        return classifiers.one_classifier(db, found)
+    if name := _best_of_ours(db, class_set):
+        return classifiers.one_classifier(db, name)
     if about := bundled_about(class_set):
         return about
     raise _none_of(class_set)
@@ -200,12 +200,12 @@ def bundled_about(class_set: str) -> Row | None:
 
 
 def _best_of_ours(db: Database, class_set: str) -> str | None:
-    found = classifiers.suggesting(db, class_set)
-    if found is None:
+    name = classifiers.suggesting(db, class_set)
+    if name is None:
         known = classifiers.classifiers(db, class_set)["classifier"]
         own = known[~known.str.startswith(BUNDLED)]
-        found = str(own.iloc[0]) if len(own) else None
-    return found
+        name = str(own.iloc[0]) if len(own) else None
+    return name
 
 
 def _none_of(class_set: str) -> InputError:

@@ -85,7 +85,9 @@ def _choice(titles: list[str]) -> dict[str, Any]:
 
 def studio_config(classes: ClassSet) -> str:
     """The labelling config that shows a task's picture and the classes as single choices."""
-    shown = [[html.escape(text or "") for text in (one.title, one.eye, one.key)] for one in classes.classes]
+    shown = [
+        [html.escape(text or "") for text in (pattern.title, pattern.eye, pattern.key)] for pattern in classes.classes
+    ]
     choices = "".join(f'    <Choice value="{title}" hint="{eye}" hotkey="{key}"/>\n' for title, eye, key in shown)
     return (
         '<View>\n  <Header value="$title"/>\n  <Image name="image" value="$image"/>\n'
@@ -131,15 +133,17 @@ def import_studio(
     own = sorted((row for task in tasks for row in _own_rows(task)), key=lambda row: row.pop("place", 0))
     try:
         with db.write():
-            found = import_rows(db, own, batch_of(data), keep_rest=keep_rest)  # brings the classes that the rest names
+            imported = import_rows(
+                db, own, batch_of(data), keep_rest=keep_rest
+            )  # brings the classes that the rest names
             classes = known_class_set(db, class_set)
             rows = list(_added_rows(tasks, classes, dict(people or {}), own, batch_of(data)))
             if len(own) + len(rows) > MOST_ROWS:
                 raise InputError(f"A file of labels has at most {MOST_ROWS:,} rows; this one has more: split it.")
             more = import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
-            refused = [*found.refused, *((len(own) + number, why) for number, why in more.refused)]
-            total = Imported(len(own) + len(rows), found.new + more.new, found.already + more.already,
-                             found.maps + more.maps, refused)  # fmt: skip
+            refused = [*imported.refused, *((len(own) + number, why) for number, why in more.refused)]
+            total = Imported(len(own) + len(rows), imported.new + more.new, imported.already + more.already,
+                             imported.maps + more.maps, refused)  # fmt: skip
             if refused and not keep_rest:
                 raise _RefusedError
     except _RefusedError:
@@ -158,8 +162,8 @@ def _added_rows(
     known = {row.get("event"): row for row in own}
     number = 0
     for place, task in enumerate(tasks, start=1):
-        found = task.get("annotations")
-        for annotation in found if isinstance(found, list) else []:
+        annotations = task.get("annotations")
+        for annotation in annotations if isinstance(annotations, list) else []:
             number += 1
             try:
                 row = _added(task, annotation, classes, people, known)
@@ -221,14 +225,16 @@ def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
             f"A map has one class; this annotation has {len(titles)} choices"
             f"{' (' + ', '.join(map(str, titles))[:80] + ')' if titles else ''}: use single choices."
         )
-    names = {str(name).casefold(): one.name for one in classes.classes for name in (one.name, one.title)}
-    found = names.get(str(titles[0]).strip().casefold())
-    if found is None:
+    names = {
+        str(name).casefold(): pattern.name for pattern in classes.classes for name in (pattern.name, pattern.title)
+    }
+    chosen = names.get(str(titles[0]).strip().casefold())
+    if chosen is None:
         raise InputError(
-            f"A label is one of {', '.join(one.title for one in classes.classes)}; {str(titles[0])[:60]!r} is none: "
-            "correct it or add the class first."
+            f"A label is one of {', '.join(pattern.title for pattern in classes.classes)}; {str(titles[0])[:60]!r} is "
+            "none: correct it or add the class first."
         )
-    return found
+    return chosen
 
 
 def _who(completed_by: Any, people: dict[str, str]) -> str:

@@ -110,12 +110,12 @@ def _fitting(facts: pd.DataFrame, recipe: Recipe) -> pd.DataFrame:
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
     """Map -> class by one person's first pass, or by adjudication (source "")."""
-    found = standing_labels(db, class_set)
+    labels = standing_labels(db, class_set)
     if source:
-        found = found[(found["annotator"] == source) & (found["pass"] == 1)]
+        labels = labels[(labels["annotator"] == source) & (labels["pass"] == 1)]
     else:
-        found = found[found["queue_order"] == "adjudication"]
-    return dict(zip(found["map_id"], found["class"], strict=True))
+        labels = labels[labels["queue_order"] == "adjudication"]
+    return dict(zip(labels["map_id"], labels["class"], strict=True))
 
 
 def _known_maps(known: dict[str, str], recipe: Recipe) -> tuple[list[str], list[str]]:
@@ -128,7 +128,7 @@ def _known_maps(known: dict[str, str], recipe: Recipe) -> tuple[list[str], list[
             "ask for fewer, adjudicate more, or name another person whose labels count as known."
         )
     by_class: dict[str, list[str]] = {}
-    for name in sorted(known, key=lambda one: shuffled(recipe.seed, one)):
+    for name in sorted(known, key=lambda map_id: shuffled(recipe.seed, map_id)):
         by_class.setdefault(known[name], []).append(name)
     columns = [by_class[name] for name in sorted(by_class)]
     deepest = max(map(len, columns), default=0)
@@ -182,6 +182,6 @@ def by_uncertainty(facts: pd.DataFrame, names: list[str], hints: Hints | None) -
             "The most uncertain maps come first only when a classifier suggests; none does: choose one on the Pattern "
             "classifier page, or another order."
         )
-    found = hints(names)
-    margins = pd.Series({name: found[name][2] for name in names}, dtype=float)
+    suggested = hints(names)
+    margins = pd.Series({name: suggested[name][2] for name in names}, dtype=float)
     return spread(facts[facts["map_id"].isin(set(names))], margins)

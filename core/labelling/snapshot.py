@@ -55,16 +55,16 @@ def known_class_set(db: Database, name: str) -> ClassSet:
 
 def standing_labels(db: Database, name: str) -> pd.DataFrame:
     """All labels that stand, their classes as they are called now; without those of `unknown_labels`."""
-    found, names = labels.labels(db, name), present_names(db, name)
-    return found.assign(**{"class": found["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
+    standing, names = labels.labels(db, name), present_names(db, name)
+    return standing.assign(**{"class": standing["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
     """Labels that stand and are of no class that the set has or had, counted by class: no reader counts them."""
     known = present_names(db, name)
-    if all(known.get(one) is not None for one in labels.classes_given(db, name)):
+    if all(known.get(name_given) is not None for name_given in labels.classes_given(db, name)):
         return {}  # as nearly always; what stands takes longer to count
-    return {one: n for one, n in labels.class_counts(db, name).items() if known.get(one) is None}
+    return {cls: n for cls, n in labels.class_counts(db, name).items() if known.get(cls) is None}
 
 
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
@@ -82,7 +82,7 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
 def present_names(db: Database, name: str) -> dict[str, str]:
     """Every name that a class of the set has or had -> its present name."""
     classes = known_class_set(db, name)
-    return {one: classes.resolved(one) for one in (*classes.names, *dict(classes.merged))}
+    return {given: classes.resolved(given) for given in (*classes.names, *dict(classes.merged))}
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
@@ -91,19 +91,19 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     By `consensus`, or by a `method` of `core.patterns.truth` with soft labels; adjudications stand above both.
     """
     given = standing_labels(db, name)
-    found = consensus(given)
-    if found.empty:
+    agreed = consensus(given)
+    if agreed.empty:
         raise InputError(
             f'Training needs labelled maps; nobody has labelled any in the class set "{name}": label some '
             "on the Label page or import a file."
         )
-    found = found.assign(group=inputs_of(found), headline=_headline(found))
-    maps = {row["map_id"]: row for row in labels.maps_of(db, list(found["map_id"]))}
+    agreed = agreed.assign(group=inputs_of(agreed), headline=_headline(agreed))
+    maps = {row["map_id"]: row for row in labels.maps_of(db, list(agreed["map_id"]))}
     columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline"]
     if method is not None:
-        found, columns = _weighed(found, given, known_class_set(db, name).names, method), [*columns, "soft"]
-    facts = found[columns].to_dict("records")
-    weights = [from_float16(maps[one]["weights"], maps[one]["length"]) for one in found["map_id"]]
+        agreed, columns = _weighed(agreed, given, known_class_set(db, name).names, method), [*columns, "soft"]
+    facts = agreed[columns].to_dict("records")
+    weights = [from_float16(maps[map_id]["weights"], maps[map_id]["length"]) for map_id in agreed["map_id"]]
     return Snapshot(name, known_class_set(db, name).names, facts, weights)
 
 
@@ -113,7 +113,7 @@ def _weighed(found: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], m
     judged = truth(given, names, method)
     settled = (found["queue_order"] == "adjudication") | ~found["map_id"].isin(judged.probabilities.index)
     likeliest = found["map_id"].map(judged.labels).where(~settled).fillna(found["class"])
-    sure = [[float(name == one) for name in names] for one in likeliest]
+    sure = [[float(name == cls) for name in names] for cls in likeliest]
     soft = [
         own if alone else judged.probabilities.loc[map_id].tolist()
         for map_id, own, alone in zip(found["map_id"], sure, settled, strict=True)
@@ -132,7 +132,7 @@ def from_file(file: Path, name: str) -> Snapshot:
         try:
             folded = file.is_dir()
             reports = label_files.import_folder(db, file) if folded else [label_files.import_labels(db, file)]
-            refused = [one for report in reports for one in report.refused]
+            refused = [line for report in reports for line in report.refused]
             if refused:
                 raise InputError(
                     f"Every row of a label file must be usable to train on it; row {refused[0][0]} is not "
@@ -149,14 +149,17 @@ def from_file(file: Path, name: str) -> Snapshot:
 def write(found: Snapshot, folder: Path) -> Path:
     """Write a snapshot into `folder` under the hash of its contents; returns the file."""
     about = json.dumps({"class_set": found.class_set, "classes": found.classes, "facts": found.facts})
-    weights = np.concatenate([one.astype("<f2").ravel() for one in found.maps])
+    weights = np.concatenate([map_weights.astype("<f2").ravel() for map_weights in found.maps])
     digest = hashlib.sha256(about.encode() + weights.tobytes()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"labels-{digest}.npz"
     if not file.exists():
         with replacing(file) as part, part.open("wb") as stream:
             np.savez_compressed(
-                stream, about=np.array(about), weights=weights, lengths=np.array([len(one) for one in found.maps])
+                stream,
+                about=np.array(about),
+                weights=weights,
+                lengths=np.array([len(map_weights) for map_weights in found.maps]),
             )
     return file
 

@@ -33,7 +33,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message], *, answering:
             f"A chat is written by the tokenizer's chat template; {checkpoint.name} has none: type the prompt as plain "
             "text, or choose a checkpoint that was tuned for chats."
         )
-    turns = [{"role": one.role, "content": one.text} for one in messages]
+    turns = [{"role": message.role, "content": message.text} for message in messages]
     try:
         text = checkpoint.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=answering)
     except Exception as error:  # templates fail with classes of jinja2's own, and with whatever they compute
@@ -56,9 +56,9 @@ def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding
     Raises as `chat_text`.
     """
     text = chat_text(checkpoint, messages)
-    found = checkpoint.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-    spans = found["offset_mapping"]
-    ids, special = found["input_ids"], set(checkpoint.tokenizer.all_special_ids)
+    encoded = checkpoint.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    spans = encoded["offset_mapping"]
+    ids, special = encoded["input_ids"], set(checkpoint.tokenizer.all_special_ids)
     ordinary = [piece not in special for piece in ids]
     return Encoding(
         text=text,
@@ -74,10 +74,10 @@ def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding
 
 
 def _check(messages: Sequence[Message]) -> None:
-    if not messages or not all(one.text.strip() for one in messages):
+    if not messages or not all(message.text.strip() for message in messages):
         raise InputError("A chat has at least one message, and every message a visible character: type a text.")
-    for one in messages:
-        if one.role not in ROLES:
-            raise InputError(f"A message is from one of {', '.join(ROLES)}; {one.role!r} is none of them.")
-    if sum(len(one.text) for one in messages) > LONGEST_TEXT:
+    for message in messages:
+        if message.role not in ROLES:
+            raise InputError(f"A message is from one of {', '.join(ROLES)}; {message.role!r} is none of them.")
+    if sum(len(message.text) for message in messages) > LONGEST_TEXT:
         raise InputError(f"A chat may have at most {LONGEST_TEXT:,} characters: shorten it.")

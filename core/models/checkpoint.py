@@ -60,7 +60,7 @@ class Checkpoint:
     @property
     def calls(self) -> int:
         """Calls of attention in a forward."""
-        return sum(one.layers for one in self.sets)
+        return sum(head_set.layers for head_set in self.sets)
 
     @property
     def causal(self) -> bool:
@@ -73,7 +73,7 @@ class Checkpoint:
     @property
     def size(self) -> int:
         """Bytes of its weights in memory."""
-        return sum(one.numel() * one.element_size() for one in self.model.parameters())
+        return sum(weights.numel() * weights.element_size() for weights in self.model.parameters())
 
     @property
     def device(self) -> torch.device:
@@ -186,23 +186,25 @@ def _adds_no_special(tokenizer: Any) -> bool:
 def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:
     """Encoders: the tokenizer's own template; `longest_first` is the papers' rule for cutting pairs."""
     whole = tokenizer(text, pair, truncation=False, verbose=False)
-    found = tokenizer(
+    encoded = tokenizer(
         text, pair, truncation="longest_first", max_length=limit, return_offsets_mapping=True, verbose=False
     )
-    batch = found.encodings[0]
-    ids, sequence = found["input_ids"], batch.sequence_ids
-    separators = tuple(k for k, one in enumerate(ids) if sequence[k] is None and one == tokenizer.sep_token_id)
+    batch = encoded.encodings[0]
+    ids, sequence = encoded["input_ids"], batch.sequence_ids
+    separators = tuple(
+        k for k, token_id in enumerate(ids) if sequence[k] is None and token_id == tokenizer.sep_token_id
+    )
     first = 0 if ids and sequence[0] is None else None
     return Encoding(
         text=text,
         pair=pair,
         ids=tuple(ids),
-        segments=tuple(found.get("token_type_ids", [0] * len(ids))),
+        segments=tuple(encoded.get("token_type_ids", [0] * len(ids))),
         tokens=tuple(spelled(tokenizer, ids)),
         sentence=tuple(sequence),
         first=first,
         separators=separators,
-        offsets=tuple(None if sequence[k] is None else span for k, span in enumerate(found["offset_mapping"])),
+        offsets=tuple(None if sequence[k] is None else span for k, span in enumerate(encoded["offset_mapping"])),
         cut=len(whole["input_ids"]) - len(ids),
     )
 
@@ -217,9 +219,9 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
         )
     between = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else start
     parts = [
-        tokenizer(one, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        for one in (text, pair)
-        if one is not None
+        tokenizer(side, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        for side in (text, pair)
+        if side is not None
     ]
     kept = _longest_first([len(part["input_ids"]) for part in parts], limit - len(parts))
     ids: list[int] = [start]
@@ -270,8 +272,8 @@ def spelled(tokenizer: Any, ids: list[int]) -> list[str]:
         return pieces
     special = set(tokenizer.all_special_ids)
     return [
-        piece if one in special else tokenizer.decode([one]).replace(" ", "·") or piece
-        for one, piece in zip(ids, pieces, strict=True)
+        piece if token_id in special else tokenizer.decode([token_id]).replace(" ", "·") or piece
+        for token_id, piece in zip(ids, pieces, strict=True)
     ]
 
 

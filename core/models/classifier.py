@@ -75,16 +75,16 @@ class PooledForSequenceClassification(nn.Module):
         from transformers.modeling_outputs import SequenceClassifierOutput
 
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        found = self.base(input_ids, attention_mask=mask, **options)
+        outputs = self.base(input_ids, attention_mask=mask, **options)
         vector = pooled(
-            found.last_hidden_state,
+            outputs.last_hidden_state,
             getattr(self.config, POOLING_KEY),
             ids=input_ids,
             mask=mask,
             separator=self.separator,
         )
         return SequenceClassifierOutput(
-            logits=self.head(self.dropout(vector)), attentions=getattr(found, "attentions", None)
+            logits=self.head(self.dropout(vector)), attentions=getattr(outputs, "attentions", None)
         )
 
     def save_pretrained(self, folder: Path, **options: Any) -> None:
@@ -124,9 +124,9 @@ def fresh_classifier(
 def padding_id(base: Checkpoint) -> int:
     """The id that fills short inputs of a batch: the tokenizer's own, else its end-of-text."""
     tokenizer = base.tokenizer
-    for found in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id):
-        if found is not None:
-            return int(found)
+    for token_id in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id):
+        if token_id is not None:
+            return int(token_id)
     raise CheckpointError(
         f"Batches of unequal inputs need a padding or end-of-text token; the tokenizer of {base.name} has neither: "
         "set pad_token in its tokenizer_config.json."

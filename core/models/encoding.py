@@ -66,11 +66,11 @@ class Encoding:
     @cached_property
     def _by_sentence(self) -> list[tuple[tuple[int, ...], list[int], list[int]]]:
         """Positions of each sentence's pieces, where they start and where they end; all ascend."""
-        found = []
+        groups = []
         for sentence in (0, 1):
             own = [(k, span) for k, span in enumerate(self.offsets) if span and self.sentence[k] == sentence]
-            found.append((tuple(k for k, _ in own), [span[0] for _, span in own], [span[1] for _, span in own]))
-        return found
+            groups.append((tuple(k for k, _ in own), [span[0] for _, span in own], [span[1] for _, span in own]))
+        return groups
 
     @property
     def unknown(self) -> float:

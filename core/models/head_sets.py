@@ -51,13 +51,13 @@ def head_sets(config: Any, family: Family) -> tuple[HeadSet, ...]:
 
 def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
     """The set of a part; "" is the first. Raises CheckpointError where the model has no such part."""
-    for one in sets:
-        if part in ("", one.part):
-            return one
+    for head_set in sets:
+        if part in ("", head_set.part):
+            return head_set
     raise CheckpointError(
         f"Only an encoder-decoder has heads called {part}; this checkpoint has one set of heads: name them like L1H2."
         if len(sets) == 1
-        else f"The parts of an encoder-decoder are {', '.join(one.part for one in sets)}; {part!r} is none of them."
+        else f"The parts of an encoder-decoder are {', '.join(own.part for own in sets)}; {part!r} is none of them."
     )
 
 
@@ -73,14 +73,14 @@ def windows_of(config: Any) -> Windows:
         local = ["sliding" in kind for kind in config.layer_types]
     elif config.model_type == "gpt_neo":
         wide, local = int(config.window_size), [kind == "local" for kind in config.attention_layers]
-    elif (found := getattr(config, "sliding_window", None)) is not None:
+    elif (window := getattr(config, "sliding_window", None)) is not None:
         kinds = getattr(config, "layer_types", None)
-        wide, local = int(found), ["sliding" in kind for kind in kinds] if kinds else [True] * layers
+        wide, local = int(window), ["sliding" in kind for kind in kinds] if kinds else [True] * layers
     else:
         return ()
     if stretched(config) and wide >= int(config.max_position_embeddings):
         return ()
-    return tuple(wide if one else None for one in local) if any(local) else ()
+    return tuple(wide if is_local else None for is_local in local) if any(local) else ()
 
 
 def stretched(config: Any) -> bool:
@@ -92,4 +92,4 @@ def stretched(config: Any) -> bool:
 
 
 def _first_of(config: Any, names: Sequence[str], otherwise: int) -> int:
-    return next((found for name in names if (found := getattr(config, name, None)) is not None), otherwise)
+    return next((value for name in names if (value := getattr(config, name, None)) is not None), otherwise)

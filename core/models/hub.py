@@ -92,13 +92,13 @@ def _refuse_other_bytes(folder: Path, name: str, *, since: float) -> None:
 
 def _hash_of(blob: Path, digits: int) -> str:
     """sha256 of a large file; of a small one (40 digits) that of git, a sha1 over its length and itself."""
-    found = hashlib.sha256() if digits == 64 else hashlib.sha1(usedforsecurity=False)
+    digest = hashlib.sha256() if digits == 64 else hashlib.sha1(usedforsecurity=False)
     if digits == 40:
-        found.update(b"blob %d\0" % blob.stat().st_size)
+        digest.update(b"blob %d\0" % blob.stat().st_size)
     with blob.open("rb") as bytes_of:
         while some := bytes_of.read(1 << 20):
-            found.update(some)
-    return found.hexdigest()
+            digest.update(some)
+    return digest.hexdigest()
 
 
 def _bundled() -> str:

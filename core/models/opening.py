@@ -118,8 +118,8 @@ def _maps_taken(folder: Path) -> int:
     from transformers import AutoConfig
 
     try:
-        found = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        sets = head_sets(found, family_of(found.model_type))
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        sets = head_sets(config, family_of(config.model_type))
     except Exception:  # each family's config fails with classes of its own
         return 0
     return sum(maps_bytes(own.layers, own.heads, WHOLE) for own in sets)
@@ -187,18 +187,18 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
     beside = head == "classifier" and (folder / HEAD_FILE).is_file()  # a head of ours over the plain Transformer
     head = "none" if beside else head
     try:
-        found = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        refuse_windows(found, name)
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        refuse_windows(config, name)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        model, report = _auto_class(head, found.model_type).from_pretrained(
+        model, report = _auto_class(head, config.model_type).from_pretrained(
             folder,
-            config=found,
+            config=config,
             dtype=dtype,
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
             # None: SDPA where transformers has it for the family, else eager
-            attn_implementation=None if family_of(found.model_type).interceptable else "eager",
+            attn_implementation=None if family_of(config.model_type).interceptable else "eager",
         )
         model = with_head(folder, model, tokenizer) if beside else model
     except CheckpointError:

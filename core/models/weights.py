@@ -83,8 +83,10 @@ def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
     """What changes when a file is written or replaced, even where its time is set back."""
-    found = [file.stat() for file in files]
-    return tuple((one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in found)
+    statuses = [file.stat() for file in files]
+    return tuple(
+        (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses
+    )
 
 
 @lru_cache(maxsize=64)

@@ -70,8 +70,8 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
 
 def _rows(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
     some = [texts] if isinstance(texts, (str, tuple)) else list(texts)
-    rows = [(one, None) if isinstance(one, str) else one for one in some]
-    if not rows or not all(isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) for one in rows):
+    rows = [(row, None) if isinstance(row, str) else row for row in some]
+    if not rows or not all(isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str) for row in rows):
         raise InputError(
             f"Heads are scored on texts: a sentence, a pair of two, or a list of them; {str(texts)[:80]!r} is none: "
             "heads(model, tokenizer, texts)."
@@ -83,7 +83,7 @@ def _stacked(scores: Mapping[str, np.ndarray], maps: AttentionMaps) -> np.ndarra
     """Every score of one input, [layer, head, score]; one number a layer, or one for all, is that of each head."""
     every = [np.asarray(scores[name], np.float64) for name in HEAD_SCORES]
     shape = (maps.layers, maps.heads)
-    return np.stack([np.broadcast_to(one if one.ndim == 2 else one[:, None], shape) for one in every], -1)
+    return np.stack([np.broadcast_to(score if score.ndim == 2 else score[:, None], shape) for score in every], -1)
 
 
 def _take(means: Means, values: np.ndarray, number: int) -> None:

@@ -102,11 +102,11 @@ def _without_offsets(checkpoint: Checkpoint, text: str, pair: str | None, limit:
         pair=pair,
         ids=tuple(ids),
         segments=tuple(segments),
-        tokens=tuple(str(one) for one in tokenizer.convert_ids_to_tokens(ids)),
+        tokens=tuple(str(token) for token in tokenizer.convert_ids_to_tokens(ids)),
         offsets=tuple(None if out else (0, 0) for out in special),
         sentence=tuple(None if out else segment for out, segment in zip(special, segments, strict=True)),
         first=0 if ids and special[0] else None,
-        separators=tuple(k for k, one in enumerate(ids) if special[k] and one == mark),
+        separators=tuple(k for k, token_id in enumerate(ids) if special[k] and token_id == mark),
         cut=len(whole) - len(ids),
     )
 

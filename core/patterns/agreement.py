@@ -32,9 +32,9 @@ def opinions(labels: pd.DataFrame) -> pd.DataFrame:
 
 def others(raters: Sequence[str], first: str) -> list[str]:
     """Whom `first` can be held against: other people, then other people's passes, then their own."""
-    whose = {one: one.split(PASS_WORD)[0] for one in raters}
-    rest = [one for one in raters if one != first]
-    return sorted(rest, key=lambda one: (whose[one] == whose[first], PASS_WORD in one))
+    whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
+    rest = [rater for rater in raters if rater != first]
+    return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
@@ -106,13 +106,13 @@ class PairAgreement:
 def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[PairAgreement]:
     """Agreement within each pair of classes, the pair that parts the raters most first; pairs nobody used left out."""
     both = opinions(labels)[[first, second]].dropna()
-    found = []
-    for one, other in combinations(names, 2):
-        within = both[both.isin([one, other]).all(axis=1)]
+    agreements = []
+    for a, b in combinations(names, 2):
+        within = both[both.isin([a, b]).all(axis=1)]
         if len(within):
             differ = int((within[first] != within[second]).sum())
-            found.append(PairAgreement((one, other), len(within), differ, _kappa(within[first], within[second])))
-    return sorted(found, key=lambda pair: (-pair.differ, pair.classes))
+            agreements.append(PairAgreement((a, b), len(within), differ, _kappa(within[first], within[second])))
+    return sorted(agreements, key=lambda pair: (-pair.differ, pair.classes))
 
 
 @dataclass(frozen=True)
@@ -129,12 +129,12 @@ class ClassAgreement:
 def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
     """Kappa of each class against the rest, the least agreed on first; classes that neither gave left out."""
     given = opinions(labels)[[first, second]].dropna()
-    found = []
+    agreements = []
     for name in names:
-        a, b = (given[one] == name for one in (first, second))
+        a, b = (given[rater] == name for rater in (first, second))
         if (a | b).any():
-            found.append(ClassAgreement(name, int(a.sum()), int(b.sum()), int((a & b).sum()), _kappa(a, b)))
-    return sorted(found, key=lambda one: (one.kappa, one.name))
+            agreements.append(ClassAgreement(name, int(a.sum()), int(b.sum()), int((a & b).sum()), _kappa(a, b)))
+    return sorted(agreements, key=lambda agreement: (agreement.kappa, agreement.name))
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,14 @@ def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
     codes = given.apply(
         lambda column: column.astype("category").cat.set_categories(sorted(set(labels["class"]))).cat.codes
     )
-    found = []
-    for one, other in combinations(given.columns, 2):
-        a, b = (codes[name].to_numpy() for name in (one, other))
+    agreements = []
+    for rater, second in combinations(given.columns, 2):
+        a, b = (codes[name].to_numpy() for name in (rater, second))
         shared = (a >= 0) & (b >= 0)
         if shared.sum() >= fewest:
             equal = float((a[shared] == b[shared]).mean())
-            found.append(RaterPair(one, other, int(shared.sum()), equal, _kappa(a[shared], b[shared])))
-    return sorted(found, key=lambda pair: (pair.kappa, pair.first, pair.second))
+            agreements.append(RaterPair(rater, second, int(shared.sum()), equal, _kappa(a[shared], b[shared])))
+    return sorted(agreements, key=lambda pair: (pair.kappa, pair.first, pair.second))
 
 
 def _kappa(a: Any, b: Any) -> float:

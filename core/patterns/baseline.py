@@ -55,7 +55,7 @@ def statistics(one: Map) -> Float64[np.ndarray, " statistic"]:
 
 def features(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
     """`statistics` of every map."""
-    return np.stack([statistics(one) for one in maps])
+    return np.stack([statistics(weights) for weights in maps])
 
 
 def _diagonal(weights: np.ndarray, offset: int) -> float:

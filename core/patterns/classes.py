@@ -39,7 +39,7 @@ class ClassSet:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.classes)
+        return tuple(pattern.name for pattern in self.classes)
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -65,7 +65,7 @@ class ClassSet:
         """The set after events (kind "add", "rename" or "merge", oldest first); labels are not rewritten."""
         classes, merged = list(self.classes), list(self.merged)
         for event in events:
-            names = [one.name for one in classes]
+            names = [pattern.name for pattern in classes]
             if event["kind"] == "add" and event["class"] not in names:
                 classes.append(
                     PatternClass(event["class"], event["title"], event["eye"], event["colour"], event["key"])

@@ -53,9 +53,9 @@ def evaluated(
             "none: choose a classifier of the labels' class set."
         )
     truth = np.array([classifier.classes.index(name) for name in labels])
-    found = judged(classifier, maps)
-    held_out = scores(truth, found.probabilities.argmax(1), groups, classifier.classes, seed=seed)
-    right, sure = found.probabilities.argmax(1) == truth, ~found.unsure
+    judgement = judged(classifier, maps)
+    held_out = scores(truth, judgement.probabilities.argmax(1), groups, classifier.classes, seed=seed)
+    right, sure = judgement.probabilities.argmax(1) == truth, ~judgement.unsure
     return Evaluated(
         classifier.classes,
         held_out.maps,
@@ -64,10 +64,10 @@ def evaluated(
         held_out.macro_f1,
         held_out.low,
         held_out.high,
-        calibration(found.probabilities, truth)[1],
-        float(found.unsure.mean()),
+        calibration(judgement.probabilities, truth)[1],
+        float(judgement.unsure.mean()),
         float(right[sure].mean()) if sure.any() else float("nan"),
-        float(found.outside.mean()),
+        float(judgement.outside.mean()),
         held_out.per_class,
         held_out.confusion,
     )

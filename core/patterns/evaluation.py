@@ -77,7 +77,7 @@ def by_identity(
     if not labels:
         raise ValueError("a guess from the head needs at least one label")
     most = {key: counter.most_common(1)[0][0] for key, counter in counts.items()}
-    return [most.get(one) or most.get(one[:2]) or most[()] for one in asked]
+    return [most.get(identity) or most.get(identity[:2]) or most[()] for identity in asked]
 
 
 def macro_f1(
@@ -115,8 +115,8 @@ def macro_f1_interval(
     truth: Numbers, predicted: Numbers, groups: Sequence[str], classes: int, *, seed: int = 0
 ) -> tuple[float, float]:
     """Percentile bootstrap (95 %) of macro F1 over inputs."""
-    found = macro_f1(resampled(by_group(truth, predicted, groups, classes), seed=seed))
-    low, high = np.quantile(found, [0.025, 0.975])
+    resamples = macro_f1(resampled(by_group(truth, predicted, groups, classes), seed=seed))
+    low, high = np.quantile(resamples, [0.025, 0.975])
     return float(low), float(high)
 
 
@@ -220,8 +220,8 @@ def corrected_shares(
 def _unmixed(seen: np.ndarray, confusion: np.ndarray) -> np.ndarray:
     rows = confusion.sum(1, keepdims=True)
     chance = np.where(rows > 0, confusion / np.maximum(rows, 1), np.eye(len(confusion)))
-    found, _ = nnls(chance.T, seen / seen.sum())
-    return found / found.sum()
+    shares, _ = nnls(chance.T, seen / seen.sum())
+    return shares / shares.sum()
 
 
 def _rows(names: Sequence[str], value: np.ndarray, drawn: np.ndarray, total: np.ndarray) -> list[Share]:

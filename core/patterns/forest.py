@@ -80,9 +80,9 @@ def fit_forest(
     known = known or parts(numbers, len(classes))
     measured, labels = shapes(maps), [classes[k] for k in numbers]
     extra, names = planted(maps, labels, classes, seed=seed)
-    found = _grown(measured, known, extra, names, classes, trees, seed)
-    found["temperature"] = np.array(_temperature(maps, measured, numbers, known, classes, origins, trees, seed))
-    return found | _spread(measured)
+    arrays = _grown(measured, known, extra, names, classes, trees, seed)
+    arrays["temperature"] = np.array(_temperature(maps, measured, numbers, known, classes, origins, trees, seed))
+    return arrays | _spread(measured)
 
 
 def _grown(
@@ -111,8 +111,8 @@ def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
     """Every tree's nodes one after another. left, right: node numbers, a leaf's are its own. root: of each tree."""
     parts: dict[str, list[np.ndarray]] = {name: [] for name in ("feature", "threshold", "left", "right", "value")}
     roots, start = [], 0
-    for one in forest.estimators_:
-        tree = one.tree_
+    for estimator in forest.estimators_:
+        tree = estimator.tree_
         own, leaf = np.arange(tree.node_count), tree.children_left < 0
         value = np.zeros((tree.node_count, classes))
         value[:, forest.classes_] = tree.value[:, 0] / tree.value[:, 0].sum(1, keepdims=True)
@@ -123,7 +123,7 @@ def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
         parts["value"].append(value.astype(np.float16))
         roots.append(start)
         start += tree.node_count
-    return {name: np.concatenate(found) for name, found in parts.items()} | {"root": np.array(roots, dtype=np.int32)}
+    return {name: np.concatenate(nodes) for name, nodes in parts.items()} | {"root": np.array(roots, dtype=np.int32)}
 
 
 def _at_most(thresholds: np.ndarray) -> np.ndarray:

@@ -42,16 +42,16 @@ def read_map_file(file: Path) -> dict[str, Map]:
     Errors: InputError for a file that is no such archive, is too large, holds objects, or holds anything but maps.
     """
     _check_directory(file)
-    found: dict[str, Map] = {}
+    maps: dict[str, Map] = {}
     try:
         with np.load(file, allow_pickle=False) as held:
             for key in held.files:
-                found[key] = _checked_map(key, _array(file, held, key))
+                maps[key] = _checked_map(key, _array(file, held, key))
     except (OSError, EOFError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
         raise _not_an_archive(file) from error
-    if not found:
+    if not maps:
         raise InputError(f"A map file holds at least one map; {file.name} holds none: write some with numpy.savez.")
-    return found
+    return maps
 
 
 def _not_an_archive(file: Path) -> InputError:
@@ -141,18 +141,20 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"Labels are read from a JSONL file in UTF-8; {file} cannot be read so: check it.") from error
-    found: dict[str, GivenLabel] = {}
+    labels: dict[str, GivenLabel] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            one = _label(line, f"line {number} of {file.name}", classes, class_set)
-            if one.key in found:
-                raise InputError(f"A map is labelled once; line {number} of {file.name} labels {one.key[:60]!r} again.")
-            found[one.key] = one
-    if not found:
+            label = _label(line, f"line {number} of {file.name}", classes, class_set)
+            if label.key in labels:
+                raise InputError(
+                    f"A map is labelled once; line {number} of {file.name} labels {label.key[:60]!r} again."
+                )
+            labels[label.key] = label
+    if not labels:
         raise InputError(
             f"A label file holds at least one label; {file.name} holds none: add lines with key and class."
         )
-    return list(found.values())
+    return list(labels.values())
 
 
 def _label(line: str, place: str, classes: Collection[str], class_set: str) -> GivenLabel:
@@ -183,12 +185,12 @@ def _label(line: str, place: str, classes: Collection[str], class_set: str) -> G
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
     """The map of each label. InputError for a label without a map, or one that says another length than its map has."""
-    for one in labels:
-        if one.key not in maps:
-            raise InputError(f"Every label is of a map of the file; {one.key[:60]!r} is none: check its key.")
-        if one.length not in (None, len(maps[one.key])):
+    for label in labels:
+        if label.key not in maps:
+            raise InputError(f"Every label is of a map of the file; {label.key[:60]!r} is none: check its key.")
+        if label.length not in (None, len(maps[label.key])):
             raise InputError(
-                f"A map is as long as its label says; {one.key[:60]!r} has {len(maps[one.key])} tokens and its label "
-                f"says {one.length}: pair the two files that belong together."
+                f"A map is as long as its label says; {label.key[:60]!r} has {len(maps[label.key])} tokens and its "
+                f"label says {label.length}: pair the two files that belong together."
             )
-    return [maps[one.key] for one in labels]
+    return [maps[label.key] for label in labels]

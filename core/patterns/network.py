@@ -92,4 +92,4 @@ def build(name: str, classes: int, size: int) -> nn.Module:
 
 def parameters(network: nn.Module) -> int:
     """Trained numbers of a network."""
-    return sum(one.numel() for one in network.parameters())
+    return sum(weights.numel() for weights in network.parameters())

@@ -32,17 +32,17 @@ def planted(
     of = {name: [m for m, label in zip(maps, labels, strict=True) if label == name] for name in BERT.names}
     lines, columns = of["diagonal"], of["vertical"]
     plain = columns + of["heterogeneous"] + of["block"]
-    found: list[Map] = []
+    drawn: list[Map] = []
     names: list[str] = []
     if lines and columns:
         lacking = max(0, enough - len(of["vertical+diagonal"]))
-        found += [_both(rng, _any(rng, lines), _any(rng, columns)) for _ in range(lacking)]
+        drawn += [_both(rng, _any(rng, lines), _any(rng, columns)) for _ in range(lacking)]
         names += ["vertical+diagonal"] * lacking
     if plain:
         lacking = max(0, enough - len(of["block"]))
-        found += [_block(rng, _any(rng, plain)) for _ in range(lacking)]
+        drawn += [_block(rng, _any(rng, plain)) for _ in range(lacking)]
         names += ["block"] * lacking
-    return found, names
+    return drawn, names
 
 
 def _any(rng: Random, maps: Sequence[Map]) -> Map:

@@ -27,11 +27,11 @@ def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map 
     stays, where the first token's column and the start of the diagonal are.
     """
     out = np.zeros((len(maps), size, size), dtype=np.float32)
-    for target, one in zip(out, maps, strict=True):
-        length = min(len(one), size)
+    for target, weights in zip(out, maps, strict=True):
+        length = min(len(weights), size)
         start = (size - length) // 2
-        target[start : start + length, start : start + length] = one[:length, :length]
-    return out, sum(len(one) > size for one in maps)
+        target[start : start + length, start : start + length] = weights[:length, :length]
+    return out, sum(len(weights) > size for weights in maps)
 
 
 def as_float16(one: Map) -> bytes:

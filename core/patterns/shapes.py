@@ -51,16 +51,16 @@ Columns = list[np.ndarray]  # one number a map in each
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
     """Every statistic of NAMES for each map whose rows sum to 1; all finite, maps in their order."""
-    found = np.zeros((len(maps), len(NAMES)))
+    measures = np.zeros((len(maps), len(NAMES)))
     by_length: dict[int, list[int]] = {}
-    for number, one in enumerate(maps):
-        by_length.setdefault(len(one), []).append(number)
+    for number, weights in enumerate(maps):
+        by_length.setdefault(len(weights), []).append(number)
     for length, numbers in by_length.items():
         count = max(1, BATCH // length**2)
         for start in range(0, len(numbers), count):
             part = numbers[start : start + count]
-            found[part] = _measured(np.stack([maps[k] for k in part]).astype(np.float64))
-    return found
+            measures[part] = _measured(np.stack([maps[k] for k in part]).astype(np.float64))
+    return measures
 
 
 def _measured(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
@@ -113,14 +113,14 @@ def _columns(weights: Stack, by_query: Stack) -> Columns:
     means, medians = weights.mean(1), _quantile(by_query, 0.5)
     ordered = _ordered(means, 4)
     ends = weights[:, :, 0] + weights[:, :, -1]
-    found = [means[:, 0], means[:, -1], means[:, 0] + means[:, -1], *ordered[:3], sum(ordered)]
-    found += [*_ordered(medians, 3), *_ordered(_quantile(by_query, 0.25), 2)]
-    found += [medians[:, 0], medians[:, -1], np.median(ends, 1)]
+    columns = [means[:, 0], means[:, -1], means[:, 0] + means[:, -1], *ordered[:3], sum(ordered)]
+    columns += [*_ordered(medians, 3), *_ordered(_quantile(by_query, 0.25), 2)]
+    columns += [medians[:, 0], medians[:, -1], np.median(ends, 1)]
     for dark in DARK:
-        found += _ordered((weights > dark).mean(1), 3)
-    found += [(weights[:, :, k] > dark).mean(1) for k in (0, -1) for dark in (0.1, 0.3)]
-    found += [np.minimum(10, one * length) / 10 for one in ordered[:2]]
-    return [*found, (means > 3 / length).mean(1), np.minimum(5, means.std(1) * length)]
+        columns += _ordered((weights > dark).mean(1), 3)
+    columns += [(weights[:, :, k] > dark).mean(1) for k in (0, -1) for dark in (0.1, 0.3)]
+    columns += [np.minimum(10, share * length) / 10 for share in ordered[:2]]
+    return [*columns, (means > 3 / length).mean(1), np.minimum(5, means.std(1) * length)]
 
 
 def _spread(weights: Stack) -> Columns:
@@ -159,16 +159,16 @@ def _lines(weights: Stack) -> Columns:
     lines = {k: _diagonal(weights, k) for k in range(-REACH, REACH + 1)}
     means = np.stack([lines[k].mean(1) for k in OFFSETS], 1)
     best = means.argmax(1)
-    found = [means[:, k] for k in range(len(OFFSETS))]
+    measures = [means[:, k] for k in range(len(OFFSETS))]
     each = np.stack([np.stack(_line(lines, k, length)) for k in OFFSETS])  # [offset, statistic, map]
-    found += list(each[best, :, np.arange(len(weights))].T)
+    measures += list(each[best, :, np.arange(len(weights))].T)
     places = np.arange(length)
     apart = np.abs(places[:, None] - places[None])
-    found += [(weights * (apart <= k)).sum((1, 2)) / length for k in (1, 2, 3)]
+    measures += [(weights * (apart <= k)).sum((1, 2)) / length for k in (1, 2, 3)]
     near = (weights * (apart <= 2)).sum(2)
-    found += [np.median(near, 1), (near > 0.3).mean(1), (near > 0.5).mean(1)]
+    measures += [np.median(near, 1), (near > 0.3).mean(1), (near > 0.5).mean(1)]
     step = weights.argmax(2) - places
-    return [*found, *((step == k).mean(1) for k in (-1, 0, 1)), (np.abs(step) <= 2).mean(1)]
+    return [*measures, *((step == k).mean(1) for k in (-1, 0, 1)), (np.abs(step) <= 2).mean(1)]
 
 
 def _line(lines: dict[int, np.ndarray], offset: int, length: int) -> Columns:
@@ -197,9 +197,9 @@ def _likeness(weights: Stack, steps: Sequence[int]) -> Columns:
         return ((a * b).sum(2) / norms).mean(1)
 
     return [
-        one
+        likeness
         for k in steps
-        for one in (cosine(weights[:, k:], weights[:, :-k]), cosine(weights[:, k:, k:], weights[:, :-k, :-k]))
+        for likeness in (cosine(weights[:, k:], weights[:, :-k]), cosine(weights[:, k:, k:], weights[:, :-k, :-k]))
     ]
 
 

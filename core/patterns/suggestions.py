@@ -50,8 +50,8 @@ def judged(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32
     """`probabilities` of maps, and which of them the classifier should not be asked about."""
     if classifier.recipe.kind == "trees" and len(maps):
         arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
-        found, outside = forest_probabilities(arrays, maps)
-        return Judgement(found.astype(np.float32), outside, 0)
+        of_trees, outside = forest_probabilities(arrays, maps)
+        return Judgement(of_trees.astype(np.float32), outside, 0)
     known, cropped = probabilities(classifier, maps, dtype=dtype)
     return Judgement(known, np.zeros(len(maps), dtype=bool), cropped)
 
@@ -74,14 +74,14 @@ def probabilities(
         return _of_baseline(classifier, maps), 0
     kind = arithmetic(torch.device("cpu"), getattr(torch, dtype))
     network = classifier.network(kind)
-    found, cropped = [], 0
+    batches, cropped = [], 0
     for part in _batches(maps, classifier.size):
         pictures, too_long = rasterize(part, classifier.size)
         inputs = torch.from_numpy(pictures)[:, None].to(kind).to(memory_format=torch.channels_last)
         with torch.inference_mode():
-            found.append(network(inputs).float().softmax(1).numpy())
+            batches.append(network(inputs).float().softmax(1).numpy())
         cropped += too_long
-    together = np.concatenate(found)
+    together = np.concatenate(batches)
     if classifier.recipe.kind == "both":
         together = (together + _of_baseline(classifier, maps)) / 2
     return together, cropped
@@ -101,9 +101,9 @@ def _of_baseline(classifier: Classifier, maps: Sequence[Map]) -> np.ndarray:
 
 def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bfloat16") -> list[Suggestion]:
     """The most probable class of each map."""
-    found, _ = probabilities(classifier, maps, dtype=dtype)
-    ordered = np.sort(found, axis=1)
+    rows, _ = probabilities(classifier, maps, dtype=dtype)
+    ordered = np.sort(rows, axis=1)
     return [
         Suggestion(classifier.classes[int(row.argmax())], float(high[-1]), float(high[-1] - high[-2]))
-        for row, high in zip(found, ordered, strict=True)
+        for row, high in zip(rows, ordered, strict=True)
     ]

@@ -185,8 +185,8 @@ def fit(
     state: a file that holds the fit after every epoch; a later call with the same arguments goes on from it and
     ends with the same weights. Raises CancelledError when `on_epoch` returns False.
     """
-    numbers = torch.tensor([list(classes).index(one) for one in labels])
-    size = recipe.size or training_size([len(one) for one in maps])
+    numbers = torch.tensor([list(classes).index(label) for label in labels])
+    size = recipe.size or training_size([len(attention) for attention in maps])
     recipe = replace(recipe, size=size)
     known = parts(numbers.numpy(), len(classes), soft)
     baseline = _fit_baseline(maps, known, len(classes), recipe) if recipe.kind in ("baseline", "both") else {}
@@ -264,16 +264,16 @@ def _epoch(
         if len(batch) < 2 and len(order) > 1:
             continue  # batch normalisation needs two maps
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bfloat16()):
-            found = network(inputs[batch]).float()
-        loss = cross_entropy(found, targets[batch], weight=weights)
+            logits = network(inputs[batch]).float()
+        loss = cross_entropy(logits, targets[batch], weight=weights)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
         loss_sum += float(loss.detach()) * len(batch)
-        pairs = numbers[batch] * found.shape[1] + found.argmax(1)
-        counts = torch.bincount(pairs, minlength=found.shape[1] ** 2)
+        pairs = numbers[batch] * logits.shape[1] + logits.argmax(1)
+        counts = torch.bincount(pairs, minlength=logits.shape[1] ** 2)
         confusion = counts if confusion is None else confusion + counts
-    square = confusion.reshape(found.shape[1], -1).numpy() if confusion is not None else np.zeros((1, 1), int)
+    square = confusion.reshape(logits.shape[1], -1).numpy() if confusion is not None else np.zeros((1, 1), int)
     return Epoch(epoch + 1, recipe.epochs, loss_sum / len(numbers), float(macro_f1(square[None])[0]))
 
 

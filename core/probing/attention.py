@@ -56,12 +56,12 @@ class Sentences:
 
     def targets(self, some: Sequence[int]) -> Int[Tensor, "sentence word"]:
         """The right candidate of each word: 0 for the root, else 1 + its head; -100 for words that do not count."""
-        found = []
+        candidates = []
         for k in some:
             heads = np.asarray(self.heads[k])
             target = np.where(heads == np.arange(len(heads)), 0, heads + 1)
-            found.append(np.where(self.scored[k], target, -100))
-        return torch.from_numpy(np.stack(found))
+            candidates.append(np.where(self.scored[k], target, -100))
+        return torch.from_numpy(np.stack(candidates))
 
 
 class AttentionProbe(nn.Module):
@@ -131,12 +131,12 @@ def _mean_loss(probe: AttentionProbe, sentences: Sentences) -> float:
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
     """Log probabilities of every word's candidates, in the order of the sentences."""
-    found: dict[int, np.ndarray] = {}
+    predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for some in sentences.batches():
             chosen = probe(*sentences.tensors(some)).log_softmax(-1).numpy()
-            found |= dict(zip(some, chosen, strict=True))
-    return [found[k] for k in range(len(sentences))]
+            predictions |= dict(zip(some, chosen, strict=True))
+    return [predictions[k] for k in range(len(sentences))]
 
 
 def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " word"]:
@@ -152,12 +152,12 @@ def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[I
     fixed distance.
     """
     rng = np.random.default_rng(seed)
-    offsets = np.concatenate([np.asarray(one) - np.arange(len(one)) for one in heads])
-    return [_drawn(len(one), offsets, rng) for one in heads]
+    offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])
+    return [_drawn(len(chosen), offsets, rng) for chosen in heads]
 
 
 def _drawn(words: int, offsets: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    places, found = np.arange(words), np.full(words, -1)
-    while (out := (found < 0) | (found >= words)).any():
-        found[out] = places[out] + rng.choice(offsets, int(out.sum()))
-    return found
+    places, drawn = np.arange(words), np.full(words, -1)
+    while (out := (drawn < 0) | (drawn >= words)).any():
+        drawn[out] = places[out] + rng.choice(offsets, int(out.sum()))
+    return drawn

@@ -157,15 +157,15 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
     """Mixing weights [1 + refit, layer]: of all sentences, then of sentences drawn again with replacement."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
-    found = [mixing_weights(train, classes, seed=seed, scale=scale)]
+    weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
     by_group = {name: np.flatnonzero(train.groups == name) for name in names.tolist()}
     for refit in range(refits):
         drawn = np.concatenate([by_group[name] for name in rng.choice(names, len(names)).tolist()])
         again = Examples(train.vectors, train.rows[drawn], train.labels[drawn], train.groups[drawn],
                          tuple(train.types[k] for k in drawn))  # fmt: skip
-        found.append(mixing_weights(again, classes, seed=seed + refit, scale=scale))
-    return np.stack(found)
+        weights.append(mixing_weights(again, classes, seed=seed + refit, scale=scale))
+    return np.stack(weights)
 
 
 # ---------------------------------------------------------------- controls and baselines
@@ -176,17 +176,17 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
     Of train first, then of the others; a type has the same label everywhere.
     """
-    types = sorted({one for examples in (train, *others) for one in examples.types})
+    types = sorted({word_type for examples in (train, *others) for word_type in examples.types})
     drawn = np.random.default_rng(seed).choice(train.labels, len(types))
     by_type = dict(zip(types, drawn.tolist(), strict=True))
-    return [np.array([by_type[one] for one in examples.types]) for examples in (train, *others)]
+    return [np.array([by_type[word_type] for word_type in examples.types]) for examples in (train, *others)]
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
     """Each word's most frequent label in train; the most frequent of all for a word that train does not have."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
-    for one, label in zip(train.types, train.labels.tolist(), strict=True):
-        counts.setdefault(one, np.zeros(size))[label] += 1
+    for word_type, label in zip(train.types, train.labels.tolist(), strict=True):
+        counts.setdefault(word_type, np.zeros(size))[label] += 1
     commonest = int(np.bincount(train.labels).argmax())
-    return np.array([int(counts[one].argmax()) if one in counts else commonest for one in test.types])
+    return np.array([int(counts[word_type].argmax()) if word_type in counts else commonest for word_type in test.types])

@@ -14,7 +14,7 @@ class Ragged:
     """`count` arrays in `folder`/`name`.f16, one after another. shapes: of each, known before anything is written."""
 
     def __init__(self, folder: Path, name: str, shapes: Sequence[tuple[int, ...]], data: Any) -> None:
-        self.folder, self.name, self.shapes, self.data = folder, name, [tuple(one) for one in shapes], data
+        self.folder, self.name, self.shapes, self.data = folder, name, list(map(tuple, shapes)), data
         sizes = [int(np.prod(shape)) for shape in self.shapes]
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 

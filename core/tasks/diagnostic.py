@@ -51,10 +51,10 @@ def diagnostics(task: str, split: str, *, seed: int = 0) -> list[Diagnostic]:
         rng = random.Random(f"{task} {known} {seed}")  # noqa: S311 - sentences, not secrets
         some: list[Diagnostic] = []
         while len(some) < SIZES[known]:
-            one = make(rng, parting=known == PART)
-            if one.sentence.text not in used:
-                used.add(one.sentence.text)
-                some.append(one)
+            case = make(rng, parting=known == PART)
+            if case.sentence.text not in used:
+                used.add(case.sentence.text)
+                some.append(case)
         if known == split:
             return some
     raise ValueError(f"a split is one of {', '.join(SIZES)}; {split!r} is none of them")

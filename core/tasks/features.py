@@ -72,7 +72,7 @@ def feature_of(name: str) -> Feature:
 def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
     """Characters of the words that carry `feature`; none for special ones, which belong to the encoding."""
     if feature.name == "negation":
-        return [found.span() for found in _NEGATION.finditer(sentence.text)]
+        return [match.span() for match in _NEGATION.finditer(sentence.text)]
     name = feature.name
     return [(word.start, word.end) for word in sentence.words if _carries(name, word.tag, word.pos, word.dep)]
 

@@ -191,13 +191,13 @@ def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
     root = config.SAMPLES if folder is None else config.inside(folder)
     names = ["train.tsv"] if split == "train" else [task.dev_file, "dev.tsv"]
     places = [place / name for name in names for place in (root / task.name, root)]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
         raise InputError(
             f"The {split} rows of {task.name} are read from {task.name}/{names[0]}; there is none under "
             f"{root}: give the folder that holds GLUE's task folders."
         )
-    return found if folder is None else config.inside(found)  # a link in the folder may lead out of it
+    return file if folder is None else config.inside(file)  # a link in the folder may lead out of it
 
 
 def _from_file(task: Task, split: str, file: Path) -> Iterator[TaskRow]:
@@ -305,11 +305,11 @@ def hub_rows(task: Task, split: str, table: Any) -> list[TaskRow]:
     return [
         TaskRow(
             f"{split}-{number}",
-            one[task.hub_text],
-            one[task.hub_pair] if task.hub_pair else None,
-            _hub_label(task, one["label"], f"row {number + 1} of the hub's {split}"),
+            cells[task.hub_text],
+            cells[task.hub_pair] if task.hub_pair else None,
+            _hub_label(task, cells["label"], f"row {number + 1} of the hub's {split}"),
         )
-        for number, one in enumerate(table)
+        for number, cells in enumerate(table)
     ]
 
 

@@ -30,24 +30,24 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
         return _correlations(np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float))
     from sklearn.metrics import accuracy_score, f1_score
 
-    found: dict[str, Number] = {"accuracy": float(accuracy_score(gold, predicted))}
+    scores: dict[str, Number] = {"accuracy": float(accuracy_score(gold, predicted))}
     if "f1" in task.metrics:
-        found["f1"] = float(f1_score(gold, predicted, pos_label=1, zero_division=0.0))
-    return found
+        scores["f1"] = float(f1_score(gold, predicted, pos_label=1, zero_division=0.0))
+    return scores
 
 
 def _correlations(gold: np.ndarray, predicted: np.ndarray) -> dict[str, Number]:
     from scipy.stats import pearsonr, spearmanr
     from sklearn.metrics import mean_squared_error
 
-    found: dict[str, Number] = {"pearson": None, "spearman": None, "mse": float(mean_squared_error(gold, predicted))}
+    scores: dict[str, Number] = {"pearson": None, "spearman": None, "mse": float(mean_squared_error(gold, predicted))}
     if len(gold) < 2 or is_constant(gold) or is_constant(predicted):
-        return found
+        return scores
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # near-constant input: the value is judged below
-        found["pearson"] = _finite(pearsonr(gold, predicted).statistic)
-        found["spearman"] = _finite(spearmanr(gold, predicted).statistic)
-    return found
+        scores["pearson"] = _finite(pearsonr(gold, predicted).statistic)
+        scores["spearman"] = _finite(spearmanr(gold, predicted).statistic)
+    return scores
 
 
 def _finite(value: float) -> Number:

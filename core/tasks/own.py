@@ -93,25 +93,25 @@ def _read(path: Path, modified: int) -> OwnFile:
         columns = [(name or "").strip().lower() for name in lines.fieldnames or ()]
         kind = _kind(path, columns)
         lines.fieldnames = columns
-        found = [(number, line) for number, line in enumerate(lines) if any(line.values())]
-    if not found:
+        filled = [(number, line) for number, line in enumerate(lines) if any(line.values())]
+    if not filled:
         raise InputError(f"A task needs rows; {path.name} has none below its first line: add some.")
-    written = [_cell(path, number, line, kind) for number, line in found]
+    written = [_cell(path, number, line, kind) for number, line in filled]
     labels = _labels(path, written) if kind == "label" else ()
     rows = tuple(
         _row(path, columns, number, line, labels.index(value) if labels else _score(path, number, value))
-        for (number, line), value in zip(found, written, strict=True)
+        for (number, line), value in zip(filled, written, strict=True)
     )
     return _both_splits(OwnFile(path, labels, "sentence2" in columns, rows))
 
 
 def _kind(path: Path, columns: list[str]) -> str:
     """ "label" or "score", whichever column there is. Errors: InputError naming the column that is missing."""
-    for one in ("sentence", "label" if "score" not in columns else "score"):
-        if one not in columns:
+    for column in ("sentence", "label" if "score" not in columns else "score"):
+        if column not in columns:
             raise InputError(
-                f'A task of your own needs the columns sentence and label (or score); {path.name} has no "{one}" (it '
-                f"has {', '.join(columns)[:120] or 'no first line'}): name its columns so in the first line."
+                f'A task of your own needs the columns sentence and label (or score); {path.name} has no "{column}" '
+                f"(it has {', '.join(columns)[:120] or 'no first line'}): name its columns so in the first line."
             )
     if twice := [name for name, count in Counter(columns).items() if count > 1]:
         raise InputError(f'Each column has a name of its own; {path.name} has "{twice[0]}" twice: rename one.')
@@ -127,19 +127,20 @@ def _cell(path: Path, number: int, line: dict, column: str) -> str:
 
 
 def _labels(path: Path, written: list[str]) -> tuple[str, ...]:
-    found = tuple(sorted(set(written)))
-    if not 2 <= len(found) <= MOST_LABELS:
+    labels = tuple(sorted(set(written)))
+    if not 2 <= len(labels) <= MOST_LABELS:
         raise InputError(
-            f'The column label has 2 to {MOST_LABELS} different words; {path.name} has {len(found)} ("{found[0][:40]}"'
-            f"{', ...' if len(found) > 1 else ''}): name classes there, or numbers from 0 to 5 in a column score."
+            f"The column label has 2 to {MOST_LABELS} different words; {path.name} has {len(labels)} "
+            f'("{labels[0][:40]}"{", ..." if len(labels) > 1 else ""}): name classes there, or numbers from 0 to 5 in a '
+            "column score."
         )
-    alike = Counter(re.sub(r"[\s_-]", "", label.lower()) for label in found)  # heads are matched by name so
+    alike = Counter(re.sub(r"[\s_-]", "", label.lower()) for label in labels)  # heads are matched by name so
     if max(alike.values()) > 1:
         raise InputError(
             f"Labels differ in more than case, spaces and dashes; {path.name} has two that do not "
             f'("{alike.most_common(1)[0][0][:40]}"): spell them alike.'
         )
-    return found
+    return labels
 
 
 def _score(path: Path, number: int, value: str) -> float:

@@ -94,14 +94,14 @@ def names() -> dict[str, Name]:
         for gender, some in genders.items()
         for name in some
     ]
-    return {one.name: one for one in [*every, *(Name(name, "either", None) for name in lists["either"])]}
+    return {known.name: known for known in [*every, *(Name(name, "either", None) for name in lists["either"])]}
 
 
 def _other_name(by: str) -> Callable[[Text, np.random.Generator, Choice], Perturbed]:
     def make(given: Text, chance: np.random.Generator, choice: Choice) -> Perturbed:
         own = _name_in(given, choice.word)
         present = {word for side in (given.text, given.pair or "") for word in _WORD.findall(side)}
-        partners = [one for one in names().values() if _partner(own, one, by) and one.name not in present]
+        partners = [other for other in names().values() if _partner(own, other, by) and other.name not in present]
         if not partners:
             raise InputError(
                 f"{own.name} has no partner by {by} in the lists of names (names of any gender have none by gender); "
@@ -115,7 +115,7 @@ def _other_name(by: str) -> Callable[[Text, np.random.Generator, Choice], Pertur
 
 def _name_in(given: Text, wanted: str) -> Name:
     known = [names()[word] for word in _WORD.findall(f"{given.text} {given.pair or ''}") if word in names()]
-    chosen = [one for one in known if one.name == wanted] if wanted else known
+    chosen = [name for name in known if name.name == wanted] if wanted else known
     if not chosen:
         said = f'"{wanted[:40]}" is no such name in it' if wanted else "there is none"
         raise InputError(
@@ -174,7 +174,7 @@ def _shuffled(text: str, run: int, chance: np.random.Generator) -> str:
     """Runs of words in a random order, another one than before where there is one."""
     every = text.split()
     runs = [every[k : k + run] for k in range(0, len(every), run)]
-    if len({tuple(one) for one in runs}) < 2:
+    if len({tuple(words) for words in runs}) < 2:
         return text
     while (order := chance.permutation(len(runs))) is not None:
         made = " ".join(word for k in order for word in runs[k])

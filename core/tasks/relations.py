@@ -92,10 +92,10 @@ def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> l
 
 
 def _pronouns(words: Sequence[TaggedWord]) -> list[Link]:
-    found, last = [], None
+    pronouns, last = [], None
     for k, word in enumerate(words):
         if word.tag in PRONOUNS and last is not None:
-            found.append((k, last))
+            pronouns.append((k, last))
         if word.tag in NOUNS:
             last = k
-    return found
+    return pronouns

@@ -54,7 +54,7 @@ def _row(line: str, number: int) -> Translation:
     if not source.strip() or not target.strip():
         raise InputError(f"{_FORM}; line {number} has {'no target' if source.strip() else 'no source'}: correct it.")
     try:
-        pairs = [one.split("-") for one in listed.split()]
+        pairs = [link.split("-") for link in listed.split()]
         links = tuple((int(source_word), int(target_word)) for source_word, target_word in pairs)
     except ValueError as error:
         raise InputError(f"{_FORM}; line {number} has {listed[:40]!r}: correct it.") from error

@@ -28,13 +28,13 @@ class Example:
 
 def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> list[Example]:
     """Rows as pieces; InputError names the row whose text cannot be encoded."""
-    found = []
+    examples = []
     for row in rows:
         try:
-            found.append(Example(checkpoint.encode(row.text, row.pair, max_length=max_length), row.label))
+            examples.append(Example(checkpoint.encode(row.text, row.pair, max_length=max_length), row.label))
         except InputError as error:
             raise InputError(f"Row {row.id}: {error}") from error
-    return found
+    return examples
 
 
 def batches(
@@ -50,26 +50,26 @@ def batches(
     rng.shuffle(order)
     if not bucketed:
         return [order[k : k + size] for k in range(0, len(order), size)]
-    found = []
+    groups = []
     for start in range(0, len(order), size * pool):
         block = sorted(order[start : start + size * pool], key=lambda k: lengths[k])
-        found += [block[k : k + size] for k in range(0, len(block), size)]
-    rng.shuffle(found)
-    return found
+        groups += [block[k : k + size] for k in range(0, len(block), size)]
+    rng.shuffle(groups)
+    return groups
 
 
 def collate(
     examples: Sequence[Example], *, padding: int, segments: bool, pad_to: int = 0, device: torch.device | str = "cpu"
 ) -> tuple[dict[str, Tensor], Tensor]:
     """Model inputs [batch, position], right-padded to the longest row (or to `pad_to`), and labels [batch]."""
-    width = max(pad_to, *(len(one) for one in examples))
+    width = max(pad_to, *(len(example) for example in examples))
     inputs = {
-        "input_ids": _padded([one.encoding.ids for one in examples], width, padding),
-        "attention_mask": _padded([(1,) * len(one) for one in examples], width, 0),
+        "input_ids": _padded([example.encoding.ids for example in examples], width, padding),
+        "attention_mask": _padded([(1,) * len(example) for example in examples], width, 0),
     }
     if segments:
-        inputs["token_type_ids"] = _padded([one.encoding.segments for one in examples], width, 0)
-    labels = torch.tensor([one.label for one in examples])
+        inputs["token_type_ids"] = _padded([example.encoding.segments for example in examples], width, 0)
+    labels = torch.tensor([example.label for example in examples])
     return {name: value.to(device) for name, value in inputs.items()}, labels.to(device)
 
 

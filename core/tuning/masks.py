@@ -23,11 +23,11 @@ Masks = Mapping[str, Bool[Tensor, "..."]]
 def prunable(model: nn.Module) -> dict[str, list[str]]:
     """Names of the parameters that may go, by layer. Raises InputError for families whose layers share weights."""
     stack, layers = layers_of(model)
-    found = {}
+    groups = {}
     for number, layer in enumerate(layers):
         names = [f"{stack}.{number}.{name}" for name, value in layer.named_parameters() if value.ndim == 2]
-        found[f"L{number + 1}"] = names
-    return found
+        groups[f"L{number + 1}"] = names
+    return groups
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
@@ -42,7 +42,9 @@ def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, B
     layers, values = prunable(model), dict(model.named_parameters())
     groups = [[name for names in layers.values() for name in names]] if scope == "global" else list(layers.values())
     return {
-        name: mask for group in groups for name, mask in _smallest({one: values[one] for one in group}, share).items()
+        name: mask
+        for group in groups
+        for name, mask in _smallest({parameter: values[parameter] for parameter in group}, share).items()
     }
 
 

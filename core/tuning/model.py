@@ -100,16 +100,16 @@ def logits_of(
 ) -> Float[Tensor, "input output"]:
     """Logits in the order of the examples, in eval mode and without gradients; the model's mode is put back."""
     was_training, device = model.training, next(model.parameters()).device
-    found: dict[int, Tensor] = {}
+    logits: dict[int, Tensor] = {}
     model.eval()
     with torch.no_grad():
-        for chosen in by_length([len(one) for one in examples], size):
+        for chosen in by_length([len(example) for example in examples], size):
             inputs, _ = collate(
                 [examples[k] for k in chosen], padding=padding_id(base), segments=uses_segments(base), device=device
             )
-            found |= dict(zip(chosen, model(**inputs).logits.float().cpu(), strict=True))
+            logits |= dict(zip(chosen, model(**inputs).logits.float().cpu(), strict=True))
     model.train(was_training)
-    return torch.stack([found[k] for k in range(len(examples))])
+    return torch.stack([logits[k] for k in range(len(examples))])
 
 
 def predictions(task: Task, logits: Float[Tensor, "input output"]) -> list[int] | list[float]:

@@ -23,12 +23,12 @@ class Tuned:
 
 def tuned_checkpoints(root: Path) -> list[Tuned]:
     """Fine-tuned checkpoints under a folder, newest first."""
-    found = []
+    tuned = []
     for log in root.glob(f"*/{LOG}"):
         try:
             facts = json.loads(log.read_text())
         except (OSError, ValueError):
             continue
         if facts.get("kind") == "fine-tuned" and not log.parent.name.endswith((".part", ".old")):
-            found.append(Tuned(log.parent.name, log.parent, facts))
-    return sorted(found, key=lambda one: (one.facts.get("date", ""), one.name), reverse=True)
+            tuned.append(Tuned(log.parent.name, log.parent, facts))
+    return sorted(tuned, key=lambda checkpoint: (checkpoint.facts.get("date", ""), checkpoint.name), reverse=True)

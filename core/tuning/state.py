@@ -18,7 +18,7 @@ def load_state(place: Path, identity: str) -> dict[str, Any] | None:
     if not place.is_file():
         return None
     try:
-        found = torch.load(place, map_location="cpu", weights_only=True)
+        state = torch.load(place, map_location="cpu", weights_only=True)
     except Exception:  # a state cut short has many errors; training then starts at the beginning
         return None
-    return found if isinstance(found, dict) and found.get("identity") == identity else None
+    return state if isinstance(state, dict) and state.get("identity") == identity else None

@@ -105,7 +105,7 @@ class Fit:
     def run(self) -> Outcome:
         """Train, unless nothing learns, and measure on dev. Raises CancelledError when asked to stop."""
         learns = any(parameter.requires_grad for parameter in self.model.parameters())
-        self.lengths = [len(one) for one in self.train]
+        self.lengths = [len(example) for example in self.train]
         a_pass = len(self._batches(0)) if learns else 0
         self.log = Log(steps=a_pass * self.recipe.epochs)
         self.best: dict[str, Tensor] | None = None
@@ -175,8 +175,8 @@ class Fit:
 
     def _measure(self, epoch: int) -> None:
         """Dev metrics after an epoch; the weights of the best are kept aside where the recipe asks for it."""
-        found = metrics(self.task, [one.label for one in self.dev], self._predict())
-        self.log.epochs.append({"epoch": epoch, "step": self.log.step, **found})
+        scores = metrics(self.task, [example.label for example in self.dev], self._predict())
+        self.log.epochs.append({"epoch": epoch, "step": self.log.step, **scores})
         if self.recipe.keep == "best" and epoch == max(range(epoch + 1), key=self._rank):
             self.best = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
             self.log.best = epoch
@@ -198,8 +198,8 @@ class Fit:
             self.model.load_state_dict(self.best)
         self.model.eval()
         predicted = self._predict()
-        found = metrics(self.task, [one.label for one in self.dev], predicted)
-        return Outcome(self.model, self.log, predicted, found, is_constant(predicted))
+        scores = metrics(self.task, [example.label for example in self.dev], predicted)
+        return Outcome(self.model, self.log, predicted, scores, is_constant(predicted))
 
     # ------------------------------------------------------------ state on disk
 
@@ -219,12 +219,12 @@ class Fit:
             )
 
     def _resume(self) -> None:
-        found = load_state(self.state, self.identity) if self.state is not None else None
-        if found is None or self.optimizer is None:
+        state = load_state(self.state, self.identity) if self.state is not None else None
+        if state is None or self.optimizer is None:
             return
-        self.model.load_state_dict(found["model"])
-        self.optimizer.load_state_dict(found["optimizer"])
-        torch.set_rng_state(found["random"])
-        if self.device.type == "cuda" and found.get("random_cuda") is not None:
-            torch.cuda.set_rng_state(found["random_cuda"], self.device)
-        self.log, self.best = Log(**found["log"]), found["best"] or None
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"])
+        if self.device.type == "cuda" and state.get("random_cuda") is not None:
+            torch.cuda.set_rng_state(state["random_cuda"], self.device)
+        self.log, self.best = Log(**state["log"]), state["best"] or None
