@@ -101,9 +101,9 @@ def _longest_element(sentence: AnnotatedSentence, tokens: list[Span]) -> int:
 def _too_near(sentence: AnnotatedSentence, tokens: list[Span], rules: Filter) -> bool:
     nearest = rules.nearest or 1
     if rules.distance == "places":
-        return any(distance(one.spans, sentence.target, tokens) < nearest for one in sentence.elements)
+        return any(distance(element.spans, sentence.target, tokens) < nearest for element in sentence.elements)
     spelled = [sentence.text[start:end] for start, end in tokens]
-    inside = {spelled[k] for one in sentence.elements for k in covered(one.spans, tokens)}
+    inside = {spelled[k] for element in sentence.elements for k in covered(element.spans, tokens)}
     target = [spelled[k] for k in covered(sentence.target, tokens)]
     middle = spelled.index(target[0]) if target else 0
     return not inside.isdisjoint(spelled[max(0, middle - nearest + 1) : middle + nearest])

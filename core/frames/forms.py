@@ -51,11 +51,11 @@ def lemmas(word: str) -> tuple[str, ...]:
     "stolen" gives steal, "running" gives run, runn and runne.
     """
     word = word.lower().replace("’", "'")
-    found = [word, *_irregular().get(word, ())]
+    forms = [word, *_irregular().get(word, ())]
     for ending, stems in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
             stem = word[: -len(ending)]
-            found += [stem + added for added in stems]
+            forms += [stem + added for added in stems]
             if len(stem) > 2 and stem[-1] == stem[-2]:
-                found.append(stem[:-1])
-    return tuple(dict.fromkeys(found))
+                forms.append(stem[:-1])
+    return tuple(dict.fromkeys(forms))

@@ -39,7 +39,7 @@ class Roles:
         """An element with what the frame says about its coreness; an unknown name is taken as it is."""
         if name not in self.core:
             return Element(name, spans)
-        return Element(name, spans, "Core", any(name in one for one in self.core_sets))
+        return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Lexicon:
                 f'A frame must be in the bundled facts; "{frame}" is not among these {len(self.roles)}: '
                 "choose another, or set ATLAS_FRAMENET to a FrameNet release folder."
             )
-        found = self.release.frame(frame)
-        core = tuple(name for name, kind in found.elements.items() if kind.startswith("Core"))
-        return Roles(frame, core, found.core_sets)
+        facts = self.release.frame(frame)
+        core = tuple(name for name, kind in facts.elements.items() if kind.startswith("Core"))
+        return Roles(frame, core, facts.core_sets)
 
     def _named(self, lemma: str) -> Iterable[str]:
         return (f"{lemma}.{end}" for end in _ENDINGS if f"{lemma}.{end}" in self.units)
@@ -85,13 +85,13 @@ def bundled_lexicon() -> Lexicon:
     roles = {
         name: Roles(
             name,
-            tuple(one["core"]),
-            tuple(map(tuple, one["core_sets"])),
-            one.get("subject"),
-            one.get("object"),
-            one.get("prepositions", {}),
+            tuple(frame["core"]),
+            tuple(map(tuple, frame["core_sets"])),
+            frame.get("subject"),
+            frame.get("object"),
+            frame.get("prepositions", {}),
         )
-        for name, one in facts["frames"].items()
+        for name, frame in facts["frames"].items()
     }
     return Lexicon(facts["source"], {name: tuple(frames) for name, frames in facts["lexical_units"].items()}, roles)
 
@@ -102,10 +102,10 @@ def release_lexicon(release: Release) -> Lexicon:
     for unit in release.lexical_units:
         units[unit.name].add(unit.frame)
     names = set(release.frame_names)
-    known = {name: one for name, one in bundled_lexicon().roles.items() if name in names}
+    known = {name: roles for name, roles in bundled_lexicon().roles.items() if name in names}
     return Lexicon(
         f"{release.name}, {len(units):,} lexical units",
-        {name: tuple(sorted(one)) for name, one in units.items()},
+        {name: tuple(sorted(frames)) for name, frames in units.items()},
         known,
         release,
     )

@@ -54,8 +54,8 @@ def _kovaleva(rows: list[dict[str, Any]], source: str) -> Reading:
         text, where = row["sentence"], f"sentence {number}"
         target = _first(text, row["target"], where, "target", notes)
         elements = tuple(
-            Element(f"element {k}", (_first(text, one, where, "element", notes),), in_core_set=True)
-            for k, one in enumerate(row["fes"], 1)
+            Element(f"element {k}", (_first(text, phrase, where, "element", notes),), in_core_set=True)
+            for k, phrase in enumerate(row["fes"], 1)
         )
         sentences.append(AnnotatedSentence(f"k{number}", text, (target,), elements=elements, source=source))
     return Reading(tuple(sentences), notes=tuple(notes))
@@ -68,12 +68,14 @@ def _replication(rows: list[dict[str, Any]], source: str) -> Reading:
         text, where = row["sentence"], row["id"]
         links = tuple(
             Link(
-                one["earlier"], (_near(text, one["earlier"], where, notes),), (_near(text, one["later"], where, notes),)
+                link["earlier"],
+                (_near(text, link["earlier"], where, notes),),
+                (_near(text, link["later"], where, notes),),
             )
-            for one in row["links"]
+            for link in row["links"]
         )
-        found = places(text.lower(), (row.get("target") or "").lower())
-        target = (found[0],) if found else links[0].target
+        targets = places(text.lower(), (row.get("target") or "").lower())
+        target = (targets[0],) if targets else links[0].target
         sentences.append(AnnotatedSentence(row["id"], text, target, row.get("frame"), source=source, links=links))
     return Reading(tuple(sentences), notes=tuple(notes))
 
@@ -104,24 +106,24 @@ def _checked(text: str, source: str, needed: set[str]) -> list[dict[str, Any]]:
 def _refuse_other_kinds(row: dict[str, Any], where: str) -> None:
     """Every value of a row that is read must be of its kind."""
     links, elements = row.get("links", [{}]), row.get("fes", [])
-    good = isinstance(links, list) and links and all(isinstance(one, dict) for one in links)
+    good = isinstance(links, list) and links and all(isinstance(link, dict) for link in links)
     texts = [row.get(name) or "" for name in ("id", "sentence", "frame", "target")]
     if good and "links" in row:
-        texts += [one.get(name) for one in links for name in ("earlier", "later")]
-    good = good and isinstance(elements, list) and all(isinstance(one, str) for one in [*texts, *elements])
+        texts += [link.get(name) for link in links for name in ("earlier", "later")]
+    good = good and isinstance(elements, list) and all(isinstance(text, str) for text in [*texts, *elements])
     if not good:
         raise InputError(f"Sentences, targets, elements and links are given as texts; {where} has others: correct it.")
 
 
 def _first(text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
-    found = spaced_places(text, phrase)
-    return _chosen(found, text, phrase, where, role, notes)
+    spans = spaced_places(text, phrase)
+    return _chosen(spans, text, phrase, where, role, notes)
 
 
 def _near(text: str, phrase: str, where: str, notes: list[Skipped]) -> Span:
     """Word boundaries are not asked for: the replication marks "Same" in "Sameer" words by their first piece."""
-    found = places(text, phrase) or _starts(text, phrase)
-    return _chosen(found, text, phrase, where, "span", notes)
+    spans = places(text, phrase) or _starts(text, phrase)
+    return _chosen(spans, text, phrase, where, "span", notes)
 
 
 def _starts(text: str, phrase: str) -> list[Span]:

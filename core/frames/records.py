@@ -120,8 +120,8 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
         raise InputError("An annotated sentence must have a text; this one is empty: fill in its text.")
     if not sentence.target:
         raise InputError("An annotated sentence must mark one target; this one marks none: give target spans.")
-    marked = [("target", sentence.target), *((one.name, one.spans) for one in sentence.elements)]
-    marked += [(one.name or "link", side) for one in sentence.links or () for side in (one.element, one.target)]
+    marked = [("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)]
+    marked += [(link.name or "link", side) for link in sentence.links or () for side in (link.element, link.target)]
     for name, spans in marked:
         _check_spans(name, spans, len(sentence.text))
     return sentence
@@ -130,11 +130,11 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
 def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
     """The same of a sentence whose elements are all to be measured: none may share characters with the target."""
     check(sentence)
-    for one in sentence.elements:
-        if overlap(one.spans, sentence.target):
+    for element in sentence.elements:
+        if overlap(element.spans, sentence.target):
             raise InputError(
-                f'The target and an element must not share characters; "{one.name}" '
-                f'("{words(sentence.text, one.spans)}") overlaps the target "{sentence.target_text}": mark one of '
+                f'The target and an element must not share characters; "{element.name}" '
+                f'("{words(sentence.text, element.spans)}") overlaps the target "{sentence.target_text}": mark one of '
                 "them again."
             )
     return sentence

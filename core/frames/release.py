@@ -45,7 +45,7 @@ class Frame:
 
     @cached_property
     def in_core_sets(self) -> frozenset[str]:
-        return frozenset(name for one in self.core_sets for name in one)
+        return frozenset(name for core_set in self.core_sets for name in core_set)
 
 
 class Release:
@@ -63,23 +63,25 @@ class Release:
     def lexical_units(self) -> tuple[LexicalUnit, ...]:
         """The whole index, in its order."""
         entries = self._reader._lu_idx.values()
-        return tuple(LexicalUnit(one["ID"], one["name"], one["frameName"]) for one in entries if "frameName" in one)
+        return tuple(
+            LexicalUnit(entry["ID"], entry["name"], entry["frameName"]) for entry in entries if "frameName" in entry
+        )
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
-        return tuple(Document(number, one.filename) for number, one in self._reader._fulltext_idx.items())
+        return tuple(Document(number, document.filename) for number, document in self._reader._fulltext_idx.items())
 
     @cached_property
     def frame_names(self) -> tuple[str, ...]:
-        return tuple(sorted(one["name"] for one in self._reader._frame_idx.values()))
+        return tuple(sorted(entry["name"] for entry in self._reader._frame_idx.values()))
 
     def frame(self, name: str) -> Frame:
         """One frame. Raises InputError when the release has none of that name."""
         if name not in self._frames:
             try:
-                found = self._reader.frame_by_name(name)
-                sets = tuple(tuple(one.name for one in core_set) for core_set in found.FEcoreSets)
-                elements = {key: one.coreType for key, one in found.FE.items()}
+                facts = self._reader.frame_by_name(name)
+                sets = tuple(tuple(element.name for element in core_set) for core_set in facts.FEcoreSets)
+                elements = {key: element.coreType for key, element in facts.FE.items()}
             except Exception as error:
                 raise InputError(
                     f'A frame must be in the release; {self.name} has no "{name}" ({_said(error)}): see its '
@@ -92,7 +94,7 @@ class Release:
         """The exemplar sentences of a lexical unit, one per annotation set with a target."""
         where = f"{unit.name} (lu{unit.number}.xml)"
         try:
-            found = [
+            readings = [
                 self._annotated(sentence, aset, unit.name, unit.frame, where)
                 for sentence in self._reader.lu(unit.number).exemplars
                 for aset in sentence.annotationSet
@@ -101,12 +103,12 @@ class Release:
         except Exception as error:  # whatever NLTK's reader stumbles over belongs to this one file
             return Reading((), (Skipped(where, _said(error)),))
         self._forget(unit)
-        return _reading(found)
+        return _reading(readings)
 
     def full_text(self, document: Document) -> Reading:
         """The annotated targets of a full text; a document that NLTK rejects is skipped and named."""
         try:
-            found = [
+            readings = [
                 self._annotated(sentence, aset, aset.get("luName"), aset.get("frameName"), document.name)
                 for sentence in self._reader.doc(document.number).sentence
                 for aset in sentence.annotationSet
@@ -114,7 +116,7 @@ class Release:
             ]
         except Exception as error:  # as above: "Unknown frame id" in two documents of release 1.5
             return Reading((), (Skipped(document.name, _said(error)),))
-        return _reading(found)
+        return _reading(readings)
 
     def sentences(self) -> Iterator[Reading]:
         """Everything, one reading a lexical unit or document; a release without lu/ gives its full texts."""
@@ -134,8 +136,8 @@ class Release:
         for start, end, name in aset.FE[0]:  # the first layer of elements; the notebook reads no other
             spans.setdefault(name, []).append((start, min(end, len(text))))
         elements = tuple(
-            Element(name, tuple(one), facts.elements.get(name), name in facts.in_core_sets)
-            for name, one in spans.items()
+            Element(name, tuple(parts), facts.elements.get(name), name in facts.in_core_sets)
+            for name, parts in spans.items()
         )
         target: Spans = tuple((start, min(end, len(text))) for start, end in aset.Target)
         return AnnotatedSentence(f"{self.name}:{aset.ID}", text, target, frame, unit, elements, source=where)
@@ -164,8 +166,8 @@ def open_release(folder: str | Path) -> Release:
     try:
         reader = FramenetCorpusReader(str(root), [])
         reader.buildindexes()
-        found = Release(root, reader)
-        known = found.frame_names, found.lexical_units, found.documents  # an index without names is damaged
+        release = Release(root, reader)
+        known = release.frame_names, release.lexical_units, release.documents  # an index without names is damaged
     except _REFUSED as error:
         raise InputError(_refusal(root, error)) from error
     except Exception as error:
@@ -174,14 +176,14 @@ def open_release(folder: str | Path) -> Release:
         ) from error
     if not known[0]:
         raise InputError(f"A FrameNet release has frames; the frameIndex.xml of {root} lists none: unpack it again.")
-    return found
+    return release
 
 
 def _root(folder: Path) -> Path:
     """The folder with the indexes: the one given, or the only one of that kind inside it."""
     if not folder.is_dir():
         raise InputError(f"A FrameNet release is a folder; {folder} is none: give the folder fndata-1.5 or fndata-1.7.")
-    inside = [one.parent for one in sorted(folder.glob("*/frameIndex.xml"))]
+    inside = [index.parent for index in sorted(folder.glob("*/frameIndex.xml"))]
     root = inside[0] if len(inside) == 1 and not (folder / "frameIndex.xml").is_file() else folder
     missing = [name for name in _INDEX_FILES if not (root / name).is_file()]
     if missing or not (root / "frame").is_dir():
@@ -218,6 +220,6 @@ def _said(error: BaseException) -> str:
 
 def _reading(found: list[AnnotatedSentence | Skipped]) -> Reading:
     return Reading(
-        tuple(one for one in found if isinstance(one, AnnotatedSentence)),
-        tuple(one for one in found if isinstance(one, Skipped)),
+        tuple(reading for reading in found if isinstance(reading, AnnotatedSentence)),
+        tuple(reading for reading in found if isinstance(reading, Skipped)),
     )

@@ -52,7 +52,7 @@ def parse_rows(text: str, *, source: str = "rows") -> Reading:
 
 def write_rows(sentences: Iterable[AnnotatedSentence]) -> str:
     """The JSONL text that `parse_rows` reads back to the same sentences."""
-    return "".join(json.dumps(_row(one), ensure_ascii=False) + "\n" for one in sentences)
+    return "".join(json.dumps(_row(sentence), ensure_ascii=False) + "\n" for sentence in sentences)
 
 
 # ---------------------------------------------------------------- one line
@@ -66,7 +66,7 @@ def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
         raise InputError('A row must be a JSON object with a "text"; this one is not: add it.')
     elements = row.get("elements", [])
-    if not isinstance(elements, list) or not all(isinstance(one, dict) for one in elements):
+    if not isinstance(elements, list) or not all(isinstance(element, dict) for element in elements):
         raise InputError('"elements" must be a list of objects with a name and spans; it is not: correct it.')
     return check(
         AnnotatedSentence(
@@ -76,7 +76,7 @@ def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
             frame=_name(row, "frame"),
             lexical_unit=_name(row, "lexical_unit"),
             source=source,
-            elements=tuple(_element(one) for one in elements),
+            elements=tuple(_element(element) for element in elements),
             links=_links(row),
         )
     )
@@ -96,11 +96,11 @@ def _links(row: dict[str, Any]) -> tuple[Link, ...] | None:
     given = row.get("links")
     if given is None:
         return None
-    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+    if not isinstance(given, list) or not all(isinstance(link, dict) for link in given):
         raise InputError('"links" must be a list of objects with element and target spans; it is not: correct it.')
     return tuple(
-        Link(str(one.get("name", "")), _spans(one.get("element"), "element"), _spans(one.get("target"), "target"))
-        for one in given
+        Link(str(link.get("name", "")), _spans(link.get("element"), "element"), _spans(link.get("target"), "target"))
+        for link in given
     )
 
 
@@ -115,27 +115,27 @@ def _spans(value: Any, name: str) -> Spans:
     """[[start, end], ...] or [start, end]."""
     listed = [value] if isinstance(value, list) and len(value) == 2 and not isinstance(value[0], list) else value
     good = isinstance(listed, list) and all(
-        isinstance(one, list) and len(one) == 2 and all(type(x) is int for x in one) for one in listed
+        isinstance(span, list) and len(span) == 2 and all(type(x) is int for x in span) for span in listed
     )
     if not good:
         raise InputError(f'Spans are written [[start, end], ...] in characters; "{name}" has {value!r}: correct it.')
-    return tuple((one[0], one[1]) for one in listed)
+    return tuple((span[0], span[1]) for span in listed)
 
 
 def _row(sentence: AnnotatedSentence) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": sentence.id, "text": sentence.text, "target": [list(one) for one in sentence.target]}
+    row: dict[str, Any] = {"id": sentence.id, "text": sentence.text, "target": [list(span) for span in sentence.target]}
     named = {"frame": sentence.frame, "lexical_unit": sentence.lexical_unit}
     row |= {key: value for key, value in named.items() if value is not None}
-    row["elements"] = [_element_row(one) for one in sentence.elements]
+    row["elements"] = [_element_row(element) for element in sentence.elements]
     if sentence.links is not None:
         row["links"] = [
-            {"name": one.name, "element": [list(x) for x in one.element], "target": [list(x) for x in one.target]}
-            for one in sentence.links
+            {"name": link.name, "element": [list(x) for x in link.element], "target": [list(x) for x in link.target]}
+            for link in sentence.links
         ]
     return row
 
 
 def _element_row(element: Element) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": element.name, "spans": [list(one) for one in element.spans]}
+    row: dict[str, Any] = {"name": element.name, "spans": [list(span) for span in element.spans]}
     known = {"coreness": element.coreness, "core_set": element.in_core_set}
     return row | {key: value for key, value in known.items() if value is not None}

@@ -32,12 +32,12 @@ def places(text: str, phrase: str) -> list[Span]:
     """Where a phrase stands in a text as whole words."""
     before = r"(?<!\w)" if phrase[:1].isalnum() else ""
     after = r"(?!\w)" if phrase[-1:].isalnum() else ""
-    return [found.span() for found in re.finditer(before + re.escape(phrase) + after, text)] if phrase else []
+    return [match.span() for match in re.finditer(before + re.escape(phrase) + after, text)] if phrase else []
 
 
 def spaced_places(text: str, phrase: str) -> list[Span]:
     """Where a phrase stands between white space: for texts whose tokens are already separated."""
-    return [found.span() for found in re.finditer(rf"(?<!\S){re.escape(phrase)}(?!\S)", text)] if phrase else []
+    return [match.span() for match in re.finditer(rf"(?<!\S){re.escape(phrase)}(?!\S)", text)] if phrase else []
 
 
 def place(text: str, phrase: str, name: str = "words") -> Span:
@@ -48,17 +48,17 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
     wanted, _, number = phrase.rpartition("#")
     if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""
-    found = places(text, wanted.strip())
-    if not found:
+    spans = places(text, wanted.strip())
+    if not spans:
         raise InputError(f'The {name} must be words of the sentence; "{wanted}" is not in "{text}": copy them from it.')
-    if number and not 1 <= int(number) <= len(found):
-        raise InputError(f'The {name} "{wanted}" occurs {len(found)} times, so there is no #{number}: count from 1.')
-    if not number and len(found) > 1:
+    if number and not 1 <= int(number) <= len(spans):
+        raise InputError(f'The {name} "{wanted}" occurs {len(spans)} times, so there is no #{number}: count from 1.')
+    if not number and len(spans) > 1:
         raise InputError(
-            f'The {name} must name one place; "{wanted}" occurs {len(found)} times: write "{wanted}#1" '
-            f'for the first, up to "{wanted}#{len(found)}".'
+            f'The {name} must name one place; "{wanted}" occurs {len(spans)} times: write "{wanted}#1" '
+            f'for the first, up to "{wanted}#{len(spans)}".'
         )
-    return found[int(number or 1) - 1]
+    return spans[int(number or 1) - 1]
 
 
 def covered(spans: Spans, tokens: list[Span]) -> list[int]:

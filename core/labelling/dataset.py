@@ -61,8 +61,8 @@ def card(db: Database, class_set: str, events: int) -> str:
             "",
             f"{events} label events on {labels['map_id'].nunique()} attention maps; {len(labels)} labels stand. A row "
             "is an event (label, skip, flag, note or undo) with the facts of its map; the first event of a map brings "
-            "its weights: float16, little-endian, [query, key] row by row, `length` by `length`. Layers and heads count "
-            "from 0.",
+            "its weights: float16, little-endian, [query, key] row by row, `length` by `length`. Layers and heads "
+            "count from 0.",
             "",
             "| class | labels | what the eye sees |",
             "|---|---|---|",

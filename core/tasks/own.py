@@ -131,8 +131,8 @@ def _labels(path: Path, written: list[str]) -> tuple[str, ...]:
     if not 2 <= len(labels) <= MOST_LABELS:
         raise InputError(
             f"The column label has 2 to {MOST_LABELS} different words; {path.name} has {len(labels)} "
-            f'("{labels[0][:40]}"{", ..." if len(labels) > 1 else ""}): name classes there, or numbers from 0 to 5 in a '
-            "column score."
+            f'("{labels[0][:40]}"{", ..." if len(labels) > 1 else ""}): name classes there, or numbers from 0 to 5 in '
+            "a column score."
         )
     alike = Counter(re.sub(r"[\s_-]", "", label.lower()) for label in labels)  # heads are matched by name so
     if max(alike.values()) > 1:
