@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -60,6 +61,23 @@ def queue(db: Database, wish: Wish, hints: Hints | None = None) -> list[str]:
     return shuffled
 
 
+class Progress(NamedTuple):
+    """How many maps of a choice this person has decided on, of how many."""
+
+    done: int
+    maps: int
+
+
+def progress(db: Database, wish: Wish) -> Progress:
+    """How far a person is with what they asked for; what they look through again is all done."""
+    names = _asked(db, wish, _filtered(labels.map_facts(db), wish))
+    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
+    if wish.review is not None:
+        given = sum(mine.get(name) == wish.review for name in names)
+        return Progress(given, given)
+    return Progress(sum(name in mine for name in names), len(names))
+
+
 def _filtered(facts: pd.DataFrame, wish: Wish) -> pd.DataFrame:
     for column in ("checkpoint", "task", "layer"):
         wanted = getattr(wish, column)
@@ -68,14 +86,23 @@ def _filtered(facts: pd.DataFrame, wish: Wish) -> pd.DataFrame:
     return facts[facts["maximum"] >= NEARLY_UNIFORM] if wish.leave_out_uniform else facts
 
 
-def _undecided(db: Database, wish: Wish, facts: pd.DataFrame) -> list[str]:
-    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
+def _asked(db: Database, wish: Wish, facts: pd.DataFrame) -> list[str]:
+    """The maps of a choice, decided or not; in a second pass those of the first."""
     names = list(facts["map_id"])
-    if wish.review is not None:
-        return [name for name in names if mine.get(name) == wish.review]
     if wish.order == "adjudication":
-        return names
-    if wish.passing > 1:
+        differ = set(disputed(standing_labels(db, wish.class_set)))
+        return [name for name in names if name in differ]
+    if wish.passing > 1 and wish.review is None:
         before = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing - 1)
         names = [name for name in names if before.get(name) is not None]
+    return names
+
+
+def _undecided(db: Database, wish: Wish, facts: pd.DataFrame) -> list[str]:
+    names = _asked(db, wish, facts)
+    if wish.order == "adjudication" and wish.review is None:
+        return names
+    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
+    if wish.review is not None:
+        return [name for name in names if mine.get(name) == wish.review]
     return [name for name in names if name not in mine]

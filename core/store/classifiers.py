@@ -111,3 +111,23 @@ def suggesting(db: Database, class_set: str) -> str | None:
         .fetchone()
     )
     return row[0] if row else None
+
+
+def labels_since_newest(db: Database, class_set: str) -> int:
+    """How many labels stand that the newest classifier of a class set has not seen; all where there is none.
+
+    New is what came after the newest of the labels that it was trained on; where the store has none of those (they came
+    with the project), what came after the classifier itself.
+    """
+    newest = db.cursor().execute(
+        "SELECT snapshot, stored FROM classifier WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
+    )
+    row = newest.fetchone()
+    events = [event for _, _, event in json.loads(row[0])] if row else []
+    counted = db.cursor().execute(
+        """WITH seen AS (SELECT max(ordinal) AS last FROM label_event WHERE event IN (SELECT unnest($events)))
+           SELECT count(*) FROM standing, seen WHERE kind = 'label' AND class_set = $name
+           AND CASE WHEN last IS NULL THEN $stored IS NULL OR stored > $stored ELSE ordinal > last END""",
+        {"name": class_set, "events": events, "stored": row[1] if row else None},
+    )
+    return int(counted.fetchall()[0][0])

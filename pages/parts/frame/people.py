@@ -16,6 +16,7 @@ from streamlit import config as server
 from core import config
 from core.sign_in import SignIn, sign_in
 from core.store.people import Person, name_of, role_of
+from pages.parts.frame import remembered
 from pages.parts.frame.messages import plain
 
 
@@ -76,14 +77,24 @@ def listens_here_only() -> bool:
         return False
 
 
-def annotator_name(label: str = "Your name", *, key: str = "annotator") -> str:
-    """The name that labels carry: of the one signed in, else as typed here (kept for the session)."""
-    known = person().name
+def annotator_name(label: str = "Your name", *, key: str = "annotator", bare: bool = False) -> str:
+    """The name that labels carry: of the one signed in, else as typed here (remembered in this browser).
+
+    bare: for a bar, without the label above it.
+    """
+    known, shown = person().name, "collapsed" if bare else "visible"
     if known:
-        st.text_input(label, known, disabled=True, help="Labels carry the name you signed in with.")
+        st.text_input(
+            label, known, disabled=True, help="Labels carry the name you signed in with.", label_visibility=shown
+        )
         return known
-    typed = st.text_input(label, key=key, max_chars=60, placeholder="a name for your labels; it is taken on trust")
-    return unicodedata.normalize("NFC", typed).strip()
+    typed = st.text_input(label, str(remembered.recalled().get("name", ""))[:60], key=key, max_chars=60,
+                          placeholder="Your name" if bare else "a name for your labels; it is taken on trust",
+                          persist_state="session", label_visibility=shown)  # fmt: skip
+    name = unicodedata.normalize("NFC", typed or "").strip()
+    if name:
+        remembered.remember({"name": name}, key=f"remember_{key}")
+    return name
 
 
 def admitted() -> bool:

@@ -10,7 +10,7 @@ from pages.parts.frame.page_table import PAGES, PAGES_FOLDER
 from pages.parts.frame.resources import settle
 from pages.parts.widgets.job_progress import running_indicator
 
-READY = ("atlas", "head")  # pages that stand without a model, so they need not wait for one
+READY = ("atlas", "head", "label")  # pages that stand without a model, so they need not wait for one
 _NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")  # a parameter that some page may read; Streamlit keeps embed for itself
 
 
@@ -41,7 +41,7 @@ def arrive(name: str) -> None:
     if st.session_state.get("page_shown") == name and not history.went_back():
         return
     st.session_state["page_shown"] = name
-    for key in [*filter(_NAME.fullmatch, st.query_params), "grid_opened"]:
+    for key in [*filter(_NAME.fullmatch, st.query_params), "grid_opened", "label_payload", "project_sheet"]:
         st.session_state.pop(key, None)
 
 

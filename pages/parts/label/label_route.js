@@ -89,23 +89,8 @@ function showWord(sheet) {
   sheet.root.dataset.word = sheet.word || "";
 }
 
-// What this tab decided in the project: a page that runs again (after a restart, say) may bring maps from before that.
-const keyOfMap = (id, pass) => `${id}|${pass || 1}`;
-
-function remember(sheet, entry) {
-  if (sheet.header.project && (entry.kind === "label" || entry.kind === "skip")) sheet.mine.set(keyOfMap(entry.map_id, entry.pass), entry);
-}
-
-function recall(sheet) {
-  if (!sheet.header.project) return;
-  for (const map of sheet.header.maps) {
-    const entry = sheet.mine.get(keyOfMap(map.id, map.pass));
-    if (entry && !stateOf(sheet, map.id)) push(sheet, entry);
-  }
-}
-
 function dropRefused(sheet) {
   sheet.refused = "";
-  sheet.mine.clear();
+  sheet.memory.decided.clear();
   flush(sheet, { drop: true });
 }

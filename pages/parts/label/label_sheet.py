@@ -17,19 +17,22 @@ import streamlit as st
 from core.drawing.payload import as_bytes, packed
 from core.errors import AtlasError, StoreError
 from core.labelling import handing
-from core.labelling.queue import Hint, Wish
+from core.labelling.queue import Hint, Wish, progress
 from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database
 from core.store.rows import Row
+from pages.parts.frame import loading
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps.components import drawing_component
 
-PER_SHEET = 48
+PER_SHEET = 96  # at most; a sheet is as many as the window holds
 MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer
 UNDO_STEPS = 500
-_sheet = drawing_component("label_sheet", Path(__file__).resolve().parent, "label_outbox", "label_route")
+MAP_FACTS = ("layer", "head", "length", "maximum", "separators", "task", "checkpoint", "tokens")
+SCRIPTS = ("label_outbox", "label_route", "label_state", "label_paint", "label_bar")
+_sheet = drawing_component("label_sheet", Path(__file__).resolve().parent, *SCRIPTS)
 _maps = st.components.v2.component(
     "atlas_label_maps",
     js="export default function ({ data }) {\n"
@@ -49,6 +52,8 @@ def payload(
 ) -> tuple[str, bytes]:
     """The queue's name and its first maps with all the browser needs to label them; constant until it is made again."""
     stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
+    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
+    standing = progress(db, wish)
     header = {
         "database": db.id,
         "class_set": wish.class_set,
@@ -59,12 +64,19 @@ def payload(
         "mode": "sheet",
         "scale": "absolute",
         "per_sheet": PER_SHEET,
-        "queued": len(names),
+        "done": standing.done,
+        "total": max(standing.maps, len(names)),
+        "given": {name: _present(classes, mine[name]) for name in names[:MOST_MAPS] if name in mine},
         "classes": [vars(one) for one in classes.classes],
         "counts": counts(db, wish, classes),
-        "stack": [entry | {"class": classes.resolved(entry["class"]) if entry["class"] else None} for entry in stack],
+        "stack": [entry | {"class": _present(classes, entry["class"])} for entry in stack],
     }
     return with_maps(header, labels.maps_of(db, names[:MOST_MAPS]), hints=hints)
+
+
+def _present(classes: ClassSet, name: str | None) -> str | None:
+    """What a class is called now; None for a skip."""
+    return classes.resolved(name) if name else None
 
 
 def with_maps(
@@ -81,7 +93,7 @@ def with_maps(
         if described and 2 * (offset + row["length"] ** 2) > MOST_BYTES:
             break
         hint = hints.get(row["map_id"])
-        facts = {name: row[name] for name in ("layer", "head", "length", "maximum", "separators", "task", "checkpoint")}
+        facts = {name: row[name] for name in MAP_FACTS}
         said = {"id": row["map_id"], "offset": offset, "hint": [hint[0], round(hint[1], 4)] if hint else None}
         described.append(facts | said | dict(about.get(row["map_id"], {})))
         offset += row["length"] ** 2
@@ -108,6 +120,7 @@ def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, 
     from core.labelling.kept import open_classifier
     from core.patterns.suggestions import suggestions
 
+    loading.wait()  # a network needs torch, which this page does not wait for
     rows = labels.maps_of(_db, names)
     maps: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]
     found = suggestions(open_classifier(_db, classifier), maps)

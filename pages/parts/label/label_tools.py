@@ -15,7 +15,7 @@ from core.patterns.raster import from_float16
 from core.store import label_files, labels
 from core.store.database import Database
 from core.studies import draw_maps as draw_maps_study
-from pages.parts.frame import bound, resources
+from pages.parts.frame import bound, loading, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 
@@ -47,27 +47,32 @@ def codebook(db: Database, classes: ClassSet, place: DeltaGenerator) -> None:
             _codebook(db, classes)
 
 
-def _codebook(db: Database, classes: ClassSet) -> None:
+def _codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> None:
     """Each class with what the eye sees and two maps that people gave it, or drawn from its words until they have."""
     found = standing_labels(db, classes.name)
     for one in classes.classes:
-        text, maps = st.columns(2)
+        text, maps = st.columns(2) if columns else (st.container(), st.container())
         text.markdown(f"**{plain(one.key)} · {plain(one.title)}** \n\n{plain(one.eye)}")
         mine = list(found.loc[found["class"] == one.name, "map_id"].drop_duplicates())[:EXEMPLARS]
         with maps:
             if len(mine) == EXEMPLARS:
-                pictures(db, mine, width=EXEMPLAR)
+                pictures(db, mine, width=EXEMPLAR if columns else EXEMPLAR - 12)
             elif drawable(classes.name, one.name):
                 made = [drawn_map(classes.name, one.name, length=24, seed=k) for k in range(EXEMPLARS)]
-                st.image(
-                    [picture(weights) for weights in made], caption=["drawn from the words"] * EXEMPLARS, width=160
-                )
+                said = ["drawn from the words"] * EXEMPLARS if columns else None
+                st.image([picture(weights) for weights in made], caption=said, width=160 if columns else EXEMPLAR - 12)
             else:
                 st.caption("Fewer than two maps have been given this class yet.")
     st.caption(
         "Nearly uniform maps (largest weight below 0.1) are blank on the scale 0 to 1 and striped on their own "
         "scale: they belong to Heterogeneous (BERT) or Overall (GPT-2). Rows are queries, columns keys."
     )
+
+
+def docked_codebook(db: Database, classes: ClassSet) -> None:
+    """The codebook beside the sheet: a class under the other, each with two small maps."""
+    with st.container(height=620, border=True):
+        _codebook(db, classes, columns=False)
 
 
 def draw_maps() -> None:
@@ -104,6 +109,7 @@ def draw_maps() -> None:
 def drawn(name: str, options: dict[str, Any]) -> int:
     """Draw maps and keep them; returns how many were new."""
     with st.spinner("Drawing maps ..."):
+        loading.wait()
         checkpoint = resources.checkpoint(name)
         complete = draw_maps_study.STUDY.read(options | {"checkpoint": name})
         (unit,) = draw_maps_study.STUDY.units(complete)
@@ -173,13 +179,14 @@ def set_names(db: Database) -> list[str]:
     return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
 
 
-def pick_class_set(db: Database) -> str:
-    """A class set by its title; in the URL by its name."""
+def pick_class_set(db: Database, *, bare: bool = False) -> str:
+    """A class set by its title; in the URL by its name. bare: for a bar, without the label above it."""
     return bound.pick(
         st.selectbox,
         "Class set",
         set_names(db),
         key="class_set",
+        **({"label_visibility": "collapsed", "width": 140} if bare else {}),
         format_func=lambda one: known_class_set(db, one).title,
     )
 

@@ -1,0 +1,40 @@
+"""What somebody chose before, on any page and before a reload: in the session, and in a cookie of this browser.
+
+Only what stands in a form anyway (a name for labels, a queue's order); nothing of it says who may do what.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import streamlit as st
+
+COOKIE, LONGEST = "atlas_choices", 3000  # characters; browsers keep cookies of 4 kB
+_KEPT = "remembered_choices"
+_cookie = st.components.v2.component(
+    "atlas_remembered",
+    js="export default function ({ data }) {\n"
+    f"  document.cookie = `{COOKIE}=${{encodeURIComponent(data.text)}}; path=/; max-age=31536000; SameSite=Lax`;\n}}\n",
+    html="<span></span>\n",
+)
+
+
+def recalled() -> dict[str, Any]:
+    """Everything that is remembered; nothing where the cookie cannot be read."""
+    if _KEPT not in st.session_state:
+        try:
+            choices = json.loads(unquote(st.context.cookies.get(COOKIE, "{}")))
+        except ValueError:
+            choices = {}
+        st.session_state[_KEPT] = choices if isinstance(choices, dict) else {}
+    return dict(st.session_state[_KEPT])
+
+
+def remember(choices: Mapping[str, Any], *, key: str) -> None:
+    """Keep these choices beside the others. key: of the component, one a place on the page that remembers."""
+    everything = recalled() | dict(choices)
+    text = json.dumps(everything)
+    if len(text) <= LONGEST:
+        st.session_state[_KEPT] = everything
+        _cookie(key=key, data={"text": text}, height=1)

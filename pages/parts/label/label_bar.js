@@ -1,0 +1,99 @@
+// The bar above the labelling sheet: classes with their keys and counts, tools, progress, and what is said of a map.
+
+function made(name, attributes = {}, text = "") {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.textContent = text;
+  return element;
+}
+
+function button(label, key, does, { pressed, colour, title, name, disabled } = {}) {
+  const element = made("button", { type: "button", title: title || label, "data-act": name || label });
+  if (colour) { const swatch = made("span", { class: "swatch" }); swatch.style.background = colour; element.append(swatch); }
+  element.append(label);
+  if (key) element.append(made("kbd", {}, key));
+  if (pressed !== undefined) element.setAttribute("aria-pressed", String(pressed));
+  element.disabled = Boolean(disabled);
+  element.onclick = does;
+  return element;
+}
+
+function fillBar(sheet) {
+  const { parts, header } = sheet, hints = header.maps.some((map) => map.hint);
+  const does = (work) => () => { work(); parts.canvas.focus({ preventScroll: true }); };
+  parts.classes.replaceChildren(...header.classes.map((cls) => button(`${cls.title} (${sheet.counts[cls.name] || 0})`, cls.key,
+    does(() => pick(sheet, cls.name)), { pressed: sheet.brush ? sheet.brush === cls.name : undefined, colour: cls.colour,
+      title: cls.eye, name: `class ${cls.name}` })));
+  parts.acts.replaceChildren(...tools(sheet, does), ...(hints ? accepting(sheet, does) : []), ...turning(sheet, does));
+  parts.canvas.classList.toggle("brush", Boolean(sheet.brush));
+}
+
+function tools(sheet, does) {
+  const single = sheet.mode === "single", own = sheet.scale === "own";
+  return [
+    button("Sheet", "", does(() => setMode(sheet, "sheet")), { pressed: !single }),
+    button("Single", "m", does(() => setMode(sheet, "single")), { pressed: single }),
+    button(own ? "Scale: each map's own" : "Scale: 0 to 1", "s", does(() => setScale(sheet)), { name: "scale" }),
+    ...(single ? [] : [button(sheet.brush ? `Brush: ${classOf(sheet, sheet.brush).title}` : "Brush", sheet.brush ? "Esc" : "b",
+      does(() => setBrush(sheet, sheet.brush ? null : brushOf(sheet))), { name: "brush", pressed: Boolean(sheet.brush),
+        title: "Drag over maps to give all of them one class; Escape puts the brush down" })]),
+    button("Undo", "⌫", does(() => undo(sheet)), { name: "undo", title: "Take back the last label, or a whole stroke (Ctrl+Z)" }),
+    button("Skip", "Space", does(() => skip(sheet)), { name: "skip" }),
+    button("Flag", "f", does(() => flag(sheet)), { name: "flag" }),
+    button("Note", "n", () => askNote(sheet), { name: "note" }),
+  ];
+}
+
+function accepting(sheet, does) {
+  const rest = restOf(sheet).length;
+  return [button("Accept", "Enter", does(() => accept(sheet)), { name: "accept" }),
+    button(`Accept the rest (${rest})`, "a", does(() => acceptRest(sheet)), { name: "rest", disabled: !rest,
+      title: "Label the maps of this sheet that were on screen as suggested" })];
+}
+
+function turning(sheet, does) {
+  const { header } = sheet, older = sheet.older.reduce((sum, box) => sum + box.events.length, 0);
+  return [
+    button("Back", "PgUp", does(() => turn(sheet, -1)), { name: "back" }),
+    button("On", "PgDn", does(() => turn(sheet, 1)), { name: "on" }),
+    ...(older ? [button(`Save ${older} older labels here`, "", () => adoptOlder(sheet), { name: "older",
+      title: "Labels that this browser kept before an update, if they belong to this database" })] : []),
+    button("More maps", "", () => (header.project ? fetchMaps(sheet) : sheet.ask(Date.now())), { name: "more", title: "Fetch the next maps of the queue" }),
+  ];
+}
+
+// How many "accept the rest" would take, as more maps come into the window.
+function nameRest(sheet) {
+  const shown = sheet.parts.acts.querySelector('[data-act="rest"]'), rest = restOf(sheet).length;
+  if (!shown) return;
+  shown.firstChild.textContent = `Accept the rest (${rest})`;
+  shown.disabled = !rest;
+}
+
+function askNote(sheet) {
+  const field = made("input", { class: "note", type: "text", placeholder: "Note on this map; Enter keeps it, Esc leaves", maxlength: "500", "aria-label": "Note" });
+  const done = () => { fillBar(sheet); sheet.parts.canvas.focus({ preventScroll: true }); };
+  field.onkeydown = (press) => {
+    press.stopPropagation();
+    if (press.key === "Enter") { note(sheet, field.value); done(); }
+    if (press.key === "Escape") done();
+  };
+  sheet.parts.acts.replaceChildren(field);
+  field.focus();
+}
+
+function showStatus(sheet) {
+  if (!sheet.header || !sheet.layout) return; // the maps are still on their way
+  const { header, parts } = sheet, map = header.maps[sheet.cursor], done = decidedOf(sheet), all = allOf(sheet);
+  const waiting = sheet.outbox.length + sheet.left.reduce((sum, box) => sum + box.events.length, 0);
+  parts.progress.max = Math.max(1, all); parts.progress.value = done;
+  parts.status.textContent = `${done} of ${all} maps done · saved ${sheet.saved} · waiting ${waiting}`
+    + ` · sheet ${Math.floor(sheet.cursor / perSheet(sheet)) + 1} of ${Math.max(1, Math.ceil(header.maps.length / perSheet(sheet)))}`;
+  const given = map && stateOf(sheet, map.id), named = given && given.kind === "label" ? classOf(sheet, given.class) : null;
+  parts.about.textContent = map ? `L${map.layer + 1}H${map.head + 1} · ${map.checkpoint} · ${map.task} · largest weight `
+    + `${map.maximum.toFixed(3)} · ${map.length} tokens${named ? ` · ${named.title}` : ""}` : "";
+  if (map && map.said) showWord(sheet);
+  nameRest(sheet);
+  Object.assign(sheet.root.dataset, { cursor: map ? map.id : "", place: sheet.cursor, saved: sheet.saved, waiting, done,
+    mode: sheet.mode, scale: sheet.scale, brush: sheet.brush || "", rest: restOf(sheet).length, sheet: onSheet(sheet).length });
+}

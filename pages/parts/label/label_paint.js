@@ -1,0 +1,131 @@
+// How the labelling sheet is laid out and painted: as many maps as the window holds, or one map over all of it with its
+// tokens. A label is a band below its map and a frame around it, a suggestion a frame and a corner; nothing lies on a map.
+
+const GAP = 8, STRIP = 16, FOOT = 15, LEAST_TILE = 96, LEAST_HEIGHT = 300, BELOW = 30, MOST_TOKEN = 14;
+
+// The height from the canvas to the window's lower edge, wherever the page is scrolled to.
+function roomOf(sheet) {
+  const main = document.querySelector('[data-testid="stMain"]'), { canvas } = sheet.parts;
+  const top = canvas.getBoundingClientRect().top + (main ? main.scrollTop : 0);
+  return Math.max(LEAST_HEIGHT, window.innerHeight - top - BELOW);
+}
+
+const widthOf = (sheet) => Math.max(280, sheet.parts.box.clientWidth);
+const fits = (sheet) => sheet.layout.width === widthOf(sheet) && Math.abs(sheet.layout.room - roomOf(sheet)) < 5;
+
+function layoutOf(sheet) {
+  const width = widthOf(sheet), room = roomOf(sheet);
+  return { ...(sheet.mode === "single" ? singleLayout(sheet, width, room) : sheetLayout(sheet, width, room)), width, room };
+}
+
+function sheetLayout(sheet, width, room) {
+  const most = sheet.header.per_sheet;
+  for (let columns = Math.max(2, Math.min(16, Math.floor(width / (LEAST_TILE + GAP)))); ; columns--) {
+    const tile = Math.floor((width - GAP) / columns) - GAP, pitch = tile + STRIP + FOOT + GAP;
+    const rows = Math.max(1, Math.floor(room / pitch)), count = columns * rows;
+    if (count <= most || columns <= 2) return { columns, tile, left: GAP / 2, pitch, count, height: rows * pitch };
+  }
+}
+
+function singleLayout(sheet, width, room) {
+  const map = sheet.header.maps[sheet.cursor], tokens = (map && map.tokens) || [];
+  const longest = Math.max(0, ...tokens.map((token) => shortened(token, MOST_TOKEN).length));
+  const margin = tokens.length ? Math.min(100, 16 + longest * 6.2) : 4;
+  const tile = Math.max(120, Math.floor(Math.min(width - margin - GAP, room - margin - STRIP - FOOT)));
+  return { columns: 1, tile, left: margin, margin, pitch: room, count: 1, height: tile + margin + STRIP + FOOT };
+}
+
+function placeOf(sheet, place) {
+  const k = place - firstOf(sheet), { columns, tile, pitch, left, margin = 0 } = sheet.layout;
+  return { x: left + (k % columns) * (tile + GAP), y: margin + STRIP + Math.floor(k / columns) * pitch };
+}
+
+function paintAll(sheet) {
+  const began = performance.now(), { parts, theme } = sheet;
+  sheet.layout = layoutOf(sheet);
+  const { width, height } = sheet.layout;
+  parts.canvas.style.width = `${width}px`; parts.canvas.style.height = `${height}px`;
+  sheet.pen = canvasPen(parts.canvas, width, height, window.devicePixelRatio || 1, theme);
+  onSheet(sheet).forEach((_, k) => paintMap(sheet, firstOf(sheet) + k));
+  look(sheet); fillBar(sheet); showStatus(sheet);
+  sheet.root.dataset.sheetMilliseconds = (performance.now() - began).toFixed(1);
+}
+
+function repaint(sheet, place) {
+  const first = firstOf(sheet);
+  if (place < first || place >= first + perSheet(sheet)) return;
+  if (sheet.mode === "single") return paintAll(sheet); // another map may have other margins
+  const { x, y } = placeOf(sheet, place), { tile } = sheet.layout, edge = GAP / 2;
+  sheet.pen.rect(x - edge, y - STRIP, tile + 2 * edge, tile + STRIP + FOOT + edge, { fill: sheet.theme.paper });
+  paintMap(sheet, place);
+  showStatus(sheet);
+}
+
+function paintMap(sheet, place) {
+  const { header, theme, pen } = sheet, map = header.maps[place], { tile } = sheet.layout, { x, y } = placeOf(sheet, place);
+  const state = stateOf(sheet, map.id), given = state && state.kind === "label" ? classOf(sheet, state.class) : null;
+  const hinted = !state && map.hint ? classOf(sheet, map.hint[0]) : null;
+  const full = sheet.scale === "absolute" ? 65535 : Math.max(1, map.maximum * 65535);
+  pen.tile(x, y, tile, tile, sheet.weights, map.offset, map.length, theme.ink, full, state && state.kind === "skip" ? 0.35 : 1);
+  if (sheet.mode === "single") paintTokens(sheet, map, x, y, tile);
+  paintSeparators(sheet, map, x, y, tile);
+  const shade = given ? given.colour : hinted ? hinted.colour : theme.border, line = given ? 4 : hinted ? 2 : 1;
+  pen.rect(x - line / 2, y - line / 2, tile + line, tile + line, { stroke: shade, line });
+  if (hinted) paintCorner(sheet, hinted, x + tile, y);
+  const said = given ? given.title : state ? "skipped" : hinted ? `${hinted.title}? ${(map.hint[1] * 100).toFixed(0)} %` : "";
+  if (given) pen.rect(x - 2, y + tile, tile + 4, FOOT, { fill: shade });
+  pen.text(shortened(said, Math.floor(tile / 6.2)), x + 3, y + tile + 8, { size: 10, colour: given ? textOn(shade) : theme.text, bold: Boolean(given) });
+  const mark = sheet.marks.has(map.id) ? "⚑ " : "", facts = `${mark}max ${map.maximum.toFixed(2)} · ${map.length} tokens`;
+  if (sheet.mode === "sheet") pen.text(shortened(facts, Math.floor((tile - 18) / 5.4)), x, y - 9, { size: 10 });
+  if (place === sheet.cursor && sheet.mode === "sheet") pen.rect(x - 4, y - 4, tile + 8, tile + 8, { stroke: theme.accent, line: 3 });
+}
+
+// The key of the suggested class, in the corner above the map.
+function paintCorner({ pen }, cls, right, y) {
+  pen.rect(right - 15, y - 15, 15, 14, { fill: cls.colour });
+  pen.text(cls.key, right - 7.5, y - 8, { size: 10, align: "center", bold: true, colour: textOn(cls.colour) });
+}
+
+function paintSeparators({ pen, theme }, map, x, y, tile) {
+  for (const position of map.separators) {
+    const at = ((position + 0.5) / map.length) * tile;
+    pen.rect(x + at - 1, y - 4, 2, 4, { fill: theme.accent });
+    pen.rect(x - 4, y + at - 1, 4, 2, { fill: theme.accent });
+  }
+}
+
+// Queries at the left, keys above; in a long input every second or third one, so that they can be read.
+function paintTokens({ pen }, map, x, y, tile) {
+  const cell = tile / map.length, every = Math.ceil(9 / cell), size = Math.max(8, Math.min(12, cell * every * 0.85));
+  (map.tokens || []).forEach((token, k) => {
+    if (k % every) return;
+    const words = shortened(token, MOST_TOKEN), middle = (k + 0.5) * cell;
+    pen.text(words, x - 7, y + middle, { size, align: "right" });
+    pen.text(words, x + middle, y - 7, { size, turn: -90 });
+  });
+}
+
+function textOn(colour) {
+  const [r, g, b] = parseColour(colour);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 140 ? "#14171C" : "#FFFFFF";
+}
+
+// Which maps of the sheet are inside the window now: only what was looked at may be accepted unseen.
+function look(sheet) {
+  if (!sheet.layout) return;
+  const area = sheet.parts.canvas.getBoundingClientRect(), { tile } = sheet.layout, before = sheet.seen.size;
+  onSheet(sheet).forEach((map, k) => {
+    const top = area.top + placeOf(sheet, firstOf(sheet) + k).y;
+    if (top >= -tile / 2 && top + tile / 2 <= window.innerHeight) sheet.seen.add(map.id);
+  });
+  if (sheet.seen.size !== before) nameRest(sheet);
+}
+
+// Scroll as far as the chosen map needs to be whole on the screen.
+function bringCursor(sheet) {
+  const main = document.querySelector('[data-testid="stMain"]'), { tile } = sheet.layout;
+  const top = sheet.parts.canvas.getBoundingClientRect().top + placeOf(sheet, sheet.cursor).y - STRIP;
+  const low = top + tile + STRIP + FOOT + GAP - window.innerHeight, high = top - sheet.parts.bar.offsetHeight;
+  if (main && low > 0) main.scrollTop += Math.min(low, Math.max(0, high));
+  else if (main && high < 0) main.scrollTop += high;
+}

@@ -1,0 +1,156 @@
+"""What somebody labels: which maps, in which order, with or without suggestions; remembered over pages and reloads."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from core.labelling.queue import Wish
+from core.patterns.classes import ClassSet
+from pages.parts.frame import bound
+from pages.parts.frame.remembered import recalled
+
+ORDERS = {
+    "random": "at random",
+    "uncertain": "most uncertain first",
+    "disagreement": "disagreements first",
+    "adjudication": "adjudicate disagreements",
+}
+ALL = "all"
+
+
+class Settings(NamedTuple):
+    """What somebody asked for, whether suggestions show, and all of it as it is remembered."""
+
+    wish: Wish
+    hinted: bool
+    kept: dict[str, Any]
+
+    @property
+    def asks_classifier(self) -> bool:
+        """Whether a classifier has to look at the maps."""
+        return self.hinted or self.wish.order == "uncertain"
+
+
+def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: bool) -> Settings:
+    """The forms, in the bar: a drawer for the queue, and the switch of suggestions."""
+    before = recalled().get("label", {})
+    with st.popover("Queue", icon=":material/tune:"):
+        order = bound.pick(
+            st.selectbox,
+            "Order",
+            list(ORDERS),
+            key="order",
+            format_func=ORDERS.get,
+            default=_known(before, "order", ORDERS),
+        )
+        checkpoint = _pick(
+            "Checkpoint",
+            "of",
+            sorted(kinds["checkpoint"].unique()),
+            before,
+            start=_fitting(kinds, classes),
+            help="GPT-2's classes describe decoders, BERT's encoders.",
+        )
+        task = _pick("Task", "of_task", sorted(kinds["task"].unique()), before)
+        layer = _pick("Layer", "of_layer", [str(number + 1) for number in sorted(kinds["layer"].unique())], before)
+        titles = {cls.name: cls.title for cls in classes.classes}
+        review = _pick(
+            "Show",
+            "show",
+            list(titles),
+            before,
+            titles={ALL: "undecided"} | titles,
+            help="undecided maps, or those you gave one class",
+        )
+        passing = st.number_input(
+            "Pass",
+            1,
+            9,
+            int(before.get("pass", 1)),
+            key="label_pass",
+            persist_state="session",
+            help="2: the maps you labelled before, again and without looking",
+        )
+        seed = st.number_input(
+            "Seed of the order", 0, 10**6, int(before.get("seed", 0)), key="label_seed", persist_state="session"
+        )
+        uniform = st.toggle(
+            "Leave nearly uniform maps out",
+            bool(before.get("leave_out")),
+            key="label_leave_out",
+            persist_state="session",
+            help="largest weight below 0.1",
+        )
+    hinted = st.toggle(
+        "Suggestions",
+        bool(before.get("suggestions")) and suggests,
+        key="label_suggestions",
+        persist_state="session",
+        disabled=not suggests,
+        help="Labels made while suggestions show do not count in the headline score."
+        if suggests
+        else "Choose a classifier that suggests on the Pattern classifier page.",
+    )
+    kept = {
+        "order": order,
+        "of": checkpoint,
+        "of_task": task,
+        "of_layer": layer,
+        "show": review,
+        "pass": passing,
+        "seed": seed,
+        "leave_out": uniform,
+        "suggestions": hinted,
+    }
+    wish = Wish(
+        classes.name,
+        annotator,
+        passing,
+        order,
+        seed,
+        checkpoint=_or_none(checkpoint),
+        task=_or_none(task),
+        layer=None if layer == ALL else int(layer) - 1,
+        review=_or_none(review),
+        leave_out_uniform=uniform,
+    )
+    return Settings(wish, hinted and suggests, kept)
+
+
+def _pick(
+    label: str,
+    key: str,
+    options: list[str],
+    before: Mapping[str, Any],
+    *,
+    start: str = ALL,
+    titles: Mapping[str, str] | None = None,
+    help: str | None = None,
+) -> str:
+    known = _known(before, key, [ALL, *options])
+    return bound.pick(
+        st.selectbox,
+        label,
+        [ALL, *options],
+        key=key,
+        default=known if key in before else start,
+        format_func=(titles or {}).get if titles else str,
+        help=help,
+    )
+
+
+def _known(before: Mapping[str, Any], key: str, options: Any) -> str:
+    """What was chosen before, if it is still there; else the first."""
+    return before[key] if before.get(key) in options else next(iter(options))
+
+
+def _fitting(kinds: pd.DataFrame, classes: ClassSet) -> str:
+    """Where maps of both kinds are stored, a checkpoint that these classes describe."""
+    fitting = sorted(kinds.loc[kinds["causal"] == (classes.name == "gpt2"), "checkpoint"].unique())
+    return fitting[0] if fitting and kinds["checkpoint"].nunique() > 1 else ALL
+
+
+def _or_none(chosen: str) -> str | None:
+    return None if chosen == ALL else chosen

@@ -1,0 +1,127 @@
+// What the labelling sheet knows: a stack of events in the order they were made, a map's state (its last one), what this
+// browser remembers of both, and how it likes to see maps.
+
+const LIKES = "atlas-label-likes", GROUPS = "atlas-label-groups";
+
+// What this window decided, by whose work it is: a page that is drawn again may bring maps from before that.
+const MEMORIES = (window.atlasLabelMemories = window.atlasLabelMemories || new Map());
+
+function memoryOf(header) {
+  const key = [header.database, header.class_set, header.annotator, header.pass, header.project || ""].join("|");
+  if (!MEMORIES.has(key)) MEMORIES.set(key, { decided: new Map(), undone: new Set() });
+  return MEMORIES.get(key);
+}
+
+const keyOfMap = (id, pass) => `${id}|${pass || 1}`;
+
+function readJson(store, key, otherwise) {
+  try { return JSON.parse(store.getItem(key)) || otherwise; } catch { return otherwise; }
+}
+
+function keepJson(store, key, value) {
+  try { store.setItem(key, JSON.stringify(value)); } catch { /* a private window without storage */ }
+}
+
+// The scale, and whether one map or a sheet is shown, outlive page and reload.
+const modeName = (header) => `${header.mode}_mode`; // by what a queue opens with
+
+function like(sheet, name, value) {
+  sheet.likes = { ...sheet.likes, [name]: value };
+  keepJson(localStorage, LIKES, sheet.likes);
+}
+
+function openQueue(sheet) {
+  const { header } = sheet;
+  sheet.memory = memoryOf(header);
+  sheet.groups = new Map(readJson(sessionStorage, GROUPS, []));
+  sheet.likes = readJson(localStorage, LIKES, {});
+  sheet.index = new Map(header.maps.map((map, place) => [map.id, place]));
+  sheet.stack = []; sheet.steps = new Map(); sheet.counts = {}; sheet.seen = new Set();
+  const reached = new Set(header.stack.map((entry) => entry.map_id));
+  for (const [id, name] of Object.entries(header.given || {})) { // what is older than the stack reaches
+    if (!reached.has(id)) step(sheet, { kind: name ? "label" : "skip", class: name, map_id: id });
+  }
+  for (const entry of header.stack) {
+    if (!sheet.memory.undone.has(entry.event)) push(sheet, { ...entry, group: sheet.groups.get(entry.event) });
+  }
+  sheet.counts = { ...header.counts };
+  const stored = header.maps.filter((map) => stateOf(sheet, map.id)).length;
+  sheet.before = Math.max(0, (header.done || 0) - stored); // decided maps of this choice that are not in the queue
+  recall(sheet);
+  sheet.marks = new Set(header.stack.filter((entry) => entry.kind === "flag").map((entry) => entry.map_id));
+  sheet.scale = sheet.likes.scale || header.scale;
+  sheet.mode = sheet.likes[modeName(header)] || header.mode;
+  sheet.brush = null;
+  sheet.last = performance.now();
+  sheet.root.dataset.sheets = Number(sheet.root.dataset.sheets || 0) + 1;
+  sheet.cursor = Math.max(0, header.maps.findIndex((map) => !stateOf(sheet, map.id)));
+}
+
+// What was decided on a map: its newest label or skip that no undo took back.
+const stateOf = (sheet, id) => { const steps = sheet.steps.get(id); return steps && steps.length ? steps[steps.length - 1] : null; };
+
+function step(sheet, entry) {
+  if (!sheet.steps.has(entry.map_id)) sheet.steps.set(entry.map_id, []);
+  sheet.steps.get(entry.map_id).push(entry);
+}
+
+function push(sheet, entry) {
+  sheet.stack.push(entry);
+  if (entry.kind === "label" || entry.kind === "skip") step(sheet, entry);
+}
+
+// An act of now: beside the stack it is remembered, and with it what belongs to the same stroke or batch.
+function act(sheet, entry) {
+  push(sheet, { ...entry, group: sheet.group });
+  if (entry.kind === "label" || entry.kind === "skip") sheet.memory.decided.set(keyOfMap(entry.map_id, entry.pass), sheet.stack.at(-1));
+  if (!sheet.group) return;
+  sheet.groups.set(entry.event, sheet.group);
+  keepJson(sessionStorage, GROUPS, [...sheet.groups].slice(-500));
+}
+
+// Everything that `work` does is one step of the undo.
+function asBatch(sheet, work) {
+  sheet.group = randomName();
+  try { work(); } finally { sheet.group = null; }
+}
+
+function recall(sheet) {
+  for (const map of sheet.header.maps) {
+    const entry = sheet.memory.decided.get(keyOfMap(map.id, map.pass));
+    if (!entry || stateOf(sheet, map.id)) continue;
+    push(sheet, entry);
+    if (!sheet.header.project) count(sheet, entry, 1);
+  }
+}
+
+function count(sheet, entry, change) {
+  if (entry && entry.kind === "label") sheet.counts[entry.class] = (sheet.counts[entry.class] || 0) + change;
+}
+
+// Take back the newest entry, and with it all of its batch; returns them.
+function popBatch(sheet) {
+  const entries = [];
+  do entries.push(sheet.stack.pop());
+  while (entries[0].group && sheet.stack.length && sheet.stack.at(-1).group === entries[0].group);
+  for (const entry of entries) takeBack(sheet, entry);
+  return entries;
+}
+
+function takeBack(sheet, entry) {
+  sheet.memory.decided.delete(keyOfMap(entry.map_id, entry.pass));
+  sheet.memory.undone.add(entry.event);
+  emit(sheet, { id: entry.map_id, pass: entry.pass }, { kind: "undo", undoes: entry.event });
+  const steps = sheet.steps.get(entry.map_id);
+  if (steps && steps.at(-1) === entry) { steps.pop(); count(sheet, entry, -1); count(sheet, stateOf(sheet, entry.map_id), 1); }
+  if (entry.kind === "flag") sheet.marks.delete(entry.map_id);
+}
+
+const classOf = (sheet, name) => sheet.header.classes.find((cls) => cls.name === name);
+const perSheet = (sheet) => (sheet.mode === "sheet" ? sheet.layout.count : 1);
+const firstOf = (sheet) => Math.floor(sheet.cursor / perSheet(sheet)) * perSheet(sheet);
+const onSheet = (sheet) => sheet.header.maps.slice(firstOf(sheet), firstOf(sheet) + perSheet(sheet));
+const decidedOf = (sheet) => sheet.before + sheet.header.maps.filter((map) => stateOf(sheet, map.id)).length;
+const allOf = (sheet) => Math.max(sheet.header.total || 0, sheet.before + sheet.header.maps.length);
+
+// What "accept the rest" would take: suggestions on maps of this sheet that were on screen and have no label.
+const restOf = (sheet) => onSheet(sheet).filter((map) => map.hint && sheet.seen.has(map.id) && !stateOf(sheet, map.id));
