@@ -72,11 +72,11 @@ def test_keys_and_clicks_label_undo_takes_back_and_saved_means_stored(page, tmp_
         expect(root).to_have_attribute("data-done", "4")
         page.keyboard.press("Shift+Digit3")
         tiles = root.locator("canvas").bounding_box()
-        across, down = tiles["x"] + 60, tiles["y"] + 200  # in the second row, whose tiles are 110 to 130 pixels
+        across, down = tiles["x"] + 60, tiles["y"] + 210  # in the second row, whose tiles are 96 to 110 pixels
         page.mouse.move(across, down)
         page.mouse.down()
         for k in range(1, 4):
-            page.mouse.move(across + 125 * k, down, steps=4)
+            page.mouse.move(across + 110 * k, down, steps=4)
         page.mouse.up()
         done = int(root.get_attribute("data-done"))
         assert done >= 7
@@ -146,9 +146,16 @@ def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tm
         root.locator("canvas").focus()
         page.keyboard.press("Enter")
         all_saved(root, 1)
+        shown = int(root.get_attribute("data-rest"))
+        root.get_by_role("button", name=f"Accept the rest ({shown})").click()
+        expect(root).to_have_attribute("data-rest", "0")
+        page.keyboard.press("Backspace")  # all of them are one batch
+        expect(root).to_have_attribute("data-rest", str(shown))
+        all_saved(root, 1 + 2 * shown)
     db = Database(tmp_path / "atlas.duckdb")
     (name,) = classifiers.classifiers(db, "bert")["classifier"]
-    (event,) = [one for one in labels.all_events(db) if one["annotator"] == "bob"]
+    event, *others = [row for row in labels.all_events(db) if row["annotator"] == "bob"]
+    assert [row["kind"] for row in others] == ["label"] * shown + ["undo"] * shown
     assert (event["classifier"], event["class"]) == (name, event["suggestion"])
     assert 0 < event["probability"] <= 1
     db.close()
@@ -286,3 +293,59 @@ def database_id(page):
       return JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size))).database;
     }"""
     )
+
+
+def press(page, *keys):
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_a_class_labels_the_chosen_map_a_stroke_is_one_undo_and_coming_back_shows_the_work(page, tmp_path):
+    fill(tmp_path)
+    with serving(tmp_path) as address:
+        root = open_sheet(page, address)
+        root.get_by_role("button", name="Block").click()  # no brush: the chosen map gets the class
+        expect(root).to_have_attribute("data-done", "1")
+        expect(root).to_have_attribute("data-place", "1")
+        press(page, "2", "s", "b")
+        expect(root).to_have_attribute("data-brush", "diagonal")
+        area = root.locator("canvas").bounding_box()
+        page.mouse.move(area["x"] + 320, area["y"] + 60)
+        page.mouse.down()
+        page.mouse.move(area["x"] + 800, area["y"] + 60, steps=12)
+        page.mouse.up()
+        assert int(root.get_attribute("data-done")) >= 5
+        press(page, "Escape")
+        expect(root).to_have_attribute("data-brush", "")
+        press(page, "Meta+z")  # the stroke as a whole
+        expect(root).to_have_attribute("data-done", "2")
+        expect(root).to_have_attribute("data-waiting", "0")
+        page.get_by_role("link", name="Jobs").click()
+        page.get_by_role("heading", name="Jobs").wait_for(timeout=PATIENCE)
+        page.get_by_role("link", name="Label maps").click()
+        expect(root).to_have_attribute("data-done", "2")
+        expect(root.locator(".status")).to_contain_text(f"2 of {MAPS} maps done")
+        page.reload()
+        expect(root).to_have_attribute("data-done", "2")  # the name is remembered as well
+        expect(root).to_have_attribute("data-scale", "own")
+    _, decided = stored(tmp_path)
+    assert sorted(decided.values()) == ["block", "diagonal"]
+
+
+def test_a_sheet_is_what_the_window_holds_and_the_cursor_stays_on_it(page, tmp_path):
+    fill(tmp_path)
+    with serving(tmp_path) as address:
+        root = open_sheet(page, address)
+        tall = int(root.get_attribute("data-sheet"))
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.wait_for_function("([root, tall]) => Number(root.dataset.sheet) < tall", arg=[root.element_handle(), tall])
+        fits = "root => root.querySelector('canvas').getBoundingClientRect().bottom <= innerHeight"
+        page.wait_for_function(fits, arg=root.element_handle(), timeout=PATIENCE)
+        press(page, *["ArrowDown"] * 12)
+        assert int(root.get_attribute("data-place")) > int(root.get_attribute("data-sheet"))
+        page.wait_for_function(fits, arg=root.element_handle(), timeout=PATIENCE)
+        press(page, "m")
+        page.wait_for_function(
+            "root => root.querySelector('canvas').getBoundingClientRect().height > 400", arg=root.element_handle()
+        )
+        page.wait_for_function(fits, arg=root.element_handle(), timeout=PATIENCE)

@@ -1,15 +1,19 @@
 """The pages about labels, run as Streamlit runs them, on a real store with labels of two people."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.frame.shell as shell
+from core.jobs import api
 from core.labelling import snapshot as label_snapshot
 from core.labelling.kept import training_options
+from core.labelling.queue import Wish, progress, queue
 from core.patterns.classes import BERT
 from core.store import classifiers, labels
+from core.store import jobs as store_jobs
 from core.store.database import Database
 from core.studies.contract import Finished
 from core.studies.train_patterns import STUDY
@@ -78,6 +82,39 @@ def test_the_label_page_asks_for_a_name_then_shows_the_queue(filled):
     page.text_input(key="annotator").input("cyd").run()
     assert not page.exception
     assert "40 maps of 1 checkpoints" in page.caption[-1].value
+
+
+def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, monkeypatch):
+    db = resources.database()
+    assert classifiers.labels_since_newest(db, "bert") == 0
+    labels.record_events(db, [event(k, f"m{k}", cls="block", batch="cyd", annotator="cyd") for k in range(1, 4)])
+    assert classifiers.labels_since_newest(db, "bert") == 3
+    page = opened("label")
+    page.text_input(key="annotator").input("cyd").run()
+    assert not page.exception
+    started = []
+    done = replace(api.status(db, start_nothing(db)), state="done", run="first")
+    monkeypatch.setattr(api, "start", lambda *given: started.append(given) or "job")
+    monkeypatch.setattr(api, "status", lambda *_: done)
+    next(button for button in page.button if button.label == "3 new labels: retrain").click().run()
+    assert not page.exception
+    assert started[0][1] == "train-patterns"
+    assert classifiers.suggesting(db, "bert") == "first"
+    assert any("A new classifier suggests" in caption.value for caption in page.caption)
+
+
+def start_nothing(db):
+    return store_jobs.add_job(db, "train-patterns", "Training", {})
+
+
+def test_progress_is_of_the_choice_and_not_of_what_is_left(filled):
+    db = resources.database()
+    bob = Wish("bert", "bob")
+    assert progress(db, bob) == (8, 40)
+    assert len(queue(db, bob)) == 32
+    assert progress(db, replace(bob, passing=2)) == (0, 8)
+    assert progress(db, replace(bob, review="block")) == (8, 8)
+    assert progress(db, replace(bob, layer=99)) == (0, 0)
 
 
 def sent_by_a_browser(events, **other):

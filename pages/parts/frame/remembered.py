@@ -23,8 +23,9 @@ _cookie = st.components.v2.component(
 def recalled() -> dict[str, Any]:
     """Everything that is remembered; nothing where the cookie cannot be read."""
     if _KEPT not in st.session_state:
+        cookie = st.context.cookies.get(COOKIE)
         try:
-            choices = json.loads(unquote(st.context.cookies.get(COOKIE, "{}")))
+            choices = json.loads(unquote(cookie)) if isinstance(cookie, str) else {}
         except ValueError:
             choices = {}
         st.session_state[_KEPT] = choices if isinstance(choices, dict) else {}
