@@ -37,52 +37,7 @@ def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: boo
     """The forms, in the bar: a drawer for the queue, and the switch of suggestions."""
     before = recalled().get("label", {})
     with st.popover("Queue", icon=":material/tune:"):
-        order = bound.pick(
-            st.selectbox,
-            "Order",
-            list(ORDERS),
-            key="order",
-            format_func=ORDERS.get,
-            default=_known(before, "order", ORDERS),
-        )
-        checkpoint = _pick(
-            "Checkpoint",
-            "of",
-            sorted(kinds["checkpoint"].unique()),
-            before,
-            start=_fitting(kinds, classes),
-            help="GPT-2's classes describe decoders, BERT's encoders.",
-        )
-        task = _pick("Task", "of_task", sorted(kinds["task"].unique()), before)
-        layer = _pick("Layer", "of_layer", [str(number + 1) for number in sorted(kinds["layer"].unique())], before)
-        titles = {cls.name: cls.title for cls in classes.classes}
-        review = _pick(
-            "Show",
-            "show",
-            list(titles),
-            before,
-            titles={ALL: "undecided"} | titles,
-            help="undecided maps, or those you gave one class",
-        )
-        passing = st.number_input(
-            "Pass",
-            1,
-            9,
-            int(before.get("pass", 1)),
-            key="label_pass",
-            persist_state="session",
-            help="2: the maps you labelled before, again and without looking",
-        )
-        seed = st.number_input(
-            "Seed of the order", 0, 10**6, int(before.get("seed", 0)), key="label_seed", persist_state="session"
-        )
-        uniform = st.toggle(
-            "Leave nearly uniform maps out",
-            bool(before.get("leave_out")),
-            key="label_leave_out",
-            persist_state="session",
-            help="largest weight below 0.1",
-        )
+        chosen = _which(kinds, classes, before) | _how(before)
     hinted = st.toggle(
         "Suggestions",
         bool(before.get("suggestions")) and suggests,
@@ -93,30 +48,57 @@ def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: boo
         if suggests
         else "Choose a classifier that suggests on the Pattern classifier page.",
     )
-    kept = {
-        "order": order,
-        "of": checkpoint,
-        "of_task": task,
-        "of_layer": layer,
-        "show": review,
-        "pass": passing,
-        "seed": seed,
-        "leave_out": uniform,
-        "suggestions": hinted,
-    }
     wish = Wish(
         classes.name,
         annotator,
-        passing,
-        order,
-        seed,
-        checkpoint=_or_none(checkpoint),
-        task=_or_none(task),
-        layer=None if layer == ALL else int(layer) - 1,
-        review=_or_none(review),
-        leave_out_uniform=uniform,
+        chosen["pass"],
+        chosen["order"],
+        chosen["seed"],
+        checkpoint=_or_none(chosen["of"]),
+        task=_or_none(chosen["of_task"]),
+        layer=None if chosen["of_layer"] == ALL else int(chosen["of_layer"]) - 1,
+        review=_or_none(chosen["show"]),
+        leave_out_uniform=chosen["leave_out"],
     )
-    return Settings(wish, hinted and suggests, kept)
+    return Settings(wish, hinted and suggests, chosen | {"suggestions": hinted})
+
+
+def _which(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Order and filters, each in the URL."""
+    first = _known(before, "order", ORDERS)
+    titles = {cls.name: cls.title for cls in classes.classes}
+    about = "GPT-2's classes describe decoders, BERT's encoders."
+    start = _fitting(kinds, classes)
+    layers = [str(number + 1) for number in sorted(kinds["layer"].unique())]
+    return {
+        "order": bound.pick(
+            st.selectbox, "Order", list(ORDERS), key="order", format_func=ORDERS.get, default=first
+        ),
+        "of": _pick("Checkpoint", "of", sorted(kinds["checkpoint"].unique()), before, start=start, about=about),
+        "of_task": _pick("Task", "of_task", sorted(kinds["task"].unique()), before),
+        "of_layer": _pick("Layer", "of_layer", layers, before),
+        "show": _pick("Show", "show", list(titles), before, titles={ALL: "undecided"} | titles,
+                      about="undecided maps, or those you gave one class"),
+    }  # fmt: skip
+
+
+def _how(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Pass, seed, and whether nearly uniform maps are left out."""
+    settings: dict[str, Any] = {"persist_state": "session"}
+    again = "2: the maps you labelled before, again and without looking"
+    return {
+        "pass": st.number_input("Pass", 1, 9, int(before.get("pass", 1)), key="label_pass", help=again, **settings),
+        "seed": st.number_input(
+            "Seed of the order", 0, 10**6, int(before.get("seed", 0)), key="label_seed", **settings
+        ),
+        "leave_out": st.toggle(
+            "Leave nearly uniform maps out",
+            bool(before.get("leave_out")),
+            key="label_leave_out",
+            help="largest weight below 0.1",
+            **settings,
+        ),
+    }
 
 
 def _pick(
@@ -127,7 +109,7 @@ def _pick(
     *,
     start: str = ALL,
     titles: Mapping[str, str] | None = None,
-    help: str | None = None,
+    about: str | None = None,
 ) -> str:
     known = _known(before, key, [ALL, *options])
     return bound.pick(
@@ -137,7 +119,7 @@ def _pick(
         key=key,
         default=known if key in before else start,
         format_func=(titles or {}).get if titles else str,
-        help=help,
+        help=about,
     )
 
 
