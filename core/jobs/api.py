@@ -7,7 +7,7 @@ status(db, job).share, partial_rows(db, job), cancel(db, job)
 import threading
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ from core.errors import AtlasError, JobError, StoreError
 from core.jobs.executors import Place
 from core.jobs.scheduler import Runner, keep
 from core.jobs.worker import complete, find_study
-from core.store import exchange
+from core.results.jobs import jobs_of, one_job, progress
+from core.store import exchange, runs
 from core.store import jobs as store
 from core.store.database import Database
-from core.store.runs import study_rows
 from core.studies.contract import as_json, identity
 from core.tasks.own import absolute
 
@@ -76,20 +76,21 @@ def runner(db: Database, place: Place | None = None) -> Runner:
     with _GUARD:
         if db not in _RUNNERS:
             _RUNNERS[db] = Runner(db, place)
-        found = _RUNNERS[db]
+        keeper = _RUNNERS[db]
     if place is not None:
-        found.place = place
-    return found
+        keeper.place = place
+    return keeper
 
 
 def asked(options: Any) -> dict[str, Any]:
     """Options as workers elsewhere can follow them: a task that is a file of the user's own by its full path."""
-    found = dict(options) if isinstance(options, Mapping) else as_json(options)
-    if isinstance(found.get("task"), str):
-        found["task"] = absolute(found["task"])
-    if isinstance(found.get("tasks"), list):
-        found["tasks"] = [absolute(one) if isinstance(one, str) else one for one in found["tasks"]]
-    return found
+    named = dict(options) if isinstance(options, Mapping) else as_json(options)
+    task, tasks = named.get("task"), named.get("tasks")
+    if isinstance(task, str):
+        named |= {"task": absolute(task)}
+    if isinstance(tasks, list):
+        named |= {"tasks": [absolute(task) if isinstance(task, str) else task for task in tasks]}
+    return named
 
 
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
@@ -109,37 +110,43 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
 
 
 def _active_like(db: Database, study: str, options: Any) -> str | None:
-    keeper, rows = runner(db), store.jobs_of(db, study)
-    active = [row for row in rows if row["state"] in {"queued", "running"} and not keeper.stopping(row["job"])]
+    keeper = runner(db)
+    active = [job for job in jobs_of(db, study) if job.active and not keeper.stopping(job.job)]
     if not active:
         return None  # nothing of the study is imported to queue its first job
     wanted = _identity(study, options)
-    return next((row["job"] for row in active if _identity(study, row["options"]) == wanted), None)
+    return next((job.job for job in active if _identity(study, job.options) == wanted), None)
 
 
 def status(db: Database, job: str) -> JobStatus:
     """How `job` is doing now. Errors: JobError when there is no such job."""
     keeper = runner(db)
-    known, counted = store.one_job(db, job), store.progress(db, job)
-    error = known["error"] or keeper.trouble(job)
-    names = ("job", "study", "title", "state", "run", "created")
+    known, counted = one_job(db, job), progress(db, job)
     return JobStatus(
-        **{name: known[name] for name in names}, error=error, rate=keeper.rate(job, counted["size_done"]), **counted
+        job=job,
+        study=known.study,
+        title=known.title,
+        state=known.state,
+        run=known.run,
+        created=known.created,
+        error=known.error or keeper.trouble(job),
+        rate=keeper.rate(job, counted.size_done),
+        **asdict(counted),
     )
 
 
 def unfinished_like(db: Database, study: str, options: Any) -> str | None:
     """The newest job of `study` with these options that has work left (unfinished, failed or cancelled), or None."""
     wanted = _identity(study, options)
-    like = (row for row in store.jobs_of(db, study) if row["state"] != "done")
-    return next((row["job"] for row in like if _identity(study, row["options"]) == wanted), None)
+    like = (job for job in jobs_of(db, study) if job.state != "done")
+    return next((job.job for job in like if _identity(study, job.options) == wanted), None)
 
 
 def finished_like(db: Database, study: str, options: Any) -> str | None:
     """The run of the newest job of `study` with these options that is done, or None."""
     wanted = _identity(study, options)
-    like = (row for row in store.jobs_of(db, study) if row["state"] == "done" and row["run"])
-    return next((row["run"] for row in like if _identity(study, row["options"]) == wanted), None)
+    like = (job for job in jobs_of(db, study) if job.state == "done" and job.run)
+    return next((job.run for job in like if _identity(study, job.options) == wanted), None)
 
 
 def _identity(study: str, options: Any) -> str:
@@ -153,9 +160,9 @@ def _identity(study: str, options: Any) -> str:
 
 def partial_rows(db: Database, job: str) -> pd.DataFrame:
     """The summary of what is done so far: refreshed every few seconds while it runs, the run's rows once done."""
-    known = store.one_job(db, job)
-    if known["run"]:
-        return study_rows(db, known["run"])
+    known = one_job(db, job)
+    if known.run:
+        return runs.study_rows(db, known.run)
     return pd.DataFrame(runner(db).partial(job))
 
 
@@ -169,10 +176,10 @@ def resume(db: Database, job: str) -> None:
     """Run what is not stored of a job that was interrupted or cancelled; its failed units are tried again too."""
     db.person.must("annotator", "resume a job")
     keeper = runner(db)
-    state = store.one_job(db, job)["state"]
-    if state in {"queued", "running"}:
+    known = one_job(db, job)
+    if known.active:
         raise JobError("Only a job that has stopped can be resumed, and this one is still at work; cancel it first.")
-    if state == "done":
+    if known.state == "done":
         raise JobError("Only a job with work left can be resumed, and this one is done; start it anew.")
     store.ask_again(db, job)
     store.set_state(db, job, "queued")
@@ -183,7 +190,7 @@ def delete(db: Database, job: str) -> None:
     """Remove a job that has stopped; the run its rows became stays."""
     db.person.must("admin", "delete a job")
     runner(db)
-    if store.one_job(db, job)["state"] in {"queued", "running"}:
+    if one_job(db, job).active:
         raise JobError("Only a job that has stopped can be deleted, and this one is still at work; cancel it first.")
     store.delete_job(db, job)
 

@@ -50,27 +50,27 @@ def run_in_turn(
     already) before it is waited for. anew: run what is done once more. A job that is cancelled or interrupted ends
     the sequence. Errors: JobError then.
     """
-    found: list[Ended] = []
-    for number, one in enumerate(asked):
-        done = None if anew else api.finished_like(db, one.study, one.options)
-        job = None if done else _put(db, one)
+    ended: list[Ended] = []
+    for number, job_asked in enumerate(asked):
+        done = None if anew else api.finished_like(db, job_asked.study, job_asked.options)
+        job = None if done else _put(db, job_asked)
         if before:
             before(number, job)
         if job is None:
-            found.append(Ended(done, kept=True))
+            ended.append(Ended(done, kept=True))
             continue
         watch(db, job)
         now = api.status(db, job)
         if now.state in ("cancelled", "interrupted"):
-            raise JobError(f"The job {one.title} was {now.state}; ask for the same again to go on.")
-        found.append(Ended(now.run, now.error or ""))
-    return found
+            raise JobError(f"The job {job_asked.title} was {now.state}; ask for the same again to go on.")
+        ended.append(Ended(now.run, now.error or ""))
+    return ended
 
 
-def _put(db: Database, one: Asked) -> str:
-    job = api.unfinished_like(db, one.study, one.options)
+def _put(db: Database, asked: Asked) -> str:
+    job = api.unfinished_like(db, asked.study, asked.options)
     if job is None:
-        return api.start(db, one.study, one.options, one.title)
+        return api.start(db, asked.study, asked.options, asked.title)
     if not api.status(db, job).active:
         api.resume(db, job)
     return job

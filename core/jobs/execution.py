@@ -3,13 +3,15 @@
 import contextlib
 import queue
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
+from dataclasses import asdict, replace
 from typing import Any
 
 from core.errors import JobError
+from core.jobs.answers import Answer
 from core.jobs.executors import Place, Pool
-from core.jobs.worker import Outcome
+from core.results.jobs import JobUnit
 from core.store.rows import Row
 
 LOOK_SECONDS = 0.1  # how often a job looks for a cancel
@@ -50,64 +52,62 @@ class Flight:
         self._keeper, self._place, self._stopped = keeper, place, stopped
         self._pool = keeper.at(place)
         self._finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self._flying: dict[Future, tuple[Row | None, tuple]] = {}
+        self._flying: dict[Future, tuple[JobUnit | None, tuple]] = {}
         self._summarising = False
 
-    def ask(self, task: str, *arguments: Any) -> Outcome:
+    def ask(self, task: str, *arguments: Any) -> Answer:
         """One answer. Errors: JobError with the sentence the worker gave, or Stopped."""
-        outcome: Outcome | None = None
+        answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
             while future in self._flying:
                 self._land()
-            outcome = self._outcome(future)
-            if outcome is not None:
+            answer = self._answer(future)
+            if answer is not None:
                 break
             self._renew()
-        else:
-            outcome = {
-                "error": f"The worker died {CRASHES + 1} times at this step; try fewer workers or a smaller one."
-            }
-        if "error" in outcome:
-            raise JobError(outcome["error"])
-        return outcome
+        if answer is None:
+            raise JobError(f"The worker died {CRASHES + 1} times at this step; try fewer workers or a smaller one.")
+        if answer.error is not None:
+            raise JobError(answer.error)
+        return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Ask for a summary of partial rows; `each_unit` yields it as (None, outcome)."""
+        """Ask for a summary of partial rows; `each_unit` yields it as (None, answer)."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
 
-    def each_unit(self, study: str, options: Row, units: list[Row]):
-        """(unit, outcome) in the order they end; a unit whose worker dies runs again, alone, then counts as failed."""
-        waiting, suspects = deque(units), deque[Row]()
+    def each_unit(self, study: str, options: Row, units: Sequence[JobUnit]) -> Iterator[tuple[JobUnit | None, Answer]]:
+        """(unit, answer) in the order they end; a unit whose worker dies runs again, alone, then counts as failed."""
+        waiting, suspects = deque(units), deque[JobUnit]()
         crashes: dict[int, int] = {}
         while waiting or suspects or self._units_flying():
             room = 1 if suspects else self._pool.in_flight
             while self._units_flying() < room and (suspects or waiting):
                 unit = suspects.popleft() if suspects else waiting.popleft()
-                self._submit(unit, "unit", study, options, unit)
+                self._submit(unit, "unit", study, options, asdict(unit))
             landed = self._land()
             if landed is None:
                 continue
-            one, outcome = landed[0], self._outcome(landed[1])
-            if outcome is not None:
-                self._summarising = self._summarising and one is not None
-                yield one, outcome | ({} if one is None else {"deaths": crashes.get(one["position"], 0)})
+            ended, answer = landed[0], self._answer(landed[1])
+            if answer is not None:
+                self._summarising = self._summarising and ended is not None
+                yield ended, replace(answer, deaths=0 if ended is None else crashes.get(ended.position, 0))
                 continue
-            hit = [one, *(other for other, _ in self._flying.values())]
+            hit = [ended, *(other for other, _ in self._flying.values())]
             self._renew()
             for unit in (unit for unit in hit if unit is not None):
-                crashes[unit["position"]] = crashes.get(unit["position"], 0) + 1
-                if crashes[unit["position"]] > CRASHES:
-                    yield unit, _died() | {"deaths": CRASHES}
+                crashes[unit.position] = crashes.get(unit.position, 0) + 1
+                if crashes[unit.position] > CRASHES:
+                    yield unit, replace(_died(), deaths=CRASHES)
                 else:
                     suspects.append(unit)
 
     def _units_flying(self) -> int:
         return sum(unit is not None for unit, _ in self._flying.values())
 
-    def _submit(self, unit: Row | None, task: str, *arguments: Any) -> Future:
+    def _submit(self, unit: JobUnit | None, task: str, *arguments: Any) -> Future:
         try:
             future = self._pool.submit(task, *arguments)
         except BrokenExecutor as error:  # a worker died since the last answer: seen like a death at this step
@@ -117,7 +117,7 @@ class Flight:
         future.add_done_callback(self._finished.put)
         return future
 
-    def _land(self) -> tuple[Row | None, Future] | None:
+    def _land(self) -> tuple[JobUnit | None, Future] | None:
         """The next future that ended, with its unit; None after LOOK_SECONDS. Errors: Stopped."""
         if self._stopped():
             raise Stopped
@@ -129,10 +129,10 @@ class Flight:
             return None
         return self._flying.pop(future)[0], future
 
-    def _outcome(self, future: Future) -> Outcome | None:
+    def _answer(self, future: Future) -> Answer | None:
         """What the worker answered; None when it died."""
         try:
-            return future.result()
+            return Answer.of(future.result())
         except BrokenExecutor:
             return None
         except CancelledError as error:
@@ -149,6 +149,6 @@ class Flight:
         self._pool = self._keeper.at(self._place)
 
 
-def _died(why: str = "") -> Outcome:
+def _died(why: str = "") -> Answer:
     said = " ".join(why.split())[:300] or "killed, often for memory"
-    return {"error": f"The worker process died in this unit ({said}); retry it.", "seconds": 0.0, "worker": ""}
+    return Answer(error=f"The worker process died in this unit ({said}); retry it.")

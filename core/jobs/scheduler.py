@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from core.errors import AtlasError, JobError, StoreError
 from core.jobs.execution import ClusterGoneError, Flight, PoolKeeper, Stopped
 from core.jobs.executors import Place
 from core.jobs.worker import PARTIAL, find_study, merged
+from core.results.jobs import Job, one_job, open_units, progress, unit_outcomes
+from core.results.runs import one_run
 from core.store import jobs as store
 from core.store import runs
 from core.store.backup import answer_requests
@@ -74,7 +76,7 @@ class Runner:
         if live is None or live.ended.is_set():
             return
         live.cancelled.set()
-        if live.started is None and store.one_job(self._db, job)["state"] == "queued":
+        if live.started is None and one_job(self._db, job).state == "queued":
             store.set_state(self._db, job, "cancelled")
 
     def stopping(self, job: str) -> bool:
@@ -179,78 +181,75 @@ class Runner:
 
     def _run(self, job: str, live: Live, keeper: PoolKeeper) -> None:
         store.set_state(self._db, job, "running")
-        live.before, live.started = store.progress(self._db, job)["size_done"], time.monotonic()
+        live.before, live.started = progress(self._db, job).size_done, time.monotonic()
 
         def stopped() -> bool:
             self._take_requests()
             return live.cancelled.is_set() or self._closing.is_set()
 
         flight = Flight(keeper, self.place, stopped)
-        known = store.one_job(self._db, job)
+        known = one_job(self._db, job)
         store.reopen_others(self._db, job, f'{{"{PARTIAL}"')
-        if not store.progress(self._db, job)["units"]:
-            divided = flight.ask("divide", known["study"], known["asked"])
-            store.add_units(self._db, job, divided["options"], divided["units"])
-            known = store.one_job(self._db, job)
-        self._run_units(job, known, live, flight)
-        while self._next_round(job, known, flight):
-            self._run_units(job, known, live, flight)
+        if not progress(self._db, job).units:
+            divided = flight.ask("divide", known.study, known.asked)
+            store.add_units(self._db, job, divided.options or {}, divided.units)
+            known = one_job(self._db, job)
+        self._run_units(known, live, flight)
+        while self._next_round(known, flight):
+            self._run_units(known, live, flight)
         self._all_done(job)
-        self._keep(job, known, flight)
+        self._keep(known, flight)
 
-    def _next_round(self, job: str, known: Row, flight: Flight) -> bool:
+    def _next_round(self, known: Job, flight: Flight) -> bool:
         """Add the units that those so far call for, if the study goes in rounds; whether there are any."""
-        study = find_study(known["study"])
+        study = find_study(known.study)
         if not study.in_rounds:
             return False
-        self._all_done(job)
-        units = flight.ask("more", known["study"], known["options"], store.job_rows(self._db, job))["units"]
+        self._all_done(known.job)
+        units = flight.ask("more", known.study, known.options, store.job_rows(self._db, known.job)).units
         if units:
-            store.add_units(self._db, job, known["options"], units)
+            store.add_units(self._db, known.job, known.options, units)
         return bool(units)
 
     def _all_done(self, job: str) -> None:
         """Errors: JobError where units failed."""
-        failed = store.unit_outcomes(self._db, job).query("state == 'failed'")
-        if len(failed):
-            units = store.progress(self._db, job)["units"]
-            first = failed["error"].iloc[0]
-            if len(failed) == units and failed["error"].nunique() == 1:
-                raise JobError(first)  # the work could not be done at all
-            raise JobError(f"{len(failed)} of {units} units failed, the first with: {first}")
+        outcomes = unit_outcomes(self._db, job)
+        failed = [outcome.error for outcome in outcomes if outcome.state == "failed"]
+        if failed:
+            if len(failed) == len(outcomes) and len(set(failed)) == 1:
+                raise JobError(failed[0])  # the work could not be done at all
+            raise JobError(f"{len(failed)} of {len(outcomes)} units failed, the first with: {failed[0]}")
 
-    def _run_units(self, job: str, known: Row, live: Live, flight: Flight) -> None:
-        units = store.open_units(self._db, job)
-        for unit, outcome in flight.each_unit(known["study"], known["options"], units):
+    def _run_units(self, known: Job, live: Live, flight: Flight) -> None:
+        for unit, answer in flight.each_unit(known.study, known.options, open_units(self._db, known.job)):
             if unit is None:
-                live.rows = outcome.get("rows", live.rows)
+                live.rows = live.rows if answer.rows is None else list(answer.rows)
                 continue
-            provenance = outcome.get("provenance")
             store.store_outcome(
                 self._db,
-                job,
-                unit["position"],
-                rows=outcome.get("rows", ()),
-                error=outcome.get("error"),
-                seconds=outcome["seconds"],
-                worker=outcome["worker"],
-                provenance=provenance,
-                deaths=outcome.get("deaths", 0),
+                known.job,
+                unit.position,
+                rows=answer.rows or (),
+                error=answer.error,
+                seconds=answer.seconds,
+                worker=answer.worker,
+                provenance=answer.provenance,
+                deaths=answer.deaths,
             )
             if time.monotonic() - live.summarised > SUMMARY_SECONDS:
                 live.summarised = time.monotonic()
-                rows = store.job_rows(self._db, job)
+                rows = store.job_rows(self._db, known.job)
                 if 0 < len(rows) <= SUMMARY_ROWS:
-                    flight.summarize(known["study"], known["options"], rows)
+                    flight.summarize(known.study, known.options, rows)
 
-    def _keep(self, job: str, known: Row, flight: Flight) -> None:
+    def _keep(self, known: Job, flight: Flight) -> None:
         """Summarise all rows and keep them as a run."""
-        options = known["options"]
-        summary = flight.ask("summarize", known["study"], options, store.job_rows(self._db, job))["rows"]
+        job, options = known.job, known.options
+        summary = flight.ask("summarize", known.study, options, store.job_rows(self._db, job)).rows
         provenance = provenance_of(options, merged(store.job_provenance(self._db, job)))
         with self._db.write():
-            run = runs.record_run(self._db, known["study"], options, provenance, title=known["title"])
-            runs.store_rows(self._db, run, summary)
+            run = runs.record_run(self._db, known.study, options, provenance, title=known.title)
+            runs.store_rows(self._db, run, summary or ())
             keep(self._db, run, lambda: iter(store.job_rows(self._db, job)))
             store.set_state(self._db, job, "done", run=run)
 
@@ -260,22 +259,22 @@ def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda:
 
     A run of what is no study here (a report, say) has its rows and nothing else. Errors: those of the study.
     """
-    known = runs.one_run(db, run)
+    known = one_run(db, run)
     try:
-        study = find_study(known["study"])
+        study = find_study(known.study)
     except JobError:
         return
     finished = Finished(
         run,
-        known["title"],
-        study.read(known["options"]),
+        known.title,
+        study.read(known.options),
         runs.run_rows(db, run),
         lambda: (decode(study.partial, row[PARTIAL]) for row in partials()),
     )
     study.keep(db, finished)
 
 
-def provenance_of(options: Row, said: Row) -> runs.Provenance:
+def provenance_of(options: Mapping[str, Any], said: Row) -> runs.Provenance:
     """Provenance from the options' names (checkpoint, task, split, seed, ...), then from what the units said."""
     named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
     for name in ("checkpoint", "task"):

@@ -18,6 +18,7 @@ from typing import Any
 from core import models
 from core.config import code_version
 from core.errors import AtlasError, JobError
+from core.results.jobs import DividedUnit
 from core.store.rows import Row, plain
 from core.studies.contract import Study, Unit, as_json
 from core.studies.transport import decode, encode
@@ -93,8 +94,9 @@ def run_unit(name: str, options: Row, unit: Row) -> Outcome:
 
     The code's version goes with each unit, so a job that was resumed after an update names every version it ran on.
     """
-    study = find_study(name)
-    done = study.run(study.read(options), Unit(unit["key"], decode(study.arguments, unit["arguments"]), unit["size"]))
+    study, divided = find_study(name), DividedUnit.of(unit)
+    piece = Unit(divided.key, decode(study.arguments, divided.arguments), divided.size)
+    done = study.run(study.read(options), piece)
     provenance = {name: value for name, value in done.provenance.as_row().items() if value is not None}
     return {"rows": [{PARTIAL: encode(done.partial)}], "provenance": provenance | {"code_version": code_version()}}
 

@@ -222,20 +222,21 @@ def _about(cell: Printed) -> tuple[float, str, str]:
     return (0.0005, BERT, flaw) if own else (0.005, GPT2, flaw or ONE_BLOCK)
 
 
-def _layer(exhibit: ExhibitId, task: str, k: int, value: float, error: float, *, source: str = PAPER,
-           condition: Condition = Condition.NONE, subject: str = "", flaw: str = "") -> Figure:  # fmt: skip
-    """A number of layer k of BERT-base, from 1."""
-    item = Item(Quantity.LAYER, subject, layer=k, layers=12)
-    return Figure(source, exhibit, task, item, condition, value, error, flaw=flaw)
+def _layer(k: int, subject: str = "") -> Item:
+    """Layer k of BERT-base, from 1."""
+    return Item(Quantity.LAYER, subject, layer=k, layers=12)
 
 
 def _change() -> list[Figure]:
-    return [_layer(ExhibitId.CHANGE, "qqp", k, value, 0.01, flaw=PADDED) for k, value in enumerate(QQP_CHANGE, 1)]
+    return [
+        Figure(PAPER, ExhibitId.CHANGE, "qqp", _layer(k), Condition.NONE, value, 0.01, flaw=PADDED)
+        for k, value in enumerate(QQP_CHANGE, 1)
+    ]
 
 
 def _features() -> list[Figure]:
     figures = [
-        _layer(ExhibitId.FEATURES, "qqp", layer, value, 0.01, condition=Condition(condition), subject=feature)
+        Figure(PAPER, ExhibitId.FEATURES, "qqp", _layer(layer, feature), Condition(condition), value, 0.01)
         for feature, conditions in PAPER_LAYERS.items()
         for condition, values in conditions.items()
         for layer, value in enumerate(values, 1)
@@ -250,9 +251,9 @@ def _features() -> list[Figure]:
 def _disabling() -> list[Figure]:
     best, disabled = Item(Quantity.BEST_HEAD), Condition.DISABLED
     figures = [Figure(PAPER, ExhibitId.HEADS, task, best, disabled, gain, 0.0005) for task, gain in _GAINS.items()]
-    figures.append(_layer(ExhibitId.LAYERS, "rte", 1, 0.032, 0.0005, condition=disabled))
+    figures.append(Figure(PAPER, ExhibitId.LAYERS, "rte", _layer(1), disabled, 0.032, 0.0005))
     figures += [
-        _layer(ExhibitId.ALONE, "mnli", k, value / 100, 5e-5, source=MICHEL, condition=Condition.ZEROED)
+        Figure(MICHEL, ExhibitId.ALONE, "mnli", _layer(k), Condition.ZEROED, value / 100, 5e-5)
         for k, value in enumerate(_ALONE, 1)
     ]
     removable, order = Item(Quantity.REMOVABLE), Condition.BY_IMPORTANCE

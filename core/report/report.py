@@ -18,6 +18,7 @@ from core.report.plan import REPLICATED, ReportOptions, Step, plan
 from core.report.published import REPLICATION, figures
 from core.report.records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
 from core.report.verdicts import Place, paired
+from core.results.runs import one_run
 from core.store import jobs, runs
 from core.store.database import Database
 from core.store.rows import plain
@@ -142,7 +143,7 @@ def keep(db: Database, options: ReportOptions, records: Records) -> str:
     """Store a report as a run; the newest one is returned where it has the same rows and options."""
     rows, chosen = rows_of(records), plain(asdict(options))
     newest = runs.latest_run(db, STUDY_NAME)
-    if newest and runs.one_run(db, newest)["options"] == chosen and runs.run_rows(db, newest) == rows:
+    if newest and one_run(db, newest).options == chosen and runs.run_rows(db, newest) == rows:
         return newest
     names = ", ".join(options.checkpoints)
     tasks = sorted({step.task for step in records.steps if step.task})

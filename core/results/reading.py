@@ -11,6 +11,8 @@ from functools import lru_cache
 from types import UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
+import numpy as np
+
 from core.errors import StoreError
 
 R = TypeVar("R")
@@ -71,7 +73,9 @@ class _Field:
     number: type | None
 
     def value(self, value: Any) -> Any:
-        """JSON does not tell 1.0 from 1, and a data frame writes NaN for "none" and 1.0 for 1 beside it."""
+        """JSON does not tell 1.0 from 1; a data frame writes NaN for "none", 1.0 for 1 beside it, numpy's scalars."""
+        if isinstance(value, np.generic):
+            value = value.item()
         if isinstance(value, float) and value != value:
             return None
         if self.number is float and type(value) is int:
