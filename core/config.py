@@ -9,6 +9,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from core import __version__
 from core.errors import InputError
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -170,8 +171,6 @@ def take_arguments(arguments: Sequence[str]) -> None:
 @lru_cache(maxsize=1)
 def code_version() -> str:
     """The version and a hash of the sources of `core`, read once: the same sources give the same text anywhere."""
-    from core import __version__
-
     digest = hashlib.sha256()
     for file in sorted((PROJECT / "core").rglob("*.py")):
         digest.update(file.relative_to(PROJECT).as_posix().encode() + b"\0" + file.read_bytes())

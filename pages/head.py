@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from core.atlas.example_grid import example_grid
 from core.atlas.head import facts, nearest, sentence
 from core.atlas.head_page import Gallery, head_page
 from core.attention import Head
@@ -88,8 +89,6 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
 
 def example_maps(checkpoint: str, head: Head) -> Grid | str:
     """What the page's file opens with: all heads on the example pair, or why they are left out."""
-    from core.atlas.example_grid import example_grid
-
     try:
         return example_grid(checkpoint, head=str(head))
     except AtlasError as error:

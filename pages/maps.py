@@ -7,6 +7,7 @@ from datetime import date
 import numpy as np
 import streamlit as st
 
+from core import findings
 from core.drawing.maps_page import Source, grid_of, maps_page
 from core.drawing.panes import telling_head
 from pages.parts.frame import resources
@@ -103,11 +104,9 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
 
 def _offer_pin(result: panes.Compared, source: Source, shown: resources.Shown, head: str, view: dict) -> None:
     def pin(title: str, note: str, who: str) -> None:
-        from core.findings.pinning import pin_maps
-
         known = replace(source, weights_hash=resources.checkpoint(source.checkpoint).weights_hash)
         grid = grid_of(result.panes, known, head=head, opened=view, note=result.note)
-        pin_maps(resources.database(), grid, known, shown.maps, note, annotator=who, title=title)
+        findings.pinning.pin_maps(resources.database(), grid, known, shown.maps, note, annotator=who, title=title)
 
     offer_pin(pin, key="pin_maps")
 

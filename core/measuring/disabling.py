@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from core import measuring
 from core.attention import Head
 from core.capture.components import Component, Part, every_part, parse_components
 from core.errors import InputError
@@ -77,9 +78,8 @@ class Opened:
 def opened(options: Asked) -> Opened:
     """The classifier of the options, which this worker keeps for its next unit; in float32, a sweep's dtype is that of
     its own layers. Raises CheckpointError."""
-    from core.measuring.opened import checkpoint
-
-    classifier, task = checkpoint(options.checkpoint, head="classifier", device=options.device), task_of(options.task)
+    classifier = measuring.opened.checkpoint(options.checkpoint, head="classifier", device=options.device)
+    task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
 
 

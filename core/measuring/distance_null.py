@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from core import config
+from core import capture, config
 from core.attention import AttentionMaps
 from core.frames.rows import read_rows
 
@@ -54,10 +54,8 @@ def of_maps(captured: Sequence[tuple[AttentionMaps, Sequence[int]]]) -> Distance
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
     """That of the bundled sentences."""
-    from core.capture.running import capture
-
     captured = []
     for row in read_rows(SENTENCES).sentences:
         encoding = checkpoint.encode(row.text)
-        captured.append((capture(checkpoint, encoding), encoding.ordinary))
+        captured.append((capture.running.capture(checkpoint, encoding), encoding.ordinary))
     return of_maps(captured)

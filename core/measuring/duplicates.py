@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from core import capture, scoring
 from core.errors import InputError
 from core.measuring.disabling import Opened, Variant
 from core.scoring import effects
@@ -56,13 +57,10 @@ _KNOWN: dict[tuple, tuple[Group, ...]] = {}
 
 def _measured(opened: Opened, data: str | None, seed: int, within: float) -> list[Group]:
     """The same on every worker: they depend on nothing but the weights and the options."""
-    from core.capture.running import run
-    from core.scoring.distances import HeadDistances
-
     checkpoint = opened.checkpoint
     rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
-    distances = HeadDistances(checkpoint.layers, checkpoint.heads, queries=QUERIES, seed=seed)
-    run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
+    distances = scoring.distances.HeadDistances(checkpoint.layers, checkpoint.heads, queries=QUERIES, seed=seed)
+    capture.running.run(checkpoint, opened.encoded(rows), [distances.take(range(len(rows)))])
     return groups_of(distances.result(), checkpoint.heads, within=within)
 
 

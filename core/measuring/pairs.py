@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.capture.outputs import Alignment
+from core.capture.running import capture
 from core.capture.words import Word, word_weights, words_of
 from core.errors import InputError
 from core.scoring.alignment import MapChange, WordAlignment, align_words, map_change
@@ -99,8 +100,6 @@ def logit_difference(first: "Tensor", second: "Tensor") -> Difference:
 
 def beside(checkpoint: "Checkpoint", first: "Encoding", second: "Encoding") -> Beside:
     """Both inputs' word maps and how far each head's moved. Raises InputError where no word has a partner."""
-    from core.capture.running import capture
-
     words, alignment = word_alignment(first, second)
     maps = tuple(
         word_weights(capture(checkpoint, encoding).weights, side)

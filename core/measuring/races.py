@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from core import capture
 from core.errors import InputError, InterventionError
 from core.measuring.disabling import Asked, Variant, groups_of, has_parts, variants_of
 from core.scoring.racing import Choice, Rules, Standings, Step, Work, choose, next_step, standings
@@ -129,10 +130,8 @@ class Race:
     @cached_property
     def work(self) -> Work:
         """What effects cost, in passes of a row."""
-        from core.capture.packed import cost_of
-
         layers = self.taken.layers
-        costs = [cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants]
+        costs = [capture.packed.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants]
         return Work(np.array(costs), BACKWARD)
 
     @cached_property

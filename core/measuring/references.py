@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from core import capture
 from core.errors import InputError
 from core.measuring.disabling import Opened
 from core.tasks.glue import TaskRow, read_rows
@@ -50,18 +51,17 @@ def check(operator: str, asked: Asked) -> None:
 
 def sources(operator: str, opened: Opened, asked: Asked) -> "list[Source | None]":
     """What stands in, one source a sweep: several for "resample" (one a draw), [None] where the input itself says."""
-    from core.capture.interventions import FROM_REFERENCE
-    from core.capture.outputs import Donors, mean_outputs
-
     check(operator, asked)
-    if operator not in FROM_REFERENCE:
+    if operator not in capture.interventions.FROM_REFERENCE:
         return [None]
     if operator == "constant":
         return [constants(opened, asked).source]
     encodings = opened.encoded(reference_rows(opened, asked))
     if operator == "mean":
-        return [mean_outputs(opened.checkpoint, encodings, by=asked.mean_by)]
-    return [Donors(opened.checkpoint, tuple(encodings), asked.seed, draw) for draw in range(asked.draws)]
+        return [capture.outputs.mean_outputs(opened.checkpoint, encodings, by=asked.mean_by)]
+    return [
+        capture.outputs.Donors(opened.checkpoint, tuple(encodings), asked.seed, draw) for draw in range(asked.draws)
+    ]
 
 
 def reference_rows(opened: Opened, asked: Asked, most: int | None = None) -> list[TaskRow]:
@@ -82,9 +82,9 @@ def constants(opened: Opened, asked: Asked) -> "Fitted":
 
 def fit(opened: Opened, rows: list[TaskRow], heads: "Collection[Head] | None" = None) -> "Fitted":
     """Optimal constants on these rows: of every head, or of some."""
-    from core.capture.constants import optimal_constants
-
-    return optimal_constants(opened.checkpoint, opened.encoded(rows), opened.outputs(rows), steps=STEPS, heads=heads)
+    return capture.constants.optimal_constants(
+        opened.checkpoint, opened.encoded(rows), opened.outputs(rows), steps=STEPS, heads=heads
+    )
 
 
 _FITTED: dict[tuple, "Fitted"] = {}

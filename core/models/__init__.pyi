@@ -1,4 +1,5 @@
 from . import arithmetic as arithmetic
+from . import bundled as bundled
 from . import chat as chat
 from . import checkpoint as checkpoint
 from . import classifier as classifier

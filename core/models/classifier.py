@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from core.errors import CheckpointError
 from core.models.checkpoint import Checkpoint
+from core.models.family import family_of
 from core.models.poolings import POOLINGS
 
 if TYPE_CHECKING:
@@ -88,7 +90,6 @@ class PooledForSequenceClassification(nn.Module):
         )
 
     def save_pretrained(self, folder: Path, **options: Any) -> None:
-        from safetensors.torch import save_file
 
         self.base.save_pretrained(folder, **options)
         save_file({name: value.contiguous() for name, value in self.head.state_dict().items()}, folder / HEAD_FILE)
@@ -135,7 +136,6 @@ def padding_id(base: Checkpoint) -> int:
 
 def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Module:
     """The classifier that PooledForSequenceClassification saved in `folder`, around the opened Transformer."""
-    from safetensors.torch import load_file
 
     weights = load_file(folder / HEAD_FILE)
     model = PooledForSequenceClassification(base, len(weights["bias"]), tokenizer.sep_token_id)
@@ -160,8 +160,6 @@ def _pooling(base: Checkpoint, pooling: str) -> tuple[str, int | None]:
 
 def _built(config: Any, native: bool, outputs: int, separator: int | None) -> nn.Module:
     from transformers import AutoModel, AutoModelForSequenceClassification
-
-    from core.models.family import family_of
 
     # None: SDPA where transformers has it for the family (Gemma 2's soft cap and gpt-oss' sinks have not), else eager
     how = None if family_of(config.model_type).interceptable else "eager"

@@ -9,6 +9,7 @@ from typing import Any
 
 from core import config
 from core.errors import CheckpointError
+from core.models.bundled import bundled_names
 
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model", "tokenizer*")
 BROKEN_OFF = {"ReadTimeout", "RemoteProtocolError", "ReadError"}  # of the library's transport, in the middle of a file
@@ -102,8 +103,6 @@ def _hash_of(blob: Path, digits: int) -> str:
 
 
 def _bundled() -> str:
-    from core.models.opening import bundled_names
-
     return ", ".join(bundled_names()) or "none"
 
 

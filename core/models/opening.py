@@ -1,6 +1,5 @@
 """Open a checkpoint: bundled by name, a local folder, or a hub id. Safetensors only, no code from elsewhere."""
 
-import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -8,14 +7,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError
 
 from core import config
 from core.errors import CheckpointError
+from core.models.bundled import bundled_names
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import HEAD_FILE, with_head
 from core.models.eight_bits import in_eight_bits
 from core.models.family import family_of
 from core.models.head_sets import head_sets
+from core.models.hub import download
 from core.models.memory import WHOLE, maps_bytes, refuse_too_large, stored_weights
 from core.models.refusals import refuse_held, refuse_windows
 from core.models.weights import (
@@ -32,13 +34,6 @@ Progress = Callable[[float, str], None]  # share done 0 to 1, what is happening
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[\w.-]+)?$")
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _CLASSIFIER_NAMES = ("classifier", "score", "pre_classifier", "logits_proj", "qa_outputs", "summary.summary")
-
-
-def bundled_names() -> list[str]:
-    """The checkpoints that come with the project or with an installed package, as `open_checkpoint` takes them."""
-    folders = sorted(config.BUNDLED_MODELS.glob("*/config.json"))
-    bundled = [folder.parent.name for folder in folders if "model_type" in json.loads(folder.read_text())]
-    return bundled + list(config.packaged_checkpoints())
 
 
 def open_checkpoint(
@@ -171,8 +166,6 @@ def _checked(folder: Path, name: str) -> Path:
 
 
 def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -> Path:
-    from core.models.hub import download
-
     return download(name, revision, on_progress)
 
 
@@ -180,7 +173,6 @@ def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -
 
 
 def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[Any, Any]:
-    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoTokenizer
 
     quiet_loading()

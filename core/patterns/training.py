@@ -26,6 +26,7 @@ from torch.nn.functional import cross_entropy
 from core.errors import InputError
 from core.models.arithmetic import has_bfloat16
 from core.patterns.baseline import features
+from core.patterns.evaluation import macro_f1
 from core.patterns.forest import Parts, fit_forest, parts
 from core.patterns.network import NETWORKS, build
 from core.patterns.raster import rasterize, training_size
@@ -256,8 +257,6 @@ def _epoch(
     recipe: Recipe,
     epoch: int,
 ) -> Epoch:
-    from core.patterns.evaluation import macro_f1
-
     order = torch.from_numpy(np.random.default_rng([recipe.seed, epoch]).permutation(len(numbers)))
     loss_sum, confusion = 0.0, None
     for batch in order.split(recipe.batch):

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -339,8 +340,6 @@ def read_maps(folder: Path) -> list[Row]:
 
     Maps that come without their texts get [CLS], [SEP] and numbered places for tokens.
     """
-    import numpy as np
-
     rows = [json.loads(line) for line in (folder / "maps.jsonl").read_text(encoding="utf-8").splitlines()]
     with np.load(folder / "maps.npz", allow_pickle=False) as weights:
         return [

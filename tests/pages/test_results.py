@@ -7,7 +7,7 @@ from core.jobs import api
 from core.store import jobs, runs
 from core.store.runs import Provenance, known_runs, record_run, store_rows
 from pages.parts.frame import resources, shell
-from pages.parts.reports import result_card
+from pages.parts.reports import headlines, result_card
 
 FULL = {
     "features": {}, "relations": {}, "statistics": {}, "shares": {}, "patterns": {}, "finetune": {}, "change": {},
@@ -115,8 +115,8 @@ def test_the_picture_of_a_result_is_of_its_first_statistic():
         for name in ("entropy", "reach")
         for k in range(3)
     ]
-    assert list(result_card.heads_of([{"note": "none"}, *rows])["statistic"].unique()) == ["entropy"]
-    assert result_card.heads_of([{"note": "none"}]).empty
+    assert list(headlines.heads_of([{"note": "none"}, *rows])["statistic"].unique()) == ["entropy"]
+    assert headlines.heads_of([{"note": "none"}]).empty
     assert result_card.picture(rows).to_dict()["title"] == ["a · sst2"]
 
 

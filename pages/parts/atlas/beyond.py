@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import capture
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import as_bytes
+from core.scoring.rollout import flow, rollout
 from pages.parts.charts.curves import grouped_bars
 from pages.parts.charts.encoding import Axes
 from pages.parts.frame import resources
@@ -27,10 +29,8 @@ LONGEST = 48  # pieces that flow and value zeroing take: both ask once per token
 
 def show_norms(name: str, text: str, pair: str | None) -> None:
     """Weights, norms and the difference of every head. Errors: InputError where values cannot be had."""
-    from core.capture.norms import norm_maps
-
     shown = resources.shown(name, text, pair)
-    maps = norm_maps(resources.checkpoint(name), shown.encoding)
+    maps = capture.norms.norm_maps(resources.checkpoint(name), shown.encoding)
     norms = maps.heads / np.maximum(maps.heads.sum(-1, keepdims=True), 1e-12)
     raw = maps_grid.pane_of(shown, "weights")
     pane = Pane("norms", raw.layers, raw.heads, raw.tokens, as_bytes(norms), raw.causal)
@@ -50,26 +50,20 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
 
 def show_rollout(name: str, text: str, pair: str | None) -> None:
     """Rollout of every layer's outputs."""
-    from core.scoring.rollout import rollout
-
     shown = resources.shown(name, text, pair)
     _layers(rollout(shown.maps.weights), shown, "rollout")
 
 
 def show_zeroing(name: str, text: str, pair: str | None) -> None:
     """Value zeroing of every layer. Errors: InputError where a family's layers cannot be reached."""
-    from core.capture.zeroing import value_zeroing
-
     shown = resources.shown(name, text, pair, most=LONGEST)
     with st.spinner("Zeroing one value after another ..."):
-        scores = value_zeroing(resources.checkpoint(name), shown.encoding)
+        scores = capture.zeroing.value_zeroing(resources.checkpoint(name), shown.encoding)
     _layers(scores, shown, "value zeroing")
 
 
 def show_flow(name: str, text: str, pair: str | None) -> None:
     """Flow from one output to every input, beside its rollout."""
-    from core.scoring.rollout import flow, rollout
-
     shown = resources.shown(name, text, pair, most=LONGEST)
     tokens = [f"{k + 1} {token}" for k, token in enumerate(shown.maps.tokens)]
     places = st.columns(2)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import capture, measuring
 from core.atlas.head_page import Gallery, Shelved
 from core.attention import Head
 from core.scoring.registry import MAP_SCORES, SCORES
@@ -35,10 +36,9 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         st.info("Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
                 icon=":material/gallery_thumbnail:")  # fmt: skip
         return Gallery()
-    from core.measuring.gallery import chosen
 
     values = resources.input_scores(checkpoint, texts, key)[:, head.layer, head.head]
-    shelf = chosen(values)
+    shelf = measuring.gallery.chosen(values)
     if not shelf:
         st.info("No input has this score: choose another.", icon=":material/info:")
         return Gallery()
@@ -61,9 +61,8 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
 def _weights(checkpoint: str, shown: resources.Shown, key: str, head: Head) -> np.ndarray:
     if not key.startswith("norms/"):
         return shown.maps.weights[head.layer, head.head]
-    from core.capture.norms import norm_maps
 
-    maps = norm_maps(resources.checkpoint(checkpoint), shown.encoding).heads[head.layer, head.head]
+    maps = capture.norms.norm_maps(resources.checkpoint(checkpoint), shown.encoding).heads[head.layer, head.head]
     return maps / np.maximum(maps.sum(-1, keepdims=True), 1e-12)
 
 

@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core.store.runs import study_rows
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
+from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.reports.stored_runs import pick_run
@@ -27,8 +29,6 @@ def show_groups() -> None:
     if picked is None:
         st.page_link(PAGES_FOLDER / "atlas.py", label="Atlas", icon=":material/map:")
         return
-    from core.store.runs import study_rows
-    from pages.parts.frame import resources
 
     rows = study_rows(resources.database(), picked[0])
     for (checkpoint, task), mine in rows[rows["kind"] != "kept"].groupby(["checkpoint", "task"], sort=False):

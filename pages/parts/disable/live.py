@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core import capture, models
 from core.attention import Head
 from core.capture.components import Component, parse_components
 from pages.parts.charts.encoding import Shade
@@ -56,9 +57,6 @@ def show_live() -> None:
 
 
 def _compared(name: str, text: str, pair: str | None, typed: str, operator: str, task: str, by: str) -> None:
-    from core.capture.comparing import compare
-    from core.capture.sweeping import changes_of
-
     checkpoint = opened(name)
     components = parse_components(typed)
     heads = [component for component in components if isinstance(component, Head)]
@@ -66,7 +64,7 @@ def _compared(name: str, text: str, pair: str | None, typed: str, operator: str,
     source = resources.stand_in(name, checkpoint, operator, paired=pair is not None, by=by) if heads else None
     if operator == "constant" and heads:
         source = constants_of(name, checkpoint, task, heads)
-    effects = compare(checkpoint, encoding, changes_of(components, operator, source))
+    effects = capture.comparing.compare(checkpoint, encoding, capture.sweeping.changes_of(components, operator, source))
     left, right = st.columns([3, 2])
     with left:
         _picture(effects.moved, heads)
@@ -81,10 +79,8 @@ def _compared(name: str, text: str, pair: str | None, typed: str, operator: str,
 
 def opened(name: str) -> Any:
     """The checkpoint with the head it was saved with: classes, words, or none."""
-    from core.models.kinds import saved_head
-
     plain_name, revision = resources.split_revision(name)
-    return resources.checkpoint(name, saved_head(plain_name, revision=revision))
+    return resources.checkpoint(name, models.kinds.saved_head(plain_name, revision=revision))
 
 
 def _picture(moved: Any, heads: list[Head]) -> None:

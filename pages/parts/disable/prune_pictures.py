@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core import config
+from core import capture, config
 from core.attention import parse_heads
 from core.store.runs import study_rows
 from pages.parts.charts.curves import line_with_band
@@ -103,8 +103,8 @@ def _save(drawn: pd.DataFrame, checkpoint: str) -> None:
         if not right.button("Save", width="stretch"):
             return
         with clear_errors():
-            from core.capture.pruning import save_pruned
-
             resources.database().person.must("annotator", "save a checkpoint")
-            saved = save_pruned(resources.checkpoint(checkpoint, "classifier"), parse_heads(step["heads"]), folder)
+            saved = capture.pruning.save_pruned(
+                resources.checkpoint(checkpoint, "classifier"), parse_heads(step["heads"]), folder
+            )
             st.success(plain(f"Saved {saved} without {int(step['removed'])} heads: it opens like any checkpoint."))

@@ -6,6 +6,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from core.attention import Head
 from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -37,8 +38,6 @@ def intervals(body: pd.DataFrame, margin: float, *, always: bool = False) -> alt
 
 def rows_taken(body: pd.DataFrame) -> Any:
     """Rows that each head took, layer by head; outlined: those that matter."""
-    from core.attention import Head
-
     drawn = body.astype({"layer": int, "head": int, "rows": int})
     sure = drawn[drawn["verdict"] == "matters"]
     marked = [Head(int(a), int(b)) for a, b in zip(sure["layer"], sure["head"], strict=True)]

@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
-from core import config
+from core import capture, config, measuring, models
+from core.atlas import example
 from core.attention import AttentionMaps
+from core.capture.words import places_of, word_maps
+from core.drawing.payload import as_bytes
+from core.measuring import references, tagging
+from core.measuring.disabling import Opened
 from core.models.parts import parts_of
+from core.scoring.registry import MAP_SCORES, SCORES, map_scores
+from core.store.database import Database
+from core.tasks.glue import read_rows, task_of
+from core.tasks.labels import label_order
 from pages.parts.frame import loading, people
 from pages.parts.frame.messages import plain
 from pages.parts.frame.shelf import Shelf
@@ -77,8 +86,6 @@ def shown(
 
     An encoder-decoder reads `pair`, or its own greedy translation. Raises CheckpointError, InputError.
     """
-    from core.atlas import example
-
     if example.stored(name, text, pair) is None:
         checkpoint(name, _head_of(name))  # its progress bar is drawn here and not in the cached part
     key = (name, text, pair, words, most, stamp(split_revision(name)[0]), part)
@@ -92,13 +99,13 @@ def shown(
 
 def long_shown(name: str, text: str, pair: str | None = None) -> "BlockMaps":
     """Block maxima of every head on an input too long to show whole. Raises CheckpointError, InputError."""
-    from core.capture.long_maps import block_maxima
-
     model = checkpoint(name)
     key = (name, text, pair, stamp(split_revision(name)[0]))
     with st.spinner("Computing attention, some rows at a time ..."):
         return _blocks().get(
-            key, lambda: block_maxima(model, model.encode(text, pair)), lambda made: made.maxima.nbytes
+            key,
+            lambda: capture.long_maps.block_maxima(model, model.encode(text, pair)),
+            lambda made: made.maxima.nbytes,
         )
 
 
@@ -106,18 +113,13 @@ def window_shown(
     name: str, text: str, pair: str | None, head: "Head", queries: tuple[int, int], keys: tuple[int, int]
 ) -> Any:
     """The weights [query, key] of one head in a window, computed again. Raises as `long_shown`."""
-    from core.capture.long_maps import window
-
     model = checkpoint(name)
     with st.spinner("Computing the window ..."):
-        return window(model, model.encode(text, pair), head, queries, keys)
+        return capture.long_maps.window(model, model.encode(text, pair), head, queries, keys)
 
 
 def generated(name: str, asked: "Asked") -> "Generated":
     """What a decoder writes on from a prompt or a chat. Raises CheckpointError, InputError."""
-    from core.capture.generating import generate
-    from core.models.chat import Message, encode_chat
-
     model = checkpoint(name, "language")
     place = st.empty()
     told: list[str] = []
@@ -128,11 +130,11 @@ def generated(name: str, asked: "Asked") -> "Generated":
 
     def make() -> "Generated":
         if asked.chat:
-            turns = [Message("system", asked.system)] if asked.system.strip() else []
-            prompt = encode_chat(model, [*turns, Message("user", asked.text)])
+            turns = [models.chat.Message("system", asked.system)] if asked.system.strip() else []
+            prompt = models.chat.encode_chat(model, [*turns, models.chat.Message("user", asked.text)])
         else:
             prompt = model.encode(asked.text)
-        return generate(
+        return capture.generating.generate(
             model, prompt, new=asked.new, temperature=asked.temperature, seed=asked.seed, on_step=tell
         )  # fmt: skip
 
@@ -165,8 +167,6 @@ def pipeline(name: str | None = None) -> Any:
 @st.cache_resource(show_spinner=False, max_entries=2)
 def open_pipeline(name: str | None = None) -> Any:
     """The same; shows nothing, so that it can be opened before anybody asks."""
-    from core.measuring import tagging
-
     opened = tagging.open_pipeline(name)
     _settle()
     return opened
@@ -207,24 +207,16 @@ def input_scores(name: str, texts: "tuple[tuple[str, str | None], ...]", key: st
 
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _input_scores(name: str, texts: Any, key: str, stamp: int, _checkpoint: "Checkpoint") -> Any:
-    from core.measuring.gallery import input_scores as scored
-    from core.scoring.registry import MAP_SCORES, SCORES
-
     score = SCORES[key]
     own = next((known for known in MAP_SCORES if known.name == score.name), score)
     encodings = [_checkpoint.encode(text, pair, max_length=PIECES_SHOWN) for text, pair in texts]
-    return scored(_checkpoint, encodings, replace(own, study=score.study))
+    return measuring.gallery.input_scores(_checkpoint, encodings, replace(own, study=score.study))
 
 
 @st.cache_resource(show_spinner="Fitting constants on train rows; some seconds a head, once ...", max_entries=32)
 def _constants(
     name: str, weights: str, task: str, heads: frozenset["Head"], data: str, _checkpoint: "Checkpoint"
 ) -> FittedHere:
-    from core.measuring import references
-    from core.measuring.disabling import Opened
-    from core.tasks.glue import read_rows, task_of
-    from core.tasks.labels import label_order
-
     asked = task_of(task)
     opened = Opened(_checkpoint, asked, label_order(asked, _checkpoint.labels))
     rows = read_rows(task, "train", folder=data or None, limit=references.FITTED_ROWS, seed=0)
@@ -233,14 +225,11 @@ def _constants(
 
 @st.cache_resource(show_spinner="Running the reference rows ...", max_entries=8)
 def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _checkpoint: "Checkpoint") -> "Source":
-    from core.capture.outputs import Donors, mean_outputs
-    from core.tasks.glue import read_rows
-
     rows = read_rows(task, "train", limit=REFERENCE_ROWS, seed=0)
     encodings = [_checkpoint.encode(row.text, row.pair, max_length=PIECES_SHOWN) for row in rows]
     if operator == "mean":
-        return mean_outputs(_checkpoint, encodings, by=by)
-    return Donors(_checkpoint, tuple(encodings))
+        return capture.outputs.mean_outputs(_checkpoint, encodings, by=by)
+    return capture.outputs.Donors(_checkpoint, tuple(encodings))
 
 
 def split_revision(name: str) -> tuple[str, str | None]:
@@ -277,22 +266,18 @@ def _download_first(name: str, revision: str | None) -> None:
     if (name, revision) in _downloaded() or _exists(str(config.BUNDLED_MODELS / name)):
         return
     with st.spinner(f"Looking for {plain(name[:80])} ..."):
-        from core.models.opening import locate
-
         place = st.empty()
 
         def show(share: float, doing: str) -> None:
             place.progress(min(max(share, 0), 1), plain(doing))
 
-        locate(name, revision=revision, on_progress=show)
+        models.opening.locate(name, revision=revision, on_progress=show)
         place.empty()
     _downloaded().add((name, revision))
 
 
 @st.cache_resource(show_spinner="Opening the database ...")
 def _database() -> "Database":
-    from core.store.database import Database
-
     return Database(config.settings().database)
 
 
@@ -328,11 +313,10 @@ def open_checkpoint(
 
     Models that were not asked for longest are let go of when all take more than MODELS_SHARE of the memory.
     """
-    from core.models import opening
 
     def make() -> "Checkpoint":
-        _models().make_room(opening.weights_taken(name))
-        opened = opening.open_checkpoint(
+        _models().make_room(models.opening.weights_taken(name))
+        opened = models.opening.open_checkpoint(
             name, revision=revision, head=head, dtype="auto", device=config.settings().device, on_progress=on_progress  # type: ignore[arg-type]
         )  # fmt: skip
         _settle()
@@ -347,10 +331,6 @@ def _head_of(name: str) -> str:
 
 
 def _captured(name: str, text: str, pair: str | None, words: bool, most: int, part: str) -> Shown:
-    from core.capture.words import places_of, word_maps
-    from core.drawing.payload import as_bytes
-    from core.scoring.registry import map_scores
-
     encoding, maps = _observed(name, text, pair, most, part)
     looked_at = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
     maps = word_maps(maps, encoding) if words else maps
@@ -360,19 +340,15 @@ def _captured(name: str, text: str, pair: str | None, words: bool, most: int, pa
 
 
 def _observed(name: str, text: str, pair: str | None, most: int, part: str) -> tuple["Encoding", AttentionMaps]:
-    from core.atlas import example
-
     if kept := example.stored(name, text, pair):
         return kept.encoding, kept.maps
-    from core.capture.generating import translated
-    from core.capture.running import capture
 
     plain_name, revision = split_revision(name)
     model = open_checkpoint(plain_name, revision, _head_of(name), stamp(plain_name))
     if model.family.translates and pair is None:
-        pair = translated(model, text)
+        pair = capture.generating.translated(model, text)
     encoding = model.encode(text, pair, max_length=most)
-    return encoding, capture(model, encoding, part=part)
+    return encoding, capture.running.capture(model, encoding, part=part)
 
 
 def _share_cores(opened: "Checkpoint") -> None:

@@ -9,7 +9,7 @@ import threading
 from starlette.requests import Request
 from starlette.responses import Response
 
-from core import config
+from core import capture, config
 from core.errors import AtlasError
 from pages.parts.frame import loading, resources
 
@@ -44,10 +44,8 @@ def load() -> None:
     """Open the bundled encoder and capture once, then the language pipeline; what fails says so when asked for."""
     loading.begin()
     try:
-        from core.capture.running import capture
-
         opened = resources.open_checkpoint(config.ENCODER, None, "none", resources.stamp(config.ENCODER))
-        capture(opened, opened.encode("The first run of a model costs more than those after it."))
+        capture.running.capture(opened, opened.encode("The first run of a model costs more than those after it."))
         loading.end()
         resources.open_pipeline(None)
     except AtlasError as error:

@@ -13,6 +13,20 @@ from core.attention import Head
 from core.errors import AtlasError
 from core.frames.lexicon import Lexicon, Roles, bundled_lexicon, release_lexicon
 from core.frames.records import AnnotatedSentence, Element, Span, Spans
+from core.frames.release import open_release
+from core.frames.rows import write_rows
+from core.measuring.distance_null import distance_null
+from core.measuring.frame_lookup import (
+    headline,
+    links_for,
+    picture,
+    propose_elements,
+    propose_targets,
+    spaced,
+    spans_of,
+    strips,
+)
+from core.measuring.tagging import tag
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.matrices import token_strips
@@ -51,7 +65,6 @@ def lexicon(folder: str | None) -> Lexicon:
     """FrameNet's own index where a release folder is configured, else the bundled facts."""
     if folder is None:
         return bundled_lexicon()
-    from core.frames.release import open_release
 
     return release_lexicon(open_release(folder))
 
@@ -65,8 +78,6 @@ def null_of(name: str) -> Any:
 
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _null_of(weights: str, _checkpoint: Any) -> Any:
-    from core.measuring.distance_null import distance_null
-
     return distance_null(_checkpoint)
 
 
@@ -99,8 +110,6 @@ def _offer_examples() -> None:
 
 def _offer_annotation(marked: Marked) -> None:
     """What is marked as a line of our own form; several lines make a set for the next view."""
-    from core.frames.rows import write_rows
-
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
     st.download_button("Annotation (JSONL)", write_rows([sentence]), file_name="frames.jsonl", on_click="ignore",
                        icon=":material/download:", help="A line of the form that the set view reads.")  # fmt: skip
@@ -128,11 +137,8 @@ def words_and_proposals(text: str) -> tuple[list[Span], Any, list[Any], Lexicon]
     """Words of a text with proposed targets; without a language pipeline words end at white space."""
     folder = config.settings().framenet
     known = lexicon(str(folder) if folder else None)
-    from core.measuring.frame_lookup import propose_targets, spaced
 
     try:
-        from core.measuring.tagging import tag
-
         tagged = tag([text], resources.pipeline())[0]
     except AtlasError:
         tagged = spaced(text)
@@ -141,8 +147,6 @@ def words_and_proposals(text: str) -> tuple[list[Span], Any, list[Any], Lexicon]
 
 def mark(text: str) -> Marked | None:
     """Choose frame, target words and element words; None while something is missing."""
-    from core.measuring.frame_lookup import spans_of
-
     spans, tagged, targets, known = words_and_proposals(text)
     if len(spans) > MOST_WORDS:
         st.warning(f"Words can be clicked in sentences of up to {MOST_WORDS}; this one has {len(spans)}: shorten it.")
@@ -182,8 +186,6 @@ def _pick_target(text: str, spelled: list[str], targets: Sequence[Any]) -> tuple
 def _pick_element(
     key: str, spelled: list[str], tagged: Any, target: list[int], known: Lexicon, frame: str | None
 ) -> tuple[str, list[int]]:
-    from core.measuring.frame_lookup import propose_elements
-
     roles = known.of(frame) if frame else None
     found = propose_elements(tagged, target[0], roles) if target else []
     said = [f"{one.name or 'element'}: {' '.join(spelled[k] for k in one.words)} ({one.place})" for one in found]
@@ -208,8 +210,6 @@ def _pick_words(label: str, spelled: list[str], start: list[int], key: str) -> l
 
 def show_heads(name: str, marked: Marked) -> None:
     """Both directions of one checkpoint, its best heads, and the strip of the chosen one."""
-    from core.measuring.frame_lookup import headline, links_for, picture
-
     shown = resources.shown(name, marked.text)
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
     links = links_for(shown.encoding, sentence)
@@ -308,8 +308,6 @@ def _table(name: str, rows: pd.DataFrame, found: Any, marked: Marked) -> None:
 
 def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Marked) -> None:
     """Fig 3's strip: what the target and the element look at, and who looks at the target."""
-    from core.measuring.frame_lookup import strips
-
     st.altair_chart(
         token_strips(pd.DataFrame(strips(shown.maps, shown.encoding, links, head)), title=str(head)),
         key=f"strip|{name}",

@@ -9,6 +9,8 @@ import streamlit as st
 from core import config
 from core.attention import Head
 from core.errors import InputError
+from core.frames.papers import parse_list
+from core.frames.rows import parse_rows, write_rows
 from core.jobs import api
 from core.store import runs
 from pages.parts.charts.curves import bars_with_intervals
@@ -76,9 +78,6 @@ def _sentences(source: str) -> dict[str, Any]:
 
 def _as_rows(name: str, content: bytes) -> str | None:
     """The lines of an upload in our own form; a file of another form is refused in a sentence."""
-    from core.frames.papers import parse_list
-    from core.frames.rows import parse_rows, write_rows
-
     with clear_errors():
         try:
             text = content.decode("utf-8-sig")

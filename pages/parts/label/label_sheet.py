@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import streamlit as st
 
+from core import patterns
 from core.drawing.payload import as_bytes, packed
 from core.errors import AtlasError, StoreError
 from core.labelling import handing
+from core.labelling.kept import open_classifier
 from core.labelling.queue import Hint, Wish, progress
 from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
@@ -117,13 +119,10 @@ def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, H
 
 @st.cache_data(show_spinner="Asking the classifier ...", max_entries=8)
 def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, Hint]:
-    from core.labelling.kept import open_classifier
-    from core.patterns.suggestions import suggestions
-
     loading.wait()  # a network needs torch, which this page does not wait for
     rows = labels.maps_of(_db, names)
     maps: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]
-    found = suggestions(open_classifier(_db, classifier), maps)
+    found = patterns.suggestions.suggestions(open_classifier(_db, classifier), maps)
     return {row["map_id"]: (one.name, one.probability, one.margin) for row, one in zip(rows, found, strict=True)}
 
 

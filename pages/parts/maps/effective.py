@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import measuring
 from core.jobs import api
 from core.scoring.definitions import TYPES
+from core.scoring.effective import correlation
 from core.store import runs as store
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Shade
@@ -21,11 +23,8 @@ from pages.parts.widgets.files import show_files
 
 def show_effective(name: str, text: str, pair: str | None = None) -> None:
     """Every head raw, effective and the difference; each head's correlation. Errors: InputError, CheckpointError."""
-    from core.measuring.attending import both_maps
-    from core.scoring.effective import correlation
-
     raw = resources.shown(name, text, pair)
-    weights, left = both_maps(resources.checkpoint(name), raw.encoding)
+    weights, left = measuring.attending.both_maps(resources.checkpoint(name), raw.encoding)
     compared = panes.raw_and_effective(raw, weights, left)
     said = (text if pair is None else f"{text} | {pair}")[:200]
     maps_grid.show_grid(compared.panes, caption=said, key="effective", note=compared.note)

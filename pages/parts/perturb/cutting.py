@@ -5,6 +5,8 @@ from typing import Any
 
 import streamlit as st
 
+from core import capture
+from core.capture.words import words_of
 from core.errors import InputError
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -34,12 +36,11 @@ def show_cutting() -> None:
 
 
 def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozenset[int], bool]:
-    from core.capture.knockout import EDGES, between, edges_of
-    from core.capture.words import words_of
-
-    kinds = [kind for kind in EDGES if not (checkpoint.causal and kind == "next")]
-    kind = st.selectbox("Cut", [*kinds, CHOSEN], format_func=lambda cut: EDGES.get(cut, "from words to words"),
-                        key="edges", bind="query-params")  # fmt: skip
+    kinds = [kind for kind in capture.knockout.EDGES if not (checkpoint.causal and kind == "next")]
+    kind = st.selectbox(
+        "Cut", [*kinds, CHOSEN], key="edges", bind="query-params",
+        format_func=lambda cut: capture.knockout.EDGES.get(cut, "from words to words"),
+    )  # fmt: skip
     layers = st.multiselect("In layers (none: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers")
     renormalised = st.checkbox(
         "The other keys take the weight", value=True, key="renormalised",
@@ -47,22 +48,21 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
     )  # fmt: skip
     wanted = frozenset(int(layer) - 1 for layer in layers) or frozenset(range(checkpoint.layers))
     if kind != CHOSEN:
-        return edges_of(kind, causal=checkpoint.causal), wanted, renormalised
+        return capture.knockout.edges_of(kind, causal=checkpoint.causal), wanted, renormalised
     words = words_of(encoding)
     names = [f"{k + 1} {word.text}" for k, word in enumerate(words)]
     sides = [st.multiselect(label, names, key=key) for label, key in (("From", "queries"), ("To", "keys"))]
     if not all(sides):
         raise InputError("Choose the words that may not look, and the words they may not look at.")
     places = [[p for name in side for p in words[names.index(name)].positions] for side in sides]
-    return between(*places), wanted, renormalised
+    return capture.knockout.between(*places), wanted, renormalised
 
 
 def _shown(name: str, checkpoint: Any, encoding: Any, edges: Any, layers: frozenset[int], renormalised: bool) -> None:
-    from core.capture.comparing import predictions
-    from core.capture.interventions import Knockout
-
     cut = int(edges(encoding).sum())
-    choices = predictions(checkpoint, (encoding, ()), (encoding, (Knockout(edges, layers, renormalised),)))
+    choices = capture.comparing.predictions(
+        checkpoint, (encoding, ()), (encoding, (capture.interventions.Knockout(edges, layers, renormalised),))
+    )
     show_choices(choices, ("before", "cut"))
     share = cut / len(encoding) ** 2
     where = (

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from core import models
 from core.tasks.perturbations import KINDS, Choice, Perturbed, Text, perturb
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
@@ -81,7 +82,5 @@ def _say(made: Perturbed) -> None:
 
 def opened(name: str) -> Any:
     """The checkpoint with the head it was saved with: classes, words, or none."""
-    from core.models.kinds import saved_head
-
     plain_name, revision = resources.split_revision(name)
-    return resources.checkpoint(name, saved_head(plain_name, revision=revision))
+    return resources.checkpoint(name, models.kinds.saved_head(plain_name, revision=revision))

@@ -6,6 +6,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import capture, measuring
+from core.capture.components import PART_KINDS, SHOWN, every_part
+from core.capture.words import words_of
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture, layer_word_picture
 from pages.parts.frame.messages import clear_errors, plain
@@ -27,36 +30,34 @@ def show_patching() -> None:
 
 def _asked(inputs: TwoInputs) -> tuple[Any, Any]:
     """The pair with its aligned positions and where it is predicted; what both give by themselves."""
-    from core.capture.comparing import places_of
-    from core.capture.patching import Pairs, untouched
-    from core.measuring.pairs import positions
-
-    places = places_of(inputs.checkpoint, inputs.first, inputs.second)
-    alignment = positions(inputs.first, inputs.second)
-    pairs = Pairs((inputs.first,), (inputs.second,), (alignment,), None if places is None else (places,))
-    return pairs, untouched(inputs.checkpoint, pairs)
+    places = capture.comparing.places_of(inputs.checkpoint, inputs.first, inputs.second)
+    alignment = measuring.pairs.positions(inputs.first, inputs.second)
+    pairs = capture.patching.Pairs(
+        (inputs.first,), (inputs.second,), (alignment,), None if places is None else (places,)
+    )
+    return pairs, capture.patching.untouched(inputs.checkpoint, pairs)
 
 
 def _heads(inputs: TwoInputs) -> None:
     """The estimate is on the page before the exact answer is begun."""
-    from core.capture.patching import first_order, patch
-    from core.capture.sweeping import every_head
-    from core.measuring.pairs import logit_difference
-
     checkpoint = inputs.checkpoint
     pairs, before = _asked(inputs)
-    difference = logit_difference(before.first, before.second)
+    difference = measuring.pairs.logit_difference(before.first, before.second)
     whole = difference.whole()
     _say(inputs, difference)
     left, right = st.columns(2)
     with left:
         st.markdown("**First-order picture** (from one gradient; not an answer)")
-        linear = first_order(checkpoint, pairs, lambda logits, _: difference.of(logits), before)[0].numpy()
+        linear = capture.patching.first_order(checkpoint, pairs, lambda logits, _: difference.of(logits), before)[
+            0
+        ].numpy()
         _picture(linear / whole, "share brought back, estimated")
     with right:
         st.markdown("**Exact** (every head patched in turn)")
         with st.spinner("Patching every head ..."):
-            swept = patch(checkpoint, pairs, every_head(checkpoint.layers, checkpoint.heads), before)
+            swept = capture.patching.patch(
+                checkpoint, pairs, capture.sweeping.every_head(checkpoint.layers, checkpoint.heads), before
+            )
         moved = (difference.of(swept.patched) - difference.second).numpy()[:, 0] / whole
         _picture(moved.reshape(checkpoint.layers, checkpoint.heads), "share brought back")
     st.caption(plain(f"n = 1 pair, so there is no interval: the view of a task's rows has one · {inputs.name}"))
@@ -70,25 +71,19 @@ def _picture(shares: np.ndarray, label: str) -> None:
 
 def _parts(inputs: TwoInputs) -> None:
     """Layers x words of the second input: the share that a part brings back where it is taken at that word alone."""
-    from core.capture.components import PART_KINDS, SHOWN, every_part
-    from core.capture.outputs import Alignment
-    from core.capture.patching import Pairs, patch
-    from core.capture.words import words_of
-    from core.measuring.pairs import logit_difference
-
     kind = st.segmented_control("Part", list(PART_KINDS), default="layer", required=True, format_func=SHOWN.get,
                                 key="part", bind="query-params")  # fmt: skip
     pairs, before = _asked(inputs)
-    difference = logit_difference(before.first, before.second)
+    difference = measuring.pairs.logit_difference(before.first, before.second)
     whole = difference.whole()
     _say(inputs, difference)
     aligned = {own: theirs for theirs, own in pairs.alignments[0].pairs}
     words = [word for word in words_of(inputs.second) if set(word.positions) & set(aligned)]
-    some = [Alignment(tuple((aligned[k], k) for k in word.positions if k in aligned)) for word in words]
-    many = Pairs((inputs.first,) * len(some), (inputs.second,) * len(some), tuple(some),
+    some = [capture.outputs.Alignment(tuple((aligned[k], k) for k in word.positions if k in aligned)) for word in words]
+    many = capture.patching.Pairs((inputs.first,) * len(some), (inputs.second,) * len(some), tuple(some),
                  None if pairs.places is None else pairs.places * len(some))  # fmt: skip
     variants = [frozenset({part}) for part in every_part(inputs.checkpoint.layers, [kind])]
-    patched = patch(inputs.checkpoint, many, variants)
+    patched = capture.patching.patch(inputs.checkpoint, many, variants)
     shares = (difference.of(patched.patched) - difference.second).numpy() / whole
     rows = [
         {"layer": layer, "word": f"{k + 1} {word.text}", "share": float(shares[layer, k])}

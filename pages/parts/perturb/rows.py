@@ -5,8 +5,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core import capture
 from core.store.runs import study_rows
+from core.studies import patch, perturb
 from core.studies.contract import declared
+from core.studies.knockout import Options
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -51,16 +54,19 @@ def _start(study: str) -> None:
 
 def _told(study: str) -> dict[str, Any]:
     """What more a study is told."""
-    from core.studies import patch, perturb
-
     if study == "perturb":
         return {"kinds": st.multiselect("Changes", perturb.DEFAULT, default=perturb.DEFAULT, key="kinds")}
     if study == "knockout":
-        from core.capture.knockout import EDGES
-        from core.studies.knockout import Options
-
         default = declared(Options)["edges"].default
-        return {"edges": st.multiselect("Edges", list(EDGES), default=list(default), format_func=EDGES.get, key="cuts")}
+        return {
+            "edges": st.multiselect(
+                "Edges",
+                list(capture.knockout.EDGES),
+                default=list(default),
+                format_func=capture.knockout.EDGES.get,
+                key="cuts",
+            )
+        }
     if study == "patch":
         left, right = st.columns(2)
         kind = left.selectbox("The second input is made by", perturb.DEFAULT,

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import capture, measuring
 from core.attention import Head
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture
@@ -23,13 +24,10 @@ def show_pair() -> None:
 
 
 def _shown(inputs: TwoInputs) -> None:
-    from core.capture.comparing import compare_inputs
-    from core.measuring.pairs import beside
-
-    seen = beside(inputs.checkpoint, inputs.first, inputs.second)
+    seen = measuring.pairs.beside(inputs.checkpoint, inputs.first, inputs.second)
     left, right = st.columns([3, 2])
     with right:
-        show_choices(compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
+        show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
     with left:
         rows = head_rows(1 - seen.change.cosine, "moved")
         rows["on words without a partner, first"] = seen.change.first_elsewhere.flatten()

@@ -3,8 +3,12 @@
 import pandas as pd
 import streamlit as st
 
+from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
 from pages.parts.probes.shipped import Result, pick_result, say
 from pages.parts.probes.tree_picture import tree_picture, words_table
+from pages.parts.widgets.files import show_files
 
 
 def show_sentence() -> None:
@@ -46,11 +50,6 @@ def _score(result: Result) -> None:
 
 def show_syntax() -> None:
     """UAS of the probes beside baselines; single heads."""
-    from pages.parts.charts.curves import bars_with_intervals
-    from pages.parts.charts.encoding import Axes, Shade
-    from pages.parts.charts.heads import head_picture
-    from pages.parts.widgets.files import show_files
-
     result = pick_result("syntax", key="parsed")
     if result is None:
         return

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core import findings
 from core.report.headlines import Headline
 from core.store import runs, shipped
 from core.store.rows import Row
@@ -95,14 +96,12 @@ def _files(run: str, key: str) -> None:
 
 def _page(run: str) -> str:
     """The result as a page in one file, with its command, the checkpoint's hash and its heads."""
-    from core.findings.result_page import result_page
-
-    return result_page(resources.database(), run)
+    return findings.result_page.result_page(resources.database(), run)
 
 
 def picture(rows: Sequence[Row]) -> Any:
     """Layer x head pictures of a run's first statistic, one a checkpoint and task."""
-    frame = heads_of(rows)
+    frame = headlines.heads_of(rows)
     groups = frame.groupby(["checkpoint", "task"], sort=False, dropna=False)
     return together(
         [
@@ -118,14 +117,3 @@ def picture(rows: Sequence[Row]) -> Any:
             for name, some in groups
         ]
     )
-
-
-def heads_of(rows: Sequence[Row]) -> pd.DataFrame:
-    """The rows that are one number a head, of the first statistic and feature."""
-    kept = [row for row in rows if {"statistic", "layer", "head", "value"} <= row.keys() and row["head"] is not None]
-    kept = [row for row in kept if row["layer"] is not None and row["value"] is not None]
-    if not kept:
-        return pd.DataFrame()
-    first = (kept[0]["statistic"], kept[0].get("feature"))
-    frame = pd.DataFrame([row for row in kept if (row["statistic"], row.get("feature")) == first])
-    return frame.reindex(columns=list(dict.fromkeys([*frame.columns, "checkpoint", "task"])))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from core import findings
 from pages.parts.frame import people, resources
 from pages.parts.frame.messages import clear_errors
 from pages.parts.frame.page_table import PAGES_FOLDER
@@ -26,8 +27,6 @@ def offer_pin_of_run(run: str, *, key: str) -> None:
     """The same for a stored run."""
 
     def pin(title: str, note: str, who: str) -> None:
-        from core.findings.pinning import pin_run
-
-        pin_run(resources.database(), run, note, annotator=who, title=title)
+        findings.pinning.pin_run(resources.database(), run, note, annotator=who, title=title)
 
     offer_pin(pin, key=key)
