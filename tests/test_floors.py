@@ -52,6 +52,18 @@ def test_no_module_has_a_name_that_says_nothing(name):
     assert not [file for file in SOURCES if name in (file.stem, file.parent.name)]
 
 
+def test_imports_inside_functions_are_few_and_say_what_they_cost_at_the_top():
+    """docs/decisions/026: a module of core that needs torch is named at the top and loads when it is used."""
+    lines = []
+    for file in SOURCES:
+        text = file.read_text(encoding="utf-8").splitlines()
+        functions = [n for n in ast.walk(ast.parse("\n".join(text))) if isinstance(n, ast.FunctionDef)]
+        inside = [n for function in functions for n in ast.walk(function) if isinstance(n, ast.Import | ast.ImportFrom)]
+        lines += [(f"{file.relative_to(PROJECT)}:{n}", text[n - 1]) for n in {node.lineno for node in inside}]
+    assert len(lines) <= 80
+    assert not [where for where, line in lines if "  # " not in line]
+
+
 def test_every_public_function_of_core_says_what_it_does():
     missing = []
     for file in (PROJECT / "core").rglob("*.py"):

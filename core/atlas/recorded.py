@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from core import config
+from core.atlas.rows import score_row, scores_of
 from core.store import shipped
 
 
@@ -26,8 +27,6 @@ def _changed(file: Path) -> int:
 
 @lru_cache(maxsize=2)
 def _every(folder: Path, changed: int) -> pd.DataFrame:
-    from core.atlas.measured import score_row, scores_of
-
     kept = []
     for run in shipped.runs().to_dict("records"):  # newest first
         source = f"shipped record, {run['created']:%Y-%m-%d}"

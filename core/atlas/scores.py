@@ -5,12 +5,14 @@ Four sources, in this order: what the user's database has (the view `atlas`), th
 anything, what is measured now on bundled rows (`core.atlas.measured`). Each row says which.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import MappingProxyType
 
 import pandas as pd
 
 from core.atlas import recorded, shipped
+from core.atlas.measured import measured
+from core.atlas.rows import CORRECTED
 from core.store.atlas import atlas_rows
 from core.store.database import Database
 
@@ -20,27 +22,6 @@ DTYPES = MappingProxyType({
     "source": "object",
 })  # fmt: skip
 COLUMNS = tuple(DTYPES)
-CORRECTED = ("disable", "operators")  # studies whose p is corrected over all heads already (max-T permutation)
-
-
-@dataclass(frozen=True)
-class ScoreRow:
-    """One score of one head. layer, head: zero-based. low, high: its 95 % interval; n: inputs (or links) it is a mean
-    over; baseline: what chance would give; q: corrected p that it is above that. None where a score has no such thing.
-    source: the study, and the run, record or moment."""
-
-    checkpoint: str
-    task: str | None
-    layer: int
-    head: int
-    score: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    baseline: float | None
-    q: float | None
-    source: str
 
 
 def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, measure: bool = True) -> pd.DataFrame:
@@ -54,8 +35,6 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
     scores = with_others(stored, framed(recorded.rows(checkpoint, task)))
     scores = with_others(scores, framed(shipped.rows(checkpoint, task)))
     if scores.empty and measure:
-        from core.atlas.measured import measured
-
         scores = framed(pd.DataFrame([asdict(row) for row in measured(checkpoint, task)]))
     return scores
 

@@ -16,7 +16,7 @@ FILE = config.DATA / "atlas" / "scores.parquet"
 
 
 def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> pd.DataFrame:
-    """The shipped scores of a checkpoint, with the columns of `core.atlas.scores.ScoreRow` among them.
+    """The shipped scores of a checkpoint, with the columns of `core.atlas.rows.ScoreRow` among them.
 
     None where there is no record, or where the bundled weights (its own, or those that it was tuned from, in the
     column `base`) are others than those that were measured.

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from core.drawing import theme
@@ -147,8 +148,6 @@ def scripts_of(*, maps: bool, charts: bool) -> list[str]:
 @cache
 def vega_script() -> str:
     """Vega, Vega-Lite and Vega-Embed as vl-convert holds them, so that no page asks for them."""
-    import vl_convert
-
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
+import vl_convert
+
 from core import __version__
 from core.drawing import theme
 from core.drawing.page import Chart, PackedMaps, Part, Table, Words, html_page, written_cell
@@ -58,8 +60,6 @@ def bibtex(findings: Sequence[Finding]) -> str:
 
 def svgs(findings: Sequence[Finding]) -> dict[str, str]:
     """The pictures of all findings as SVG in the light theme's colours, by file name."""
-    import vl_convert
-
     config = {"background": theme.theme()["light"]["backgroundColor"], "range": theme.ranges()["light"]}
     return {
         name: vl_convert.vegalite_to_svg({**picture, "config": config})

@@ -144,7 +144,7 @@ class Release:
 
     def _forget(self, unit: LexicalUnit) -> None:
         """NLTK keeps the sentences of every unit it read; a whole release would fill the memory."""
-        from nltk.corpus.reader.framenet import Future
+        from nltk.corpus.reader.framenet import Future  # 1.3 s of start-up
 
         entry = self._reader._lu_idx[unit.number]
         entry["subCorpus"] = Future(lambda: self._reader._lu_file(entry).subCorpus)
@@ -158,8 +158,8 @@ def open_release(folder: str | Path) -> Release:
     """
     root = _root(config.inside(folder))
     _refuse_writable(root)
-    import nltk.data
-    from nltk.corpus.reader.framenet import FramenetCorpusReader
+    import nltk.data  # 1.3 s of start-up
+    from nltk.corpus.reader.framenet import FramenetCorpusReader  # 1.3 s of start-up
 
     if str(root) not in nltk.data.path:  # NLTK reads only below these folders
         nltk.data.path.append(str(root))

@@ -26,10 +26,10 @@ class ByValue:
 
 def perform_there(task, code, *arguments):
     """`core.jobs.worker.perform` on a machine that may lack the repository; the answer says so then."""
-    import socket
+    import socket  # by value: nothing of this module travels with it
 
     try:
-        from core.jobs.worker import perform
+        from core.jobs.worker import perform  # the machine may lack it
     except ImportError as error:
         return {
             "error": f"Workers must find this repository and its requirements, but {socket.gethostname()} lacks "

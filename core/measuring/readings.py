@@ -56,9 +56,9 @@ def _pooled(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> np.ndarray
 
 def _ridge(train: np.ndarray, scores: np.ndarray, dev: np.ndarray) -> np.ndarray:
     """Ridge regression of every layer, standardised."""
-    from sklearn.linear_model import RidgeCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    from sklearn.linear_model import RidgeCV  # 1 s of start-up
+    from sklearn.pipeline import make_pipeline  # 1 s of start-up
+    from sklearn.preprocessing import StandardScaler  # 1 s of start-up
 
     predictions = []
     for layer in range(train.shape[1]):

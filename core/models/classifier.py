@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+import transformers
 from jaxtyping import Float, Int
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -74,8 +75,6 @@ class PooledForSequenceClassification(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
         """transformers' SequenceClassifierOutput; `options` go to the Transformer."""
-        from transformers.modeling_outputs import SequenceClassifierOutput
-
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         outputs = self.base(input_ids, attention_mask=mask, **options)
         vector = pooled(
@@ -85,7 +84,7 @@ class PooledForSequenceClassification(nn.Module):
             mask=mask,
             separator=self.separator,
         )
-        return SequenceClassifierOutput(
+        return transformers.modeling_outputs.SequenceClassifierOutput(
             logits=self.head(self.dropout(vector)), attentions=getattr(outputs, "attentions", None)
         )
 
@@ -159,13 +158,13 @@ def _pooling(base: Checkpoint, pooling: str) -> tuple[str, int | None]:
 
 
 def _built(config: Any, native: bool, outputs: int, separator: int | None) -> nn.Module:
-    from transformers import AutoModel, AutoModelForSequenceClassification
-
     # None: SDPA where transformers has it for the family (Gemma 2's soft cap and gpt-oss' sinks have not), else eager
     how = None if family_of(config.model_type).interceptable else "eager"
     if native:
-        return AutoModelForSequenceClassification.from_config(config, attn_implementation=how, dtype=torch.float32)
-    base = AutoModel.from_config(config, attn_implementation=how, dtype=torch.float32)
+        return transformers.AutoModelForSequenceClassification.from_config(
+            config, attn_implementation=how, dtype=torch.float32
+        )
+    base = transformers.AutoModel.from_config(config, attn_implementation=how, dtype=torch.float32)
     return PooledForSequenceClassification(base, outputs, separator)
 
 

@@ -30,7 +30,7 @@ def _torchao() -> tuple[Any, Any]:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it tells of CUDA kernels that a CPU cannot load
     try:
-        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_  # an extra that may be absent
     except (ImportError, OSError, RuntimeError) as error:
         raise CheckpointError(
             "8-bit weights are made by torchao, which cannot be loaded here: pip install torchao==0.18.0, or open the "

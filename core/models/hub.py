@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
+from tqdm.auto import tqdm
+
 from core import config
 from core.errors import CheckpointError
 from core.models.bundled import bundled_names
@@ -20,13 +23,11 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
     """The local snapshot of a hub id. Only configs, tokenizer files and safetensors are fetched; a file that was cut
     off is gone on with. What arrived is compared with the hashes that the hub names. Raises CheckpointError in one
     sentence."""
-    from huggingface_hub import snapshot_download
-
     offline, begun = config.settings().offline, time.time()
     expected = 0 if offline or on_progress is None else _bytes_to_come(name, revision)
     try:
         folder = Path(
-            snapshot_download(
+            huggingface_hub.snapshot_download(
                 name,
                 revision=revision,
                 allow_patterns=list(WANTED),
@@ -42,8 +43,7 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
 
 def _said(error: Exception, name: str, revision: str | None) -> str:
     """One sentence: what the hub did, and what to do."""
-    from huggingface_hub import errors as hub
-
+    hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
         return f'"{name}" has no revision "{revision}"; leave the revision empty for the newest.'
@@ -108,10 +108,8 @@ def _bundled() -> str:
 
 def _bytes_to_come(name: str, revision: str | None) -> int:
     """How much a download will fetch; 0 where that is not known. The library's own totals grow as files begin."""
-    from huggingface_hub import snapshot_download
-
     try:
-        files = snapshot_download(
+        files = huggingface_hub.snapshot_download(
             name, revision=revision, allow_patterns=list(WANTED), tqdm_class=_reporting(None, 0), dry_run=True
         )
         return sum(file.file_size or 0 for file in files if file.will_download)
@@ -121,7 +119,6 @@ def _bytes_to_come(name: str, revision: str | None) -> int:
 
 def _reporting(on_progress: Callable[[float, str], None] | None, expected: int) -> Any:
     """A tqdm class that tells `on_progress` the share of the expected bytes done; quiet on the terminal's stream."""
-    from tqdm.auto import tqdm
 
     class Reporting(tqdm):
         def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+import transformers
 from safetensors import SafetensorError
 
 from core import config
@@ -110,10 +111,8 @@ def choose_device(device: str) -> str:
 
 def _maps_taken(folder: Path) -> int:
     """Bytes of all maps of an input of WHOLE tokens; 0 where the config cannot be read, which loading it says."""
-    from transformers import AutoConfig
-
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
         sets = head_sets(config, family_of(config.model_type))
     except Exception:  # each family's config fails with classes of its own
         return 0
@@ -173,15 +172,13 @@ def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -
 
 
 def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[Any, Any]:
-    from transformers import AutoConfig, AutoTokenizer
-
     quiet_loading()
     beside = head == "classifier" and (folder / HEAD_FILE).is_file()  # a head of ours over the plain Transformer
     head = "none" if beside else head
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
         refuse_windows(config, name)
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model, report = _auto_class(head, config.model_type).from_pretrained(
             folder,
             config=config,
@@ -235,15 +232,11 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
 @cache
 def quiet_loading() -> None:
     """No progress bars and warnings of transformers on the terminal: what matters is raised as a sentence."""
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()
-    transformers_logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
 
 
 def _auto_class(head: HeadKind, model_type: str) -> Any:
-    import transformers
-
     if head == "classifier":
         return transformers.AutoModelForSequenceClassification
     family = family_of(model_type)

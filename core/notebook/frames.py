@@ -48,7 +48,7 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
     """Every score of every head of a checkpoint that is stored, shipped, or else measured now: one row a score.
 
     checkpoint: a bundled name, a folder or a hub id. task: only scores of this task. Columns: those of
-    `core.atlas.scores.ScoreRow` (checkpoint, task, layer, head, score, value, low, high, n, baseline, q, source); a
+    `core.atlas.rows.ScoreRow` (checkpoint, task, layer, head, score, value, low, high, n, baseline, q, source); a
     frame of one score: `frame.pivot(index="layer", columns="head", values="value")`. While the app holds the
     database, its results are left out, and a warning says so. Errors: CheckpointError, InputError.
     """

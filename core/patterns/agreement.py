@@ -167,7 +167,7 @@ def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
 def _kappa(a: Any, b: Any) -> float:
     if len(set(a) | set(b)) < 2:
         return float("nan")
-    from sklearn.metrics import cohen_kappa_score  # a second of start-up, of every command
+    from sklearn.metrics import cohen_kappa_score  # 1 s of start-up
 
     return float(cohen_kappa_score(list(a), list(b)))
 
@@ -225,7 +225,7 @@ def alpha(labels: pd.DataFrame) -> float:
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
     """Counts in long form: columns `first`, `second` (classes) and n, over maps both raters labelled."""
     both = opinions(labels)[[first, second]].dropna()
-    from sklearn.metrics import confusion_matrix
+    from sklearn.metrics import confusion_matrix  # 1 s of start-up
 
     counts = confusion_matrix(both[first], both[second], labels=list(names))
     return pd.DataFrame(

@@ -10,7 +10,7 @@ from core.results.estimate import Estimate
 def among(estimate: Estimate, several: int) -> Estimate:
     """An estimate with the interval that holds for all of `several` at once (Bonferroni), each half widened by the
     ratio of the normal quantiles: for reading off the largest of them."""
-    from scipy.stats import norm
+    from scipy.stats import norm  # 1 s of start-up
 
     wider = float(norm.ppf(1 - 0.025 / several) / norm.ppf(0.975))
     low = None if estimate.low is None else estimate.value - wider * (estimate.value - estimate.low)
@@ -37,7 +37,7 @@ def _mean(ends: list[float | None]) -> float | None:
 
 def share_interval(share: float, n: int) -> Estimate:
     """A share of n rows with Wilson's interval."""
-    from statsmodels.stats.proportion import proportion_confint
+    from statsmodels.stats.proportion import proportion_confint  # 1 s of start-up
 
     low, high = proportion_confint(round(share * n), n, method="wilson")
     return Estimate(share, float(low), float(high))

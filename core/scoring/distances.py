@@ -85,7 +85,7 @@ def _entropies(rows: Float[Tensor, "head entry"]) -> Float[Tensor, " head"]:
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
     """Heads placed in the plane [head, 2] so that distances are kept as well as they can be, and the stress (0: kept
     exactly, above 0.2: poorly). Metric multidimensional scaling, the best of STARTS random starts."""
-    from sklearn.manifold import MDS
+    from sklearn.manifold import MDS  # 1 s of start-up
 
     if not distances.any():
         return np.zeros((len(distances), 2)), 0.0  # all alike, or one head

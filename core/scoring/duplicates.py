@@ -30,8 +30,8 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: 
     distance between their heads is at most this share of the mean between any two heads. Raises InputError unless it
     is above 0 and below 1.
     """
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
+    from scipy.cluster.hierarchy import fcluster, linkage  # 0.3 s of start-up
+    from scipy.spatial.distance import squareform  # 0.2 s of start-up
 
     if not 0 < within < 1:
         raise InputError(

@@ -37,7 +37,7 @@ def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -
 
 def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
     """Exact two-sided McNemar p: were rows lost and rows won equally likely? 1 when neither happened."""
-    from statsmodels.stats.contingency_tables import mcnemar as test
+    from statsmodels.stats.contingency_tables import mcnemar as test  # 1 s of start-up
 
     right_before, right_after = np.asarray(right_before, dtype=bool), np.asarray(right_after, dtype=bool)
     lost = int((right_before & ~right_after).sum())
@@ -253,7 +253,7 @@ class Agreement:
 
 def rank_agreement(one: Shaped[np.ndarray, " some"], two: Shaped[np.ndarray, " others"]) -> Agreement:
     """Spearman's rho and Kendall's tau-b between two scores of the same heads (pairs with NaN left out)."""
-    from scipy.stats import kendalltau, spearmanr
+    from scipy.stats import kendalltau, spearmanr  # 1 s of start-up
 
     first, second = np.asarray(one, dtype=float), np.asarray(two, dtype=float)
     if first.shape != second.shape:

@@ -69,7 +69,7 @@ def p_values(observed: Float[np.ndarray, "cell"], draws: Float[np.ndarray, "draw
 
 def corrected(p: Float[np.ndarray, "cell"]) -> Float[np.ndarray, "cell"]:
     """Benjamini-Hochberg adjusted p values over all heads."""
-    from statsmodels.stats.multitest import multipletests
+    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
 
     return multipletests(p, method="fdr_bh")[1]
 

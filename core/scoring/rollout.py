@@ -6,10 +6,10 @@ products of the edges along every path; flow is how much fits through them at on
 pair of tokens, not of a head.
 """
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Float
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
 
 from core.errors import InputError
 
@@ -55,16 +55,12 @@ def flow(
             f"Flow starts at a token of a layer: layer 0 to {layers - 1}, token 0 to {length - 1}; "
             f"seen layer {layer}, token {output}."
         )
-    from scipy.sparse.csgraph import maximum_flow  # a third of a second that only flow needs
-
     graph, source = _capacities(mixed[: layer + 1]), (layer + 1) * length + output
     return np.array([maximum_flow(graph, source, sink).flow_value for sink in range(length)]) / UNITS
 
 
-def _capacities(mixed: Float[np.ndarray, "layer query key"]) -> Any:  # scipy is imported late
+def _capacities(mixed: Float[np.ndarray, "layer query key"]) -> csr_array:
     """The layered graph as a sparse matrix; node level * length + token, level 0 the inputs."""
-    from scipy.sparse import csr_array
-
     layers, length, _ = mixed.shape
     layer, query, key = np.nonzero(units := np.rint(mixed * UNITS).astype(np.int32))
     rows, columns = (layer + 1) * length + query, layer * length + key

@@ -7,8 +7,11 @@ words of a mask (punctuation is left out, as in Clark et al. 2019).
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import networkx as nx
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 Heads = Int[np.ndarray, " word"]
 Mask = Bool[np.ndarray, " word"]
@@ -48,9 +51,6 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
     All maps are one graph of as many parts, so that one call finds all trees.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import minimum_spanning_tree
-
     both = np.asarray(weights, dtype=np.float64)
     maps, words = both.shape[:2]
     first, second = np.triu_indices(words, 1)
@@ -75,8 +75,6 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
     scores: finite, of every word having every other as its head; any sign. The root's own row is not looked at.
     """
-    import networkx as nx
-
     size = len(scores)
     others = np.where(np.eye(size, dtype=bool), -np.inf, scores)
     nearest = np.where(np.arange(size) == root, root, others.argmax(-1))

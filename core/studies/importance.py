@@ -125,7 +125,7 @@ class Importance(Study[Options, Weighed]):
 
     def rows(self, options: Options, merged: Weighed) -> list[Row]:
         """A row per head, most important first, then the rank correlations with the sweep."""
-        import torch  # a second and a half of start-up, of every command
+        import torch  # 1.3 s of start-up
 
         total = capture.importance.Gradients(
             torch.tensor(merged.example).double(), torch.tensor(merged.token).double(), merged.inputs, merged.tokens

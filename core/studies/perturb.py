@@ -116,7 +116,7 @@ def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, s
 
 
 def _moved(task: Task, before: "Tensor", after: "Tensor") -> list[float]:
-    import torch  # a second and a half of start-up, of every command
+    import torch  # 1.3 s of start-up
 
     if task.is_score:
         return (after - before)[:, 0].tolist()

@@ -166,7 +166,7 @@ def _by_sweep(options: Options, opened: Opened, every: Sequence[Head]) -> list[H
 
 def _by_importance(options: Options, opened: Opened, every: Sequence[Head], times: int) -> list[Head]:
     """Least important first; with several times, importance is weighed anew among the heads that are left."""
-    import torch  # a second and a half of start-up, of every command
+    import torch  # 1.3 s of start-up
 
     checkpoint, rows = opened.checkpoint, disabling.rows_of(options, "train", options.order_rows)
     encodings, labels = opened.encoded(rows), opened.outputs(rows)

@@ -19,10 +19,9 @@ import numpy as np
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
-from core import config, measuring, probing
+from core import config, measuring, probing, scoring
 from core.attention import Head
 from core.measuring.provenance import provenance
-from core.scoring import trees
 from core.scoring.shares import share_difference, share_of
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
@@ -200,8 +199,9 @@ def parsed_of(
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
-        joined, governed = trees.joined(gold, trees.edges_of(heads), scored), trees.governed(gold, scored)
-        right = trees.attached(gold, heads, scored)
+        joined = scoring.trees.joined(gold, scoring.trees.edges_of(heads), scored)
+        governed = scoring.trees.governed(gold, scored)
+        right = scoring.trees.attached(gold, heads, scored)
         counts.append((right, int(scored.sum()), joined, governed, joined == governed))
     columns = [np.array(column, dtype=np.int32) for column in zip(*counts, strict=True)]
     right_of, words_of, joined_of, governed_of, whole_of = columns
@@ -213,14 +213,17 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
     known = [
         (heads_of(one), scored_of(one), [plain_relation(word.dep) for word in one.words]) for one in train.sentences
     ]
-    offset = trees.best_offset((heads, scored) for heads, scored, _ in known)
-    by_relation = trees.best_offsets(known)
+    offset = scoring.trees.best_offset((heads, scored) for heads, scored, _ in known)
+    by_relation = scoring.trees.best_offsets(known)
     lengths = [len(one.words) for one in test.sentences]
     relations = [[plain_relation(word.dep) for word in one.words] for one in test.sentences]
     predicted = {
-        BASELINES[0]: ([trees.right_branching(n) for n in lengths], "head(i) = i + 1"),
-        BASELINES[1]: ([trees.left_branching(n) for n in lengths], "head(i) = i - 1"),
-        BASELINES[2]: ([trees.at_offsets([offset] * n) for n in lengths], f"head(i) = i {offset:+d}, chosen on train"),
+        BASELINES[0]: ([scoring.trees.right_branching(n) for n in lengths], "head(i) = i + 1"),
+        BASELINES[1]: ([scoring.trees.left_branching(n) for n in lengths], "head(i) = i - 1"),
+        BASELINES[2]: (
+            [scoring.trees.at_offsets([offset] * n) for n in lengths],
+            f"head(i) = i {offset:+d}, chosen on train",
+        ),
         BASELINES[3]: (
             [_by_relation(some, by_relation, offset) for some in relations],
             "the word's gold relation is told; chosen on train",
@@ -231,7 +234,7 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
 
 def _by_relation(relations: Sequence[str], offsets: dict[str, int], otherwise: int) -> np.ndarray:
     """Heads at each relation's own offset; the root is known by its relation."""
-    return trees.at_offsets([0 if one == "root" else offsets.get(one, otherwise) for one in relations])
+    return scoring.trees.at_offsets([0 if one == "root" else offsets.get(one, otherwise) for one in relations])
 
 
 # ---------------------------------------------------------------- probes
@@ -276,7 +279,7 @@ def _shows(sentence: object) -> bool:
 def draw(sentence: object, scores: np.ndarray) -> Drawn:
     """The sentence with the probe's best tree (one root, no circle)."""
     words = sentence.words  # type: ignore[attr-defined]
-    heads = trees.likeliest_tree(scores)
+    heads = scoring.trees.likeliest_tree(scores)
     places = np.where(heads == np.arange(len(heads)), 0, heads + 1)
     chances = np.exp(scores[np.arange(len(heads)), places])
     return Drawn(
@@ -298,7 +301,7 @@ def single_heads(dev: "Sentences", test: "Sentences", layers: int, heads: int) -
         weights = test.maps.get(number)[best, 1:-1, 1:-1].astype(np.float64)
         root = int(np.flatnonzero(gold == np.arange(len(gold)))[0])
         counted = test.scored[number] & (gold != np.arange(len(gold)))
-        rooted.append(trees.attached(gold, trees.rooted_tree(weights, root), counted))
+        rooted.append(scoring.trees.attached(gold, scoring.trees.rooted_tree(weights, root), counted))
     shape = (layers, heads, -1)
     return SingleHeads(
         dev_joined.reshape(shape), dev_governed, joined.reshape(shape), governed, whole.reshape(shape),
@@ -312,9 +315,9 @@ def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray
     together = np.zeros((heads, len(sentences)), dtype=np.int32)
     governed = np.zeros(len(sentences), dtype=np.int32)
     for number, (gold, scored) in enumerate(zip(sentences.heads, sentences.scored, strict=True)):
-        governed[number] = trees.governed(gold, scored)
-        spanned = trees.spanning_trees(sentences.maps.get(number)[:, 1:-1, 1:-1].astype(np.float64))
-        together[:, number] = trees.joined_by(gold, spanned, scored)
+        governed[number] = scoring.trees.governed(gold, scored)
+        spanned = scoring.trees.spanning_trees(sentences.maps.get(number)[:, 1:-1, 1:-1].astype(np.float64))
+        together[:, number] = scoring.trees.joined_by(gold, spanned, scored)
     return together, governed, (together == governed).astype(np.int8)
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pandas as pd
 
 from core import config
-from core.atlas.measured import run_here, score_row, scores_of
+from core.atlas.measured import run_here
+from core.atlas.rows import score_row, scores_of
 from core.atlas.shipped import FILE, file_hash
 
 LOOKING = (

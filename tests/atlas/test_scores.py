@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from core import config
 from core.__main__ import app
 from core.atlas import measured, scores, shipped
+from core.atlas.rows import score_row
 from core.scoring.registry import SCORES, label_of
 from core.store import runs
 from core.store.atlas import atlas_places
@@ -72,7 +73,7 @@ def test_the_corrected_p_of_a_sweep_is_its_q(db):
     stored(db, "features", [head(0.2, statistic="max", p=0.01, q=0.3)])
     frame = scores.atlas(db, checkpoint=NAME, measure=False).set_index("score")
     assert frame["q"].to_dict() == {"disable/disable heads": 0.4, "features/max": 0.3}
-    assert measured.score_row("operators", head(0.2, checkpoint=NAME, p=0.4), "now").q == 0.4
+    assert score_row("operators", head(0.2, checkpoint=NAME, p=0.4), "now").q == 0.4
 
 
 def test_scores_without_a_task_come_with_any_and_features_are_named(db):

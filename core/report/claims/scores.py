@@ -157,7 +157,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
     known = [readings.sweep(result.rows).known for result in (stsb, rte)]
     changes = [{variant.name: change.value for variant, change in pairs} for pairs in known]
     names = [name for name in changes[0] if name in changes[1]]
-    from scipy.stats import spearmanr  # half a second of start-up, of every command
+    from scipy.stats import spearmanr  # 1 s of start-up
 
     test = spearmanr(*([of_task[name] for name in names] for of_task in changes))
     rho, p = float(test.statistic), float(test.pvalue)

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import vl_convert
+
 from core.drawing import theme
 from core.report.claims.outcomes import UNTESTED, OutcomeWord
 from core.report.claims.registry import claim
@@ -15,8 +17,6 @@ from core.report.rendering.words import About, command_of, numbers_of, short, ta
 
 def pictures(records: Records) -> dict[str, str]:
     """SVG text by exhibit, in the light theme's colours."""
-    import vl_convert
-
     charts = {item.id: chart_of(item, records.about(item.id)) for item in EXHIBITS}
     return {
         id: vl_convert.vegalite_to_svg(chart.to_dict() | {"config": _colours()})

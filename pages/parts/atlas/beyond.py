@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core import capture
+from core import capture, scoring
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import as_bytes
-from core.scoring.rollout import flow, rollout
 from pages.parts.charts.curves import grouped_bars
 from pages.parts.charts.encoding import Axes
 from pages.parts.frame import resources
@@ -51,7 +50,7 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
 def show_rollout(name: str, text: str, pair: str | None) -> None:
     """Rollout of every layer's outputs."""
     shown = resources.shown(name, text, pair)
-    _layers(rollout(shown.maps.weights), shown, "rollout")
+    _layers(scoring.rollout.rollout(shown.maps.weights), shown, "rollout")
 
 
 def show_zeroing(name: str, text: str, pair: str | None) -> None:
@@ -71,8 +70,8 @@ def show_flow(name: str, text: str, pair: str | None) -> None:
     layer = places[1].selectbox("Layer", list(range(1, shown.maps.layers + 1)), index=shown.maps.layers - 1)
     number = tokens.index(output)
     with st.spinner("One maximum flow for each input ..."):
-        flows = flow(shown.maps.weights, number, layer=layer - 1)
-    rolled = rollout(shown.maps.weights)[layer - 1, number]
+        flows = scoring.rollout.flow(shown.maps.weights, number, layer=layer - 1)
+    rolled = scoring.rollout.rollout(shown.maps.weights)[layer - 1, number]
     rows = pd.DataFrame({"input": tokens * 2, "value": [*flows, *rolled], "kind": ["flow"] * len(tokens)
                          + ["rollout"] * len(tokens)})  # fmt: skip
     chart = grouped_bars(rows, Axes(x="input", y="value", colour="kind"), order=tokens)

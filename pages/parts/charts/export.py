@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import altair as alt
+import vl_convert
 
 from core.drawing import theme
 
@@ -15,8 +16,6 @@ def together(drawn: Sequence[Any]) -> alt.TopLevelMixin:
 
 def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
     """The chart as a file, in the light theme's colours; PNG at twice the size."""
-    import vl_convert
-
     specification = chart.to_dict() | {"background": theme.theme()["light"]["backgroundColor"]}
     specification.setdefault("config", {})["range"] = theme.ranges()["light"]
     if kind == "svg":

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import psutil
 import streamlit as st
 
 from core import capture, config, measuring, models
@@ -286,8 +287,6 @@ database.clear = _database.clear  # type: ignore[attr-defined]
 
 @st.cache_resource(show_spinner=False)
 def _models() -> "Shelf[Checkpoint]":
-    import psutil
-
     return Shelf(lambda: int(psutil.virtual_memory().total * MODELS_SHARE))
 
 
@@ -356,7 +355,7 @@ def _share_cores(opened: "Checkpoint") -> None:
 
     torch keeps the number per thread, and every session's script has its own.
     """
-    import torch
+    import torch  # 1.3 s of start-up
 
     small = sum(weights.numel() for weights in opened.model.parameters()) < SMALL_MODEL
     torch.set_num_threads(1 if small else os.cpu_count() or 1)

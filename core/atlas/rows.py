@@ -1,0 +1,51 @@
+"""The atlas' row, and which rows of a study are scores of heads."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from core.store.rows import Row
+
+CORRECTED = ("disable", "operators")  # studies whose p is corrected over all heads already (max-T permutation)
+PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark et al.)
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One score of one head. layer, head: zero-based. low, high: its 95 % interval; n: inputs (or links) it is a mean
+    over; baseline: what chance would give; q: corrected p that it is above that. None where a score has no such thing.
+    source: the study, and the run, record or moment."""
+
+    checkpoint: str
+    task: str | None
+    layer: int
+    head: int
+    score: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    baseline: float | None
+    q: float | None
+    source: str
+
+
+def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
+    """Those that are scores of heads, as the store finds them; and where each head lies in the picture of likeness."""
+    for row in rows:
+        if {"statistic", "layer", "head", "value"} <= row.keys():
+            yield row
+            if row["statistic"] == "place":
+                for name in PLACE:
+                    yield {**row, "statistic": f"place {name}", "value": row[name]}
+
+
+def score_row(study: str, row: Row, source: str) -> ScoreRow:
+    """A study's row as one of the atlas."""
+    task, feature = row.get("task"), row.get("feature")
+    about = "" if feature is None or feature == task else f"/{feature}"
+    numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline")}
+    numbers["q"] = row.get("p" if study in CORRECTED else "q")
+    return ScoreRow(
+        str(row.get("checkpoint") or row.get("after")), task, row["layer"], row["head"],
+        f"{study}/{row['statistic']}{about}", source=f"{study}, {source}", **numbers,
+    )  # fmt: skip
