@@ -160,9 +160,8 @@ def _losses(
             at_once = max(1, BATCH_TOKENS // (heads * bucket.x.shape[1]))
             for start in range(0, len(bucket.labels), at_once):
                 part = slice(start, start + at_once)
-                losses = _of_rows(
-                    stack, layer, bucket.x[part], bucket.classes[part], bucket.labels[part], constants, some
-                )
+                rows_here = _Bucket(bucket.x[part], bucket.classes[part], bucket.labels[part])
+                losses = _of_rows(stack, layer, rows_here, constants, some)
                 if slopes:  # of the constants only: the model may want gradients too
                     (slope,) = torch.autograd.grad(losses.sum() / rows, constants)
                     constants.grad = slope if constants.grad is None else constants.grad + slope
@@ -171,14 +170,14 @@ def _losses(
 
 
 def _of_rows(
-    stack: Stack, layer: int, x: Tensor, classes: Tensor, labels: Tensor, constants: Tensor, some: list[int]
+    stack: Stack, layer: int, bucket: _Bucket, constants: Tensor, some: list[int]
 ) -> Float[Tensor, "some row"]:
     """Losses of some rows with each of these heads of the layer in turn at its constant."""
-    block = stack.blocks[layer]
+    block, x, labels = stack.blocks[layer], bucket.x, bucket.labels
     with torch.no_grad():
         mixed = block.mixed_of(x, stack.causal)[0]
         joined = block.joined(mixed, x)
-    difference = (constants[classes] - mixed[:, :, some]).permute(2, 0, 1, 3)  # [head, row, position, dim]
+    difference = (constants[bucket.classes] - mixed[:, :, some]).permute(2, 0, 1, 3)  # [head, row, position, dim]
     added = torch.einsum("hbtd,hdi->hbti", difference, block.separate["out"][some])
     y = block.after((joined + added).flatten(0, 1))
     for later in stack.blocks[layer + 1 :]:

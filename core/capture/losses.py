@@ -7,7 +7,7 @@ at t = 0. It is taken behind the softmax, along the change that the operator mak
 once from one forward and one backward pass.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,10 +16,19 @@ from torch import Tensor, nn
 
 from core.capture.interventions import Given, Source, operator_of, pointing, uniform, visible_keys
 from core.capture.running import batches, model_inputs, prepared
-from core.capture.sweeping import BATCH_TOKENS, Variant, heads_of, sweep
+from core.capture.sweeping import BATCH_TOKENS, Computing, Variant, heads_of, sweep
 from core.errors import CheckpointError, InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Encoded rows and their labels: outputs of the classifier, or scores. names: of the rows, for errors."""
+
+    encodings: Sequence[Encoding]
+    labels: Sequence[int | float]
+    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -53,25 +62,24 @@ def row_losses(
 
 def effects(
     checkpoint: Checkpoint,
-    encodings: Sequence[Encoding],
-    labels: Sequence[int | float],
+    rows: LabelledRows,
     variants: Sequence[Variant],
     operator: str = "disable",
     *,
     source: Source | None = None,
-    names: Sequence[str] = (),
     dtype: str | None = None,
 ) -> Effects:
-    """Exact effects of every variant on every row's loss. source: of the operators that need one. names: of the rows,
-    for errors.
+    """Exact effects of every variant on every row's loss. source: of the operators that need one.
 
     Raises what a sweep raises, and InputError naming the first row whose loss is no number.
     """
-    if len(encodings) != len(labels):
-        raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
-    swept = sweep(checkpoint, encodings, variants, operator, source=source, dtype=dtype, packed=True)
+    labels = rows.labels
+    if len(rows.encodings) != len(labels):
+        raise InputError(f"Every row needs one label; seen {len(rows.encodings)} rows and {len(labels)} labels.")
+    computing = Computing(dtype=dtype, packed=True)
+    swept = sweep(checkpoint, rows.encodings, variants, operator, source=source, computing=computing)
     plain, changed = row_losses(swept.plain, labels), row_losses(swept.changed, labels)
-    _all_known(torch.cat([plain[None], changed]), names)
+    _all_known(torch.cat([plain[None], changed]), rows.names)
     return Effects(plain, changed - plain, swept.plain, swept.changed, swept.fast, swept.dtype)
 
 
@@ -95,8 +103,6 @@ def first_order(
     operator: str = "disable",
     *,
     source: Source | None = None,
-    batch_tokens: int = BATCH_TOKENS,
-    on_progress: Callable[[float], None] | None = None,
 ) -> Float[Tensor, "layer head input"]:
     """g of every head on every row, float64. Raises CheckpointError without a classifier, InterventionError for an
     operator that is undefined here or a family whose heads cannot be changed, InputError for labels too few."""
@@ -106,14 +112,10 @@ def first_order(
     if not encodings or len(encodings) != len(labels):
         raise InputError(f"Every row needs one label; seen {len(encodings)} rows and {len(labels)} labels.")
     slopes = torch.zeros(checkpoint.layers, checkpoint.heads, len(encodings), dtype=torch.float64)
-    done, total = 0, sum(len(encoding) for encoding in encodings)
-    for inputs in batches(encodings, batch_tokens):
+    for inputs in batches(encodings, BATCH_TOKENS):
         some = [encodings[k] for k in inputs]
         given = _Change(operator, None if source is None else source.given(some, inputs))
         slopes[:, :, inputs] = _of_batch(checkpoint, some, [labels[k] for k in inputs], given)
-        done += len(inputs) * len(some[0])
-        if on_progress:
-            on_progress(done / total)
     return slopes
 
 

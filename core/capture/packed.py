@@ -7,7 +7,7 @@ for all rows and variants of a pack, however few rows have the same length and h
 variants take half the time. What is computed is exact, as in `core.capture.sweeping`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -64,11 +64,10 @@ def packed_logits(
     pack_tokens: int = PACK_TOKENS,
     *,
     source: Source | None = None,
-    on_progress: Callable[[float], None] | None = None,
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
     """Logits of every input, untouched and under every variant, in the order given; float32, on the CPU.
 
-    source: of the operators that need one. on_progress: share done, 0 to 1.
+    source: of the operators that need one.
     """
     masks = _masks(stack, variants)
     plain, changed = [], []
@@ -78,8 +77,6 @@ def packed_logits(
             own, others = _run_pack(stack, _by_length(stack, encodings, some, operator, source), masks)
             plain.append(own.cpu())
             changed.append(others.cpu())
-            if on_progress:
-                on_progress(sum(len(logits) for logits in plain) / len(encodings))
     back = torch.tensor([k for some in order for k in some]).argsort()
     return torch.cat(plain)[back], torch.cat(changed, 1)[:, back]
 
@@ -101,7 +98,7 @@ def _run_pack(
     masks, streams = masks.to(x.device), [-1]  # -1: the untouched model; then numbers of variants
     for number, block in enumerate(stack.blocks[:-1]):
         new = torch.nonzero(begins == number).flatten().tolist()
-        joined = _attended(stack, number, x, groups, masks[:, number], streams, new)
+        joined = _attended(stack, number, x, groups, _Branches(masks[:, number], streams, new))
         streams = streams + new
         x = block.after(joined)
     return _read(stack, x, groups, masks[:, -1], streams)
@@ -119,26 +116,34 @@ def _by_length(
     ]
 
 
+@dataclass(frozen=True)
+class _Branches:
+    """The variants at one layer. masks: the heads that each changes here; streams: those that have begun, after -1 for
+    the untouched rows; new: those that begin here."""
+
+    masks: Bool[Tensor, "variant head"]
+    streams: Sequence[int]
+    new: Sequence[int]
+
+
 def _attended(
     stack: Stack,
     layer: int,
     x: Float[Tensor, "token hidden"],
     groups: Sequence[Rows],
-    masks: Bool[Tensor, "variant head"],
-    streams: Sequence[int],
-    new: Sequence[int],
+    branches: _Branches,
 ) -> Float[Tensor, "more hidden"]:
     """The residual stream after attention; variants that begin here stand below those there were, group by group."""
-    block, sizes = stack.blocks[layer], [len(streams) * group.tokens for group in groups]
+    block, sizes = stack.blocks[layer], [len(branches.streams) * group.tokens for group in groups]
     shared = block.qkv(block.seen(x)).split(sizes)
-    parts = [_mixed(stack, layer, part, group, masks, streams, new) for part, group in zip(shared, groups, strict=True)]
+    parts = [_mixed(stack, layer, part, group, branches) for part, group in zip(shared, groups, strict=True)]
     joined = block.out(torch.cat([own for own, _, _ in parts]), plus=x).split(sizes)
-    if not new:
+    if not branches.new:
         return torch.cat(joined)
     below = []
     for own, (_, mixed, changed), group in zip(joined, parts, groups, strict=True):
         base = own[: group.tokens]
-        below += [own, _branched(block, base, mixed, changed, masks[list(new)]).flatten(0, 1)]
+        below += [own, _branched(block, base, mixed, changed, branches.masks[list(branches.new)]).flatten(0, 1)]
     return torch.cat(below)
 
 
@@ -147,23 +152,21 @@ def _mixed(
     layer: int,
     shared: Float[Tensor, "token three"],
     group: Rows,
-    masks: Bool[Tensor, "variant head"],
-    streams: Sequence[int],
-    new: Sequence[int],
+    branches: _Branches,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What the heads of one group give out [token, hidden], with earlier variants' heads of this layer changed; then
     the untouched rows' own and changed outputs [token, head, dim], for the variants that begin here."""
-    rows, block = len(group.encodings), stack.blocks[layer]
+    rows, block, masks = len(group.encodings), stack.blocks[layer], branches.masks
     width = shared.shape[1] // 3 // block.heads
     query, key, value = shared.view(-1, group.length, 3, block.heads, width).permute(2, 0, 3, 1, 4)
     own = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal).transpose(1, 2)
     kept, none = own, own[:0].flatten(0, 1)
-    changed = group.changed.outputs(layer, own[:rows], value[:rows]).flatten(0, 1) if new else none
-    touched = masks[list(streams[1:])]
+    changed = group.changed.outputs(layer, own[:rows], value[:rows]).flatten(0, 1) if branches.new else none
+    touched = masks[list(branches.streams[1:])]
     if bool(touched.any()):
         chosen = torch.cat([masks.new_zeros(1, masks.shape[1]), touched]).repeat_interleave(rows, 0)[:, None, :, None]
         kept = torch.where(chosen, group.changed.outputs(layer, own, value), own)
-    return kept.reshape(len(shared), -1), own[:rows].flatten(0, 1) if new else none, changed
+    return kept.reshape(len(shared), -1), own[:rows].flatten(0, 1) if branches.new else none, changed
 
 
 def _branched(

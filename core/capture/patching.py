@@ -17,7 +17,7 @@ from core.capture.components import Component, Part
 from core.capture.interventions import Intervention
 from core.capture.outputs import Alignment, Patched, outputs_reported
 from core.capture.running import Change, answers, batches, logits_at, model_inputs, prepared, stacked
-from core.capture.sweeping import heads_of, sweep
+from core.capture.sweeping import Computing, heads_of, sweep
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -131,7 +131,14 @@ def _heads_patched(
         return sweep(checkpoint, pairs.seconds, variants, "patch", source=before.source).changed
     _, places = _places_of(pairs)
     swept = [
-        sweep(checkpoint, [second], variants, "patch", source=before.source.of_input(k), place=places[k]).changed
+        sweep(
+            checkpoint,
+            [second],
+            variants,
+            "patch",
+            source=before.source.of_input(k),
+            computing=Computing(place=places[k]),
+        ).changed
         for k, second in enumerate(pairs.seconds)
     ]
     return torch.cat(swept, 1)

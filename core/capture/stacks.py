@@ -197,18 +197,19 @@ def _norm(module: Any, dtype: torch.dtype) -> Norm:
     return lambda x: nn.functional.layer_norm(x, shape, weight, bias, module.eps)
 
 
-def _block(
-    weights: dict[str, Tensor],
-    biases: dict[str, Tensor],
-    norms: tuple[Any, Any],
-    *,
-    heads: int,
-    norm_first: bool,
-    activation: Activation,
-    dtype: torch.dtype,
-    gradients: bool,
-) -> Block:
-    """weights: query, key, value, out, wide, narrow as [out, in]."""
+@dataclass(frozen=True)
+class _Layer:
+    """What a family's layer is made of. weights: query, key, value, out, wide, narrow as [out, in]; biases alike."""
+
+    weights: dict[str, Tensor]
+    biases: dict[str, Tensor]
+    norms: tuple[Any, Any]
+    activation: Activation
+    norm_first: bool
+
+
+def _block(layer: _Layer, heads: int, *, dtype: torch.dtype, gradients: bool) -> Block:
+    weights, biases, norms = layer.weights, layer.biases, layer.norms
     three = ("query", "key", "value")
     linear = partial(Linear, dtype=dtype, gradients=gradients)
     separate = {name: _per_head(weights[name], heads, dtype) for name in three}
@@ -216,10 +217,10 @@ def _block(
     separate["out"] = weights["out"].detach().to(dtype).t().reshape(heads, -1, weights["out"].shape[0])
     return Block(
         heads=heads,
-        norm_first=norm_first,
+        norm_first=layer.norm_first,
         norms=(_norm(norms[0], dtype), _norm(norms[1], dtype)),
         qkv=linear(torch.cat([weights[n] for n in three]), torch.cat([biases[n] for n in three])),
-        activation=activation,
+        activation=layer.activation,
         separate=separate,
         **{name: linear(weights[name], biases[name]) for name in ("out", "wide", "narrow")},
     )
@@ -243,13 +244,8 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         weights = {name: part.weight for name, part in parts.items()}
         biases = {name: part.bias for name, part in parts.items()}
         norms = (attention.output.LayerNorm, layer.output.LayerNorm)
-        options: dict[str, Any] = {
-            "heads": checkpoint.heads,
-            "norm_first": False,
-            "dtype": dtype,
-            "gradients": gradients,
-        }
-        return _block(weights, biases, norms, activation=_ACTIVATIONS[config.hidden_act], **options)
+        known = _Layer(weights, biases, norms, _ACTIVATIONS[config.hidden_act], norm_first=False)
+        return _block(known, checkpoint.heads, dtype=dtype, gradients=gradients)
 
     def embedded(inputs: dict[str, Tensor]) -> Tensor:
         x = core.embeddings(input_ids=inputs["input_ids"], token_type_ids=inputs.get("token_type_ids"))
@@ -280,14 +276,9 @@ def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         biases = dict(zip(("query", "key", "value"), joint_bias, strict=True))
         for name, part in (("out", layer.attn.c_proj), ("wide", layer.mlp.c_fc), ("narrow", layer.mlp.c_proj)):
             weights[name], biases[name] = part.weight.t(), part.bias
-        options: dict[str, Any] = {
-            "heads": checkpoint.heads,
-            "norm_first": True,
-            "dtype": dtype,
-            "gradients": gradients,
-        }
-        activation = _ACTIVATIONS[config.activation_function]
-        return _block(weights, biases, (layer.ln_1, layer.ln_2), activation=activation, **options)
+        norms, activation = (layer.ln_1, layer.ln_2), _ACTIVATIONS[config.activation_function]
+        known = _Layer(weights, biases, norms, activation, norm_first=True)
+        return _block(known, checkpoint.heads, dtype=dtype, gradients=gradients)
 
     def embedded(inputs: dict[str, Tensor]) -> Tensor:
         ids = inputs["input_ids"]

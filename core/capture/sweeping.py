@@ -6,7 +6,7 @@ changing a head adds (changed_h - own_h) W_h to the residual stream; the last la
 classifier reads. Inputs are batched with others of exactly their length: nothing is padded.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -52,6 +52,22 @@ class Sweep:
     dtype: str = "float32"
 
 
+@dataclass(frozen=True)
+class Computing:
+    """How a sweep computes.
+
+    dtype: arithmetic of the layers ("float32", "bfloat16"); None for the checkpoint's own; float32 where the CPU has no
+    instructions for it. batch_tokens: tokens x variants run together. packed: rows of all lengths in one matrix
+    (core.capture.packed), for few rows or few variants of heads: the same numbers. place: which position's logits of a
+    language model are read.
+    """
+
+    dtype: str | None = None
+    batch_tokens: int = BATCH_TOKENS
+    packed: bool = False
+    place: int | None = None
+
+
 def every_head(layers: int, heads: int) -> list[Variant]:
     """Each head on its own, layer by layer."""
     return [frozenset({Head(layer, head)}) for layer in range(layers) for head in range(heads)]
@@ -75,22 +91,16 @@ def sweep(
     operator: str = "disable",
     *,
     source: Source | None = None,
-    dtype: str | None = None,
-    batch_tokens: int = BATCH_TOKENS,
-    packed: bool = False,
-    place: int | None = None,
-    on_progress: Callable[[float], None] | None = None,
+    computing: Computing = Computing(),
 ) -> Sweep:
-    """Logits of every input under every variant, in the order given: a classifier's, or a language model's at `place`.
+    """Logits of every input under every variant, in the order given: a classifier's, or a language model's at a place.
 
     operator: of heads; parts of layers are off, and stand beside heads only under "zero". source: where the outputs
-    of "mean", "resample", "constant" and "patch" come from. dtype: arithmetic of the layers ("float32", "bfloat16");
-    None for the checkpoint's own; float32 where the CPU has no instructions for it. Families without a stack run the
-    whole model once per variant, in the checkpoint's dtype: the same numbers, later. packed: rows of all lengths in one
-    matrix (core.capture.packed), for few rows or few variants of heads: the same numbers. on_progress: share done, 0 to
-    1. Raises InterventionError for an unknown or undefined operator, InputError for no inputs, an unknown dtype, or
-    components that do not exist.
+    of "mean", "resample", "constant" and "patch" come from. Families without a stack run the whole model once per
+    variant, in the checkpoint's dtype: the same numbers, later. Raises InterventionError for an unknown or undefined
+    operator, InputError for no inputs, an unknown dtype, or components that do not exist.
     """
+    place = computing.place
     chosen = operator_of(operator, causal=checkpoint.causal, source=source)
     check_source(source, checkpoint.weights_hash)
     wanted = [_checked(variant, checkpoint, chosen) for variant in variants]
@@ -98,20 +108,18 @@ def sweep(
         raise InputError("A sweep needs at least one row; there is none: choose a task with rows.")
     checked = _to_check(encodings, getattr(checkpoint.model.config, "pad_token_id", None))
     plain = _predicted(checkpoint, [encodings[k] for k in checked], place)  # also says when nothing is predicted
-    stack = stack_of(checkpoint, arithmetic(checkpoint.device, _dtype(dtype or checkpoint.dtype)))
+    stack = stack_of(checkpoint, arithmetic(checkpoint.device, _dtype(computing.dtype or checkpoint.dtype)))
     stack = stack if stack is None or place is None else replace(stack, place=place)
     with torch.no_grad():
         read = [stack.read(encoding) for encoding in encodings] if stack else []
         whole = all(len(seen) == len(other) for seen, other in zip(read, encodings, strict=False))
         shared = whole or source is None  # a source gives outputs for whole inputs
         if stack is None or not shared or not _agrees(stack, [read[k] for k in checked], plain):
-            return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), place, on_progress)
-        if packed and all(isinstance(component, Head) for variant in wanted for component in variant):
-            own, changed = packed_logits(
-                stack, read, [heads_of(without) for without in wanted], chosen, source=source, on_progress=on_progress
-            )
+            return _by_full_passes(checkpoint, encodings, wanted, (chosen, source), place)
+        if computing.packed and all(isinstance(component, Head) for variant in wanted for component in variant):
+            own, changed = packed_logits(stack, read, [heads_of(without) for without in wanted], chosen, source=source)
             return Sweep(own, changed, fast=True, dtype=_named(stack.dtype))
-        return _by_stack(stack, read, wanted, (chosen, source), batch_tokens, on_progress)
+        return _by_stack(stack, read, wanted, (chosen, source), computing.batch_tokens)
 
 
 def _predicted(
@@ -173,13 +181,10 @@ def _by_full_passes(
     variants: Sequence[Variant],
     how: How,
     place: int | None,
-    on_progress: Callable[[float], None] | None,
 ) -> Sweep:
     plain, changed = _predicted(checkpoint, encodings, place), []
-    for number, variant in enumerate(variants):
+    for variant in variants:
         changed.append(_predicted(checkpoint, encodings, place, changes_of(variant, *how)))
-        if on_progress:
-            on_progress((number + 1) / len(variants))
     shape = (len(variants), *plain.shape)
     logits = torch.stack(changed) if changed else torch.zeros(shape)
     return Sweep(plain, logits, fast=False, dtype=checkpoint.dtype)
@@ -191,7 +196,6 @@ def _by_stack(
     variants: Sequence[Variant],
     how: How,
     batch_tokens: int,
-    on_progress: Callable[[float], None] | None,
 ) -> Sweep:
     starts: dict[int, list[int]] = {}
     for number, variant in enumerate(variants):
@@ -204,7 +208,6 @@ def _by_stack(
     together = max((len(begun) for begun in starts.values()), default=1)
     plain: Tensor | None = None
     changed = torch.empty(0)
-    total, done = sum(len(encoding) for encoding in encodings), 0
     for inputs in batches(encodings, max(1, batch_tokens // together)):
         some = [encodings[k] for k in inputs]
         own, others = _run_bucket(stack, some, masks, stand_in(stack, some, inputs, *how), batch_tokens, walked)
@@ -214,9 +217,6 @@ def _by_stack(
         plain[inputs] = own
         for numbers, logits in others:
             changed[torch.tensor(numbers)[:, None], torch.tensor(inputs)] = logits
-        done += len(inputs) * len(some[0])
-        if on_progress:
-            on_progress(done / total)
     assert plain is not None  # noqa: S101  there is at least one input
     return Sweep(plain.cpu(), changed.cpu(), fast=True, dtype=_named(stack.dtype))
 

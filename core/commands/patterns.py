@@ -16,6 +16,7 @@ from core.commands.output import (
     Json,
     Latex,
     Workers,
+    database,
     form_of,
     ran,
     show_rows,

@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from core.labelling.happenings import Answered, Choice, Claimed, Happening, Judged, Rules, Standing, Undone
@@ -325,29 +325,30 @@ class Board:
         right = sum(self.right(self.gold[name], given) for name, given in recent)
         answers = [(name, given) for (number, name), given in known.training.items() if number == known.round]
         trained = sum(self.right(self.exemplars[name], given) for name, given in answers)
-        facts = (len(recent), right, len(answers), trained, known.round)
-        phase, why = self._phase(person, known, *facts)
-        return Standing(phase, why, *facts)
+        standing = Standing("training", "", len(recent), right, len(answers), trained, known.round)
+        phase, why = self._phase(person, known, standing)
+        return replace(standing, phase=phase, why=why)
 
     def _phase(
-        self, name: str, known: _Person, golds: int, right: int, answered: int, trained: int, round_: int
+        self, name: str, known: _Person, facts: Standing
     ) -> tuple[Literal["training", "labelling", "paused"], str]:
         rules, exemplars = self.rules, len(self.exemplars)
         if rules.people and name not in rules.people:
             return "paused", "This project is for named people, and you are not among them: ask an admin to be added."
         if known.verdict is False:
             return "paused", "An admin has paused you in this project: ask them before you go on."
-        if golds >= FEWEST_GOLD and right < rules.threshold * golds:
+        if facts.golds >= FEWEST_GOLD and facts.right < rules.threshold * facts.golds:
             return "paused", (
-                f"You are paused: of the last {golds} maps whose class is known you gave {right} the right one, and "
-                f"this project asks for {rules.threshold:.0%}; read the codebook and ask an admin to let you go on."
+                f"You are paused: of the last {facts.golds} maps whose class is known you gave {facts.right} the right "
+                f"one, and this project asks for {rules.threshold:.0%}; read the codebook and ask an admin to let you go "
+                "on."
             )
         if known.verdict or not exemplars or self._passed(known):
             return "labelling", ""
-        if answered == exemplars and round_ >= ROUNDS:
+        if facts.exemplars == exemplars and facts.round >= ROUNDS:
             return "paused", (
-                f"You are paused: {trained} of {exemplars} exemplars were right in round {round_}, and this project "
-                f"asks for {rules.pass_mark:.0%}; read the codebook and ask an admin to let you go on."
+                f"You are paused: {facts.trained} of {exemplars} exemplars were right in round {facts.round}, and this "
+                f"project asks for {rules.pass_mark:.0%}; read the codebook and ask an admin to let you go on."
             )
         return "training", ""
 

@@ -29,6 +29,14 @@ Arrays = dict[str, np.ndarray]
 Probabilities = Float64[np.ndarray, "map class"]
 
 
+@dataclass(frozen=True)
+class Growth:
+    """How many trees a forest has, and the seed it grows from."""
+
+    trees: int = TREES
+    seed: int = 0
+
+
 SMALLEST_PART = 0.02  # probability of a class below which a soft label has no part of it
 
 
@@ -62,6 +70,16 @@ def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray
     return Parts(places, given, np.asarray(soft)[places, given])
 
 
+@dataclass(frozen=True)
+class _Labelled:
+    """Maps with their statistics [map, statistic] and class numbers [map]; known: the parts that are fitted to."""
+
+    maps: Sequence[Map]
+    measured: np.ndarray
+    numbers: np.ndarray
+    known: Parts
+
+
 def fit_forest(
     maps: Sequence[Map],
     numbers: Int[np.ndarray, " map"],
@@ -69,8 +87,7 @@ def fit_forest(
     *,
     known: Parts | None = None,
     origins: Sequence[str],
-    trees: int = TREES,
-    seed: int = 0,
+    growth: Growth = Growth(),
 ) -> Arrays:
     """Arrays of a fitted forest: its nodes, the temperature, and how the training maps are spread.
 
@@ -79,9 +96,10 @@ def fit_forest(
     """
     known = known or parts(numbers, len(classes))
     measured, labels = shapes(maps), [classes[k] for k in numbers]
-    extra, names = planted(maps, labels, classes, seed=seed)
-    arrays = _grown(measured, known, extra, names, classes, trees, seed)
-    arrays["temperature"] = np.array(_temperature(maps, measured, numbers, known, classes, origins, trees, seed))
+    extra, names = planted(maps, labels, classes, seed=growth.seed)
+    arrays = _grown(measured, known, extra, names, classes, growth)
+    labelled = _Labelled(maps, measured, numbers, known)
+    arrays["temperature"] = np.array(_temperature(labelled, classes, origins, growth))
     return arrays | _spread(measured)
 
 
@@ -91,18 +109,17 @@ def _grown(
     extra: Sequence[Map],
     names: Sequence[str],
     classes: Sequence[str],
-    trees: int,
-    seed: int,
+    growth: Growth,
 ) -> Arrays:
     """Nodes of a forest on measured maps and planted ones."""
     every = np.concatenate([measured[known.maps], shapes(extra)])
     labels = np.concatenate([known.numbers, np.array([list(classes).index(name) for name in names], dtype=int)])
     weights = None if known.weights is None else np.concatenate([known.weights, np.ones(len(names))])
     forest = ExtraTreesClassifier(
-        trees,
+        growth.trees,
         min_samples_leaf=SMALLEST_LEAF,
         max_features=min(STATISTICS_A_SPLIT, every.shape[1]),
-        random_state=seed % 2**32,
+        random_state=growth.seed % 2**32,
     ).fit(every.astype(np.float32), labels, sample_weight=weights)
     return _nodes(forest, len(classes))
 
@@ -164,17 +181,10 @@ def _heated(raw: Probabilities, temperature: float) -> Probabilities:
     return powered / powered.sum(1, keepdims=True)
 
 
-def _temperature(
-    maps: Sequence[Map],
-    measured: np.ndarray,
-    numbers: np.ndarray,
-    known: Parts,
-    classes: Sequence[str],
-    origins: Sequence[str],
-    trees: int,
-    seed: int,
-) -> float:
+def _temperature(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> float:
     """The temperature with the least loss on maps of left-out origins, each origin weighing alike."""
+    maps, measured, numbers = labelled.maps, labelled.measured, labelled.numbers
+    smaller = Growth(max(30, growth.trees // 3), growth.seed)
     names = np.array(list(origins))
     if len(set(names)) == 1:
         names = np.array([str(k % 3) for k in range(len(names))])
@@ -182,11 +192,9 @@ def _temperature(
     for name in sorted(set(names)):
         kept, out = np.flatnonzero(names != name).tolist(), np.flatnonzero(names == name)
         extra, planted_names = planted(
-            [maps[k] for k in kept], [classes[int(numbers[k])] for k in kept], classes, seed=seed
+            [maps[k] for k in kept], [classes[int(numbers[k])] for k in kept], classes, seed=growth.seed
         )
-        grown = _grown(
-            measured[kept], known.of(np.asarray(kept)), extra, planted_names, classes, max(30, trees // 3), seed
-        )
+        grown = _grown(measured[kept], labelled.known.of(np.asarray(kept)), extra, planted_names, classes, smaller)
         held_out.append((_raw(grown, measured[out]), numbers[out]))
 
     def loss(temperature: float) -> float:

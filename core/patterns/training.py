@@ -27,7 +27,7 @@ from core.errors import InputError
 from core.models.arithmetic import has_bfloat16
 from core.patterns.baseline import features
 from core.patterns.evaluation import macro_f1
-from core.patterns.forest import Parts, fit_forest, parts
+from core.patterns.forest import Growth, Parts, fit_forest, parts
 from core.patterns.network import NETWORKS, build
 from core.patterns.raster import rasterize, training_size
 
@@ -195,14 +195,16 @@ def fit(
         return Classifier(tuple(classes), recipe, size, baseline)
     if recipe.kind == "trees":
         origins = origins or [""] * len(maps)
-        arrays = fit_forest(maps, numbers.numpy(), classes, known=known, origins=origins, seed=recipe.seed)
+        arrays = fit_forest(
+            maps, numbers.numpy(), classes, known=known, origins=origins, growth=Growth(seed=recipe.seed)
+        )
         tensors = {FOREST + name: torch.from_numpy(value.copy()) for name, value in arrays.items()}
         return Classifier(tuple(classes), recipe, size, tensors)
     pictures, cropped = rasterize(maps, size)
     inputs = torch.from_numpy(pictures)[:, None].to(memory_format=torch.channels_last)
     weights = _class_weights(numbers, len(classes)) if recipe.class_weights else None
     targets = numbers if soft is None else torch.from_numpy(np.asarray(soft, dtype=np.float32))
-    network = _train(inputs, numbers, targets, weights, len(classes), recipe, on_epoch, state)
+    network = _train(_Pictures(inputs, numbers, targets, weights), len(classes), recipe, on_epoch, state)
     return Classifier(tuple(classes), recipe, size, dict(network.state_dict()) | baseline, cropped)
 
 
@@ -217,11 +219,19 @@ def _class_weights(numbers: torch.Tensor, classes: int) -> torch.Tensor:
     return torch.where(counts > 0, len(numbers) / ((counts > 0).sum() * counts.clamp(min=1)), torch.zeros(()))
 
 
+@dataclass(frozen=True)
+class _Pictures:
+    """What a network is fitted to: pictures [map, 1, side, side], their class numbers [map], targets (the same, or
+    probabilities [map, class]) and weights of the classes."""
+
+    inputs: torch.Tensor
+    numbers: torch.Tensor
+    targets: torch.Tensor
+    weights: torch.Tensor | None
+
+
 def _train(
-    inputs: torch.Tensor,
-    numbers: torch.Tensor,
-    targets: torch.Tensor,
-    weights: torch.Tensor | None,
+    pictures: _Pictures,
     classes: int,
     recipe: Recipe,
     on_epoch: OnEpoch | None,
@@ -229,12 +239,12 @@ def _train(
 ) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        network = _channels_last(build(network_of(recipe.kind), classes, inputs.shape[-1])).train()
+        network = _channels_last(build(network_of(recipe.kind), classes, pictures.inputs.shape[-1])).train()
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.rate)
     for epoch in range(_resume(network, optimizer, state), recipe.epochs):
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate * _rate(epoch, recipe)
-        done = _epoch(network, optimizer, inputs, numbers, targets, weights, recipe, epoch)
+        done = _epoch(network, optimizer, pictures, recipe, epoch)
         if state:
             _keep(network, optimizer, state, epoch + 1)
         if on_epoch and on_epoch(done) is False:
@@ -250,21 +260,18 @@ def _rate(epoch: int, recipe: Recipe) -> float:
 def _epoch(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    inputs: torch.Tensor,
-    numbers: torch.Tensor,
-    targets: torch.Tensor,
-    weights: torch.Tensor | None,
+    pictures: _Pictures,
     recipe: Recipe,
     epoch: int,
 ) -> Epoch:
-    order = torch.from_numpy(np.random.default_rng([recipe.seed, epoch]).permutation(len(numbers)))
-    loss_sum, confusion = 0.0, None
+    order = torch.from_numpy(np.random.default_rng([recipe.seed, epoch]).permutation(len(pictures.numbers)))
+    numbers, loss_sum, confusion = pictures.numbers, 0.0, None
     for batch in order.split(recipe.batch):
         if len(batch) < 2 and len(order) > 1:
             continue  # batch normalisation needs two maps
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=has_bfloat16()):
-            logits = network(inputs[batch]).float()
-        loss = cross_entropy(logits, targets[batch], weight=weights)
+            logits = network(pictures.inputs[batch]).float()
+        loss = cross_entropy(logits, pictures.targets[batch], weight=pictures.weights)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

@@ -18,6 +18,7 @@ Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
 HeadOutcomes = Shaped[np.ndarray, "head row"]
 Counts = Shaped[np.ndarray, "draw row"]
 RESAMPLES = 2000
+LEVEL = 0.95
 PERMUTATIONS = 1000
 
 
@@ -103,18 +104,17 @@ def metric_intervals(
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
-    level: float = 0.95,
 ) -> list[Interval]:
     """Paired bootstrap over rows of metric(after) - metric(before), one interval a head; same draws for all heads.
 
     before, after: predicted labels or scores. None where the metric is undefined on the rows or on half the draws.
     """
     contrasts = np.eye(len(after))
-    return contrast_intervals(name, gold, before, after, contrasts, seed=seed, resamples=resamples, level=level)
+    return contrast_intervals(name, gold, before, after, contrasts, seed=seed, resamples=resamples)
 
 
 def mean_intervals(
-    before: Outcomes, after: HeadOutcomes, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
+    before: Outcomes, after: HeadOutcomes, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL
 ) -> list[Interval]:
     """Paired bootstrap over rows of mean(after) - mean(before), one interval a head; same draws for all heads."""
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
@@ -133,7 +133,6 @@ def contrast_intervals(
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
-    level: float = 0.95,
 ) -> list[Interval]:
     """The same of weighted sums of changes: weights 1 of heads together and -1 of each of them alone say what the
     group does beyond its heads. None for a contrast of no heads."""
@@ -145,7 +144,7 @@ def contrast_intervals(
     changes, draws = whole[1:] - whole[0], counts[:, 1:] - counts[:, :1]
     used = [np.flatnonzero(contrast) for contrast in contrasts]  # a metric that is undefined elsewhere is of no concern
     return [
-        _interval(changes[some] @ contrast[some], draws[:, some] @ contrast[some], level)
+        _interval(changes[some] @ contrast[some], draws[:, some] @ contrast[some], LEVEL)
         if len(some)
         else Interval(None, None, None)
         for some, contrast in zip(used, contrasts, strict=True)

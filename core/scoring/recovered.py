@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from core.errors import InputError
-from core.scoring.effects import max_t
+from core.scoring.effects import LEVEL, max_t
 
 FLOOR = 0.1  # logits: pairs whose m differ less have little to bring back
 RESAMPLES = 2000
@@ -40,9 +40,9 @@ def recovered_share(
     floor: float = FLOOR,
     seed: int = 0,
     resamples: int = RESAMPLES,
-    level: float = 0.95,
 ) -> Recovered:
-    """Shares of all variants; one set of bootstrap draws over pairs serves all. Intervals are NaN for one pair.
+    """Shares of all variants with 95% intervals; one set of bootstrap draws over pairs serves all. Intervals are NaN
+    for one pair.
 
     Raises InputError where no pair differs by the floor.
     """
@@ -62,6 +62,6 @@ def recovered_share(
         return Recovered(share, unknown, unknown, unknown, n, int(len(first) - n))
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
     draws = (counts @ brought.T) / (counts @ whole)[:, None]
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     p = max_t(np.zeros(n), brought, seed=seed)
     return Recovered(share, low, high, p, n, int(len(first) - n))

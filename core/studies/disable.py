@@ -196,7 +196,12 @@ class _Sweeps:
         encodings, changed = opened.encoded(self.rows), []
         for source in references.sources(options.operator, opened, options):
             swept = capture.sweeping.sweep(
-                opened.checkpoint, encodings, components, options.operator, source=source, dtype=dtype
+                opened.checkpoint,
+                encodings,
+                components,
+                options.operator,
+                source=source,
+                computing=capture.sweeping.Computing(dtype=dtype),
             )
             changed.append(swept.changed)
         expected = references.expected(changed, is_score=opened.task.is_score)

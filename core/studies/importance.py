@@ -101,7 +101,9 @@ class Importance(Study[Options, Weighed]):
         dtype = checkpoint.dtype
         if options.sweep:
             heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads)
-            found = capture.sweeping.sweep(checkpoint, encodings, heads, options.sweep, dtype=options.dtype)
+            found = capture.sweeping.sweep(
+                checkpoint, encodings, heads, options.sweep, computing=capture.sweeping.Computing(dtype=options.dtype)
+            )
             swept = {
                 "plain": opened.predicted(found.plain),
                 "changed": opened.predicted(found.changed),

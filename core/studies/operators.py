@@ -96,7 +96,12 @@ class OperatorsStudy(Study[Options, Effects]):
         names = [row.id for row in rows]
         seen = [
             capture.losses.effects(
-                checkpoint, encodings, gold, heads, operator, source=source, names=names, dtype=options.dtype
+                checkpoint,
+                capture.losses.LabelledRows(encodings, gold, names=names),
+                heads,
+                operator,
+                source=source,
+                dtype=options.dtype,
             )
             for source in references.sources(operator, opened, options)
         ]

@@ -109,7 +109,11 @@ class Prune(Study[Options, Curves]):
         cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
         removed = [ranked[:cut] for cut in cuts]
         swept = capture.sweeping.sweep(
-            opened.checkpoint, opened.encoded(dev), removed, options.operator, dtype=options.dtype
+            opened.checkpoint,
+            opened.encoded(dev),
+            removed,
+            options.operator,
+            computing=capture.sweeping.Computing(dtype=options.dtype),
         )
         curve = Curve(
             unit.arguments.order, tuple(ranked), cuts, np.array([row.label for row in dev]),
@@ -156,7 +160,11 @@ def _by_sweep(options: Options, opened: Opened, every: Sequence[Head]) -> list[H
     rows = disabling.rows_of(options, "train", options.order_rows)
     alone = [[head] for head in every]
     swept = capture.sweeping.sweep(
-        opened.checkpoint, opened.encoded(rows), alone, options.operator, dtype=options.dtype
+        opened.checkpoint,
+        opened.encoded(rows),
+        alone,
+        options.operator,
+        computing=capture.sweeping.Computing(dtype=options.dtype),
     )
     gold = np.array([row.label for row in rows])
     kept = outcomes(opened.task, gold, opened.predicted(swept.changed)).mean(1)

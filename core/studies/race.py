@@ -145,13 +145,11 @@ def _exact(
     """Exact effects, one set a source: a draw of "resample", or the operator itself."""
     sets, names = [frozenset(one.heads) for one in variants], [row.id for row in rows]
     labels, encodings = opened.outputs(rows), opened.encoded(rows)
+    labelled = capture.losses.LabelledRows(encodings, labels, names)
     return [
-        capture.losses.effects(
-            opened.checkpoint, encodings, labels, sets, options.operator,
-            source=source, names=names, dtype=options.dtype,
-        )
+        capture.losses.effects(opened.checkpoint, labelled, sets, options.operator, source=source, dtype=options.dtype)
         for source in sources
-    ]  # fmt: skip
+    ]
 
 
 def _first_order(

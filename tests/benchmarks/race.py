@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t
 
-from core.capture.losses import effects, first_order
+from core.capture.losses import LabelledRows, effects, first_order
 from core.capture.packed import PACK_TOKENS, cost_of
-from core.capture.sweeping import every_head, sweep
+from core.capture.sweeping import Computing, every_head, sweep
 from core.measuring.races import BACKWARD, SHARE
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -183,7 +183,9 @@ def timed(checkpoint: Checkpoint, encodings: Sequence[Encoding], raced: Raced, f
     for heads, start, stop in raced.looks:
         chosen, rows = [variants[k] for k in heads], encodings[start:stop]
         part = spread(rows, max(2, round(TOKENS / (1 + len(chosen)) / (whole / len(encodings)))))
-        spent = seconds(lambda part=part, chosen=chosen: effects(checkpoint, part, [0] * len(part), chosen))
+        spent = seconds(
+            lambda part=part, chosen=chosen: effects(checkpoint, LabelledRows(part, [0] * len(part)), chosen)
+        )
         looks += spent * tokens(rows) / tokens(part)
     middle = alike(encodings, 16)
     rate = seconds(lambda: first_order(checkpoint, middle, [0] * len(middle))) / tokens(middle)
@@ -214,7 +216,7 @@ def main() -> dict[str, object]:
     checkpoint = base()
     dev = read_rows("sst2", "dev", folder=SHARED / "glue")
     encodings = [checkpoint.encode(dev[k].text, dev[k].pair) for k in order]
-    sweep(checkpoint, encodings[:1], every_head(12, 12)[:2], packed=True)  # warm up
+    sweep(checkpoint, encodings[:1], every_head(12, 12)[:2], computing=Computing(packed=True))  # warm up
     spent = timed(checkpoint, encodings, raced, rules.first)
     figures["time_ratio"] = spent["full"] / (spent["looks"] + spent["first_order"])
     figures |= {f"seconds, {name}": value for name, value in spent.items()}

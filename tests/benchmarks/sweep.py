@@ -21,7 +21,7 @@ from core.capture.importance import gradients
 from core.capture.interventions import Intervention
 from core.capture.linear import Linear
 from core.capture.running import predict, prepared
-from core.capture.sweeping import every_head, sweep
+from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.tasks.glue import read_rows
@@ -137,7 +137,7 @@ def main() -> dict[str, object]:
     plain_rate, packed_rate = rates(600, torch.float32)
     padded_pass(checkpoint, padded, Head(0, 0)), hooked.logits(ragged, Head(0, 0))  # warm up
     sweep(checkpoint, groups[0], variants[:12])
-    native = sweep(checkpoint, groups[0][:1], variants[:1], dtype="bfloat16").dtype == "bfloat16"
+    native = sweep(checkpoint, groups[0][:1], variants[:1], computing=Computing(dtype="bfloat16")).dtype == "bfloat16"
 
     names = ("papers", "hooks", "fp32", "bf16", "plain", "importance")
     spent: dict[str, list[float]] = {name: [] for name in names}
@@ -155,7 +155,8 @@ def main() -> dict[str, object]:
         group = groups[turn]
         for name, dtype in (("fp32", None), ("bf16", "bfloat16")) if native or not turn else (("fp32", None),):
             result = timed(
-                lambda group=group, dtype=dtype: sweep(checkpoint, group, variants, dtype=dtype), spent[name]
+                lambda group=group, dtype=dtype: sweep(checkpoint, group, variants, computing=Computing(dtype=dtype)),
+                spent[name],
             )
             found[name].append(result.changed)
         timed(lambda group=group: predict(checkpoint, group), spent["plain"])

@@ -11,7 +11,7 @@ from core.capture import blocks
 from core.capture.blocks import PartChange
 from core.capture.components import Part, every_part, parse_components
 from core.capture.running import predict
-from core.capture.sweeping import changes_of, sweep
+from core.capture.sweeping import Computing, changes_of, sweep
 from core.errors import InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from tests.capture import by_hand
@@ -52,7 +52,10 @@ def taken_out(variant):
 def test_every_set_of_components_equals_the_forward_without_it_written_by_hand(family):
     exact, single = double(family), classifier(family)
     some = encodings(exact)
-    found, rough = sweep(exact, some, VARIANTS, "zero", dtype="float64"), sweep(single, some, VARIANTS, "zero")
+    found, rough = (
+        sweep(exact, some, VARIANTS, "zero", computing=Computing(dtype="float64")),
+        sweep(single, some, VARIANTS, "zero"),
+    )
     assert found.fast
     assert rough.fast
     for number, variant in enumerate(VARIANTS):

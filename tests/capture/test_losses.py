@@ -6,7 +6,7 @@ from torch.nn import functional
 
 from core.attention import Head
 from core.capture.interventions import OPERATORS, Given, Intervention, pointing, uniform
-from core.capture.losses import effects, first_order, row_losses, slopes_of
+from core.capture.losses import LabelledRows, effects, first_order, row_losses, slopes_of
 from core.capture.outputs import head_outputs, mean_outputs
 from core.capture.running import model_inputs, predict, prepared
 from core.capture.sweeping import every_head
@@ -32,7 +32,7 @@ def test_losses_are_torchs_own():
 def test_effects_are_differences_of_losses(family):
     checkpoint = classifier(family)
     some, variants = encodings(checkpoint), every_head(3, 4)[::5]
-    found = effects(checkpoint, some, LABELS, variants, "zero")
+    found = effects(checkpoint, LabelledRows(some, LABELS), variants, "zero")
     plain = row_losses(predict(checkpoint, some), LABELS)
     assert torch.allclose(found.plain, plain, atol=1e-5)
     wanted = row_losses(one_by_one(checkpoint, some, variants, "zero"), LABELS) - plain
@@ -136,7 +136,7 @@ def test_a_row_whose_loss_is_no_number_is_named():
     some = encodings(checkpoint)[:2]
     checkpoint.model.get_input_embeddings().weight.requires_grad_(False)[some[1].ids[1]] = float("nan")
     with pytest.raises(InputError, match="dev-7"):
-        effects(checkpoint, some, [0, 1], [frozenset({Head(0, 0)})], "zero", names=["dev-3", "dev-7"])
+        effects(checkpoint, LabelledRows(some, [0, 1], names=["dev-3", "dev-7"]), [frozenset({Head(0, 0)})], "zero")
 
 
 def test_what_cannot_be_asked():
@@ -144,7 +144,7 @@ def test_what_cannot_be_asked():
     with pytest.raises(InputError, match="one label"):
         first_order(checkpoint, encodings(checkpoint), [0])
     with pytest.raises(InputError, match="one label"):
-        effects(checkpoint, encodings(checkpoint), [0], [frozenset({Head(0, 0)})])
+        effects(checkpoint, LabelledRows(encodings(checkpoint), [0]), [frozenset({Head(0, 0)})])
     with pytest.raises(InterventionError, match="none of them"):
         first_order(checkpoint, encodings(checkpoint), LABELS, "unknown")
     with pytest.raises(CheckpointError, match="classifier"):

@@ -13,7 +13,7 @@ from core.capture.interventions import OPERATORS, Intervention, Knockout
 from core.capture.knockout import edges_of
 from core.capture.outputs import Alignment, ByClass, Donors, Patched, classes_of, head_outputs, mean_outputs
 from core.capture.running import model_inputs, predict, prepared
-from core.capture.sweeping import every_head, sweep
+from core.capture.sweeping import Computing, every_head, sweep
 from core.errors import InputError, InterventionError
 from tests.capture import by_hand
 from tests.capture.conftest import TEXT, tiny
@@ -85,7 +85,7 @@ def test_mean_equals_a_forward_by_hand_with_means_by_hand(family, by):
         wanted = torch.from_numpy(by_hand.logits(checkpoint, encoding, replaced_by_hand(outputs)))
         found = predict(checkpoint, [encoding], interventions=[Intervention("mean", CHOSEN, source)])[0]
         assert (found - wanted).abs().max() < 1e-9
-        fast = sweep(checkpoint, [encoding], [CHOSEN], "mean", source=source, dtype="float64")
+        fast = sweep(checkpoint, [encoding], [CHOSEN], "mean", source=source, computing=Computing(dtype="float64"))
         assert fast.fast
         assert (fast.changed[0, 0] - wanted).abs().max() < 1e-9
 
@@ -202,7 +202,7 @@ def test_patching_some_places_equals_a_forward_by_hand(family):
         aligned[:, own] = outputs[0][:, theirs].numpy()
     wanted = by_hand.logits(checkpoint, b, replaced_by_hand(aligned, places=[own for _, own in pairs]))
     source = Patched(outputs, [Alignment(pairs)])
-    found = sweep(checkpoint, [b], [CHOSEN], "patch", source=source, dtype="float64")
+    found = sweep(checkpoint, [b], [CHOSEN], "patch", source=source, computing=Computing(dtype="float64"))
     assert found.fast
     assert (found.changed[0, 0] - torch.from_numpy(wanted)).abs().max() < 1e-9
 

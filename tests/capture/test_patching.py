@@ -12,7 +12,7 @@ from core.capture.interventions import Intervention
 from core.capture.outputs import Alignment
 from core.capture.patching import Pairs, everywhere, first_order, patch, untouched
 from core.capture.running import answers, predict
-from core.capture.sweeping import every_head, sweep
+from core.capture.sweeping import Computing, every_head, sweep
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from tests.capture import by_hand
@@ -167,7 +167,9 @@ def test_a_language_model_is_patched_at_a_place(family):
         changes = [Intervention("patch", variant, before.source)]
         whole = answers(checkpoint, pairs.seconds, [place] * 2, changes)
         assert torch.allclose(found.patched[number], whole, atol=1e-5)
-    fast = sweep(checkpoint, [second], heads, "patch", source=before.source.of_input(0), place=place).fast
+    fast = sweep(
+        checkpoint, [second], heads, "patch", source=before.source.of_input(0), computing=Computing(place=place)
+    ).fast
     assert fast == (family in ("bert", "roberta", "electra", "gpt2"))
 
 

@@ -8,7 +8,7 @@ from core.capture import linear, stacks, sweeping
 from core.capture.interventions import OPERATORS, Intervention
 from core.capture.linear import Linear
 from core.capture.running import predict
-from core.capture.sweeping import all_but_one, every_head, every_layer, sweep
+from core.capture.sweeping import Computing, all_but_one, every_head, every_layer, sweep
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models import arithmetic
 from tests.capture.conftest import TEXT, tiny
@@ -102,14 +102,12 @@ def test_any_row_is_compared_with_the_model_once_in_a_while():
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_batches_and_progress(family):
-    checkpoint, shares = classifier(family), []
+def test_batches_of_any_size_give_the_same(family):
+    checkpoint = classifier(family)
     some = encodings(checkpoint) * 2
-    whole = sweep(checkpoint, some, KINDS["heads"], batch_tokens=100_000, on_progress=shares.append)
-    pieces = sweep(checkpoint, some, KINDS["heads"], batch_tokens=1)
+    whole = sweep(checkpoint, some, KINDS["heads"], computing=Computing(batch_tokens=100_000))
+    pieces = sweep(checkpoint, some, KINDS["heads"], computing=Computing(batch_tokens=1))
     assert torch.allclose(whole.changed, pieces.changed, atol=1e-5)
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
 
 
 def test_a_variant_alone_gives_what_it_gives_among_others():
@@ -130,7 +128,9 @@ def test_bfloat16_is_near_and_says_so(monkeypatch):
     monkeypatch.setattr(sweeping, "arithmetic", lambda device, dtype: dtype)  # also on a CPU that only emulates it
     checkpoint = classifier("bert")
     some = encodings(checkpoint)
-    exact, rough = (sweep(checkpoint, some, KINDS["heads"], dtype=dtype) for dtype in (None, "bfloat16"))
+    exact, rough = (
+        sweep(checkpoint, some, KINDS["heads"], computing=Computing(dtype=dtype)) for dtype in (None, "bfloat16")
+    )
     assert rough.fast
     assert (exact.dtype, rough.dtype) == ("float32", "bfloat16")
     off = (exact.changed - rough.changed).abs().max()
@@ -143,7 +143,7 @@ def test_a_cpu_without_bfloat16_computes_in_float32_and_says_so(monkeypatch):
     some = encodings(checkpoint)
     monkeypatch.setattr(arithmetic, "has_bfloat16", lambda: False)
     exact = sweep(checkpoint, some, GROUPS)
-    found = sweep(checkpoint, some, GROUPS, dtype="bfloat16")
+    found = sweep(checkpoint, some, GROUPS, computing=Computing(dtype="bfloat16"))
     assert found.dtype == "float32"
     assert torch.equal(found.changed, exact.changed)
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_swept_is_refused_in_a_sentence():
     with pytest.raises(InterventionError, match="An operator is one of"):
         sweep(checkpoint, some, GROUPS, "median")
     with pytest.raises(InputError, match='"int4" is none'):
-        sweep(checkpoint, some, GROUPS, dtype="int4")
+        sweep(checkpoint, some, GROUPS, computing=Computing(dtype="int4"))
     with pytest.raises(CheckpointError, match="classification head"):
         sweep(tiny("bert"), some, GROUPS)
 
@@ -217,5 +217,5 @@ def test_sweeping_is_the_module_that_batches(monkeypatch):
     honest = stacks.Block.mixed_of
     monkeypatch.setattr(stacks.Block, "mixed_of", lambda *a: runs.append(1) or honest(*a))
     some = [checkpoint.encode(TEXT[0])]
-    sweeping.sweep(checkpoint, some, every_head(3, 4)[4:8], batch_tokens=10_000)
+    sweeping.sweep(checkpoint, some, every_head(3, 4)[4:8], computing=sweeping.Computing(batch_tokens=10_000))
     assert len(runs) == 2 + 2  # two layers to check the stack, two to run; the third is the classifier's token

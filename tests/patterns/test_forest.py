@@ -6,7 +6,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from core.patterns.classes import BERT
 from core.patterns.drawn import drawn
-from core.patterns.forest import _heated, _nodes, _raw, fit_forest, forest_probabilities
+from core.patterns.forest import Growth, _heated, _nodes, _raw, fit_forest, forest_probabilities
 from core.patterns.shapes import shapes
 
 
@@ -19,7 +19,7 @@ def labelled():
 @pytest.fixture(scope="module")
 def forest(labelled):
     maps, numbers = labelled
-    return fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], trees=40)
+    return fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], growth=Growth(40))
 
 
 def test_walking_the_arrays_is_scikit_learns_prediction(labelled):
@@ -42,7 +42,9 @@ def test_a_class_without_labels_is_never_answered():
     maps, names, _ = drawn(each=10)
     kept = [k for k, name in enumerate(names) if name in ("diagonal", "heterogeneous")]
     numbers = np.array([BERT.names.index(names[k]) for k in kept])
-    forest = fit_forest([maps[k] for k in kept], numbers, (*BERT.names, "own"), origins=[""] * len(kept), trees=20)
+    forest = fit_forest(
+        [maps[k] for k in kept], numbers, (*BERT.names, "own"), origins=[""] * len(kept), growth=Growth(20)
+    )
     found, _ = forest_probabilities(forest, maps)
     assert set(found.argmax(1)) <= set(numbers)
 
@@ -66,5 +68,5 @@ def test_a_temperature_below_one_sharpens_and_keeps_the_order():
 
 def test_the_same_labels_give_the_same_forest(labelled, forest):
     maps, numbers = labelled
-    again = fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], trees=40)
+    again = fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], growth=Growth(40))
     assert all((again[name] == value).all() for name, value in forest.items())

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from core.capture.losses import effects, first_order, slopes_of
+from core.capture.losses import LabelledRows, effects, first_order, slopes_of
 from core.capture.sweeping import every_head
 from core.models.opening import open_checkpoint
 from core.tasks.glue import read_rows, task_of
@@ -34,7 +34,7 @@ def main(name: str, out: str, operator: str = "disable", data: str | None = None
     started = time.monotonic()
     for start in range(0, len(rows), AT_ONCE):
         some, wanted = encodings[start : start + AT_ONCE], labels[start : start + AT_ONCE]
-        exact = effects(checkpoint, some, wanted, variants, operator)
+        exact = effects(checkpoint, LabelledRows(some, wanted), variants, operator)
         slopes = first_order(checkpoint, some, wanted, operator)
         kept["exact"].append(exact.exact.half().numpy())
         kept["first_order"].append(slopes_of(variants, slopes).half().numpy())
