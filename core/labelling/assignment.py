@@ -340,8 +340,8 @@ class Board:
         if facts.golds >= FEWEST_GOLD and facts.right < rules.threshold * facts.golds:
             return "paused", (
                 f"You are paused: of the last {facts.golds} maps whose class is known you gave {facts.right} the right "
-                f"one, and this project asks for {rules.threshold:.0%}; read the codebook and ask an admin to let you go "
-                "on."
+                f"one, and this project asks for {rules.threshold:.0%}; read the codebook and ask an admin to let you "
+                "go on."
             )
         if known.verdict or not exemplars or self._passed(known):
             return "labelling", ""
