@@ -170,7 +170,7 @@ def _to_check(encodings: Sequence[Encoding], padding: int | None) -> list[int]:
 
 def _agrees(stack: Stack, encodings: Sequence[Encoding], wanted: Float[Tensor, "input label"]) -> bool:
     """Whether the stack reproduces the model: an unusual option of a family must not pass unseen."""
-    predicted = _by_stack(stack, encodings, [], ("zero", None), BATCH_TOKENS, None).plain
+    predicted = _by_stack(stack, encodings, [], ("zero", None), BATCH_TOKENS).plain
     bounds = AGREEMENT[stack.dtype] * wanted.abs().amax(1).clamp_min(1.0)
     return bool(((predicted - wanted).abs().amax(1) <= bounds).all())
 

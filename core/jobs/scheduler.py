@@ -229,12 +229,14 @@ class Runner:
                 self._db,
                 known.job,
                 unit.position,
-                rows=answer.rows or (),
-                error=answer.error,
-                seconds=answer.seconds,
-                worker=answer.worker,
-                provenance=answer.provenance,
-                deaths=answer.deaths,
+                store.Outcome(
+                    rows=answer.rows or (),
+                    error=answer.error,
+                    seconds=answer.seconds,
+                    worker=answer.worker,
+                    provenance=answer.provenance,
+                    deaths=answer.deaths,
+                ),
             )
             if time.monotonic() - live.summarised > SUMMARY_SECONDS:
                 live.summarised = time.monotonic()

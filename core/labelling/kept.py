@@ -53,14 +53,16 @@ def keep_classifier(
     }
     return classifiers.save_classifier(
         db,
-        snapshot.class_set,
-        base64.b64decode(final[0]["weights"]),
+        classifiers.Trained(
+            snapshot.class_set,
+            base64.b64decode(final[0]["weights"]),
+            annotator=annotator,
+            recipe=recipe,
+            classes=snapshot.classes,
+            scores=scores,
+            snapshot=[[row["map_id"], row["class"], row["event"]] for row in snapshot.facts],
+        ),
         classifier=name,
-        annotator=annotator,
-        recipe=recipe,
-        classes=snapshot.classes,
-        scores=scores,
-        snapshot=[[row["map_id"], row["class"], row["event"]] for row in snapshot.facts],
     )
 
 
@@ -144,11 +146,8 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
     weights = (folder / "classifier.safetensors").read_bytes()
     return classifiers.save_classifier(
         db.shared,  # what comes with the project asks for no role
-        class_set,
-        weights,
+        classifiers.Trained(class_set, weights, title="bundled", **about),
         classifier=f"{BUNDLED}-{class_set}-{hashlib.sha256(weights).hexdigest()[:8]}",
-        title="bundled",
-        **about,
     )
 
 

@@ -38,13 +38,10 @@ class Recipe:
 
 def make_project(
     db: Database,
-    title: str,
-    class_set: str,
+    heading: projects.Heading,
     recipe: Recipe,
     rules: Rules,
     *,
-    codebook: str = "",
-    annotator: str = "",
     people_there: Collection[str] | None = None,
     hints: Hints | None = None,
 ) -> str:
@@ -55,9 +52,9 @@ def make_project(
     """
     db.person.must("admin", "make a project")
     check_rules(rules, people_there)
-    known_class_set(db, class_set)
+    known_class_set(db, heading.class_set)
     facts = _fitting(labels.map_facts(db), recipe)
-    known = known_classes(db, class_set, recipe.known_from) if recipe.gold or recipe.exemplars else {}
+    known = known_classes(db, heading.class_set, recipe.known_from) if recipe.gold or recipe.exemplars else {}
     exemplars, gold = _known_maps(known, recipe)
     ordinary = drawn(facts[~facts["map_id"].isin({*exemplars, *gold})], recipe)
     if not ordinary:
@@ -70,10 +67,7 @@ def make_project(
     maps = [projects.ProjectMap(name, "label") for name in ordinary]
     maps += [projects.ProjectMap(name, "gold", known[name]) for name in gold]
     maps += [projects.ProjectMap(name, "exemplar", known[name]) for name in exemplars]
-    return projects.add_project(
-        db, title, class_set, recipe=asdict(recipe), rules=asdict(rules), maps=maps, codebook=codebook,
-        annotator=annotator,
-    )  # fmt: skip
+    return projects.add_project(db, heading, recipe=asdict(recipe), rules=asdict(rules), maps=maps)
 
 
 def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -16,38 +17,40 @@ from core.store.rows import Row, to_json
 _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_hash, annotator, stored"
 
 
-def save_classifier(
-    db: Database,
-    class_set: str,
-    weights: bytes,
-    *,
-    recipe: Mapping[str, Any],
-    classes: Sequence[str],
-    snapshot: Sequence[Sequence[Any]],
-    scores: Mapping[str, Any],
-    annotator: str = "",
-    title: str = "",
-    classifier: str | None = None,
-) -> str:
-    """Keep a classifier (safetensors bytes) and its labels' snapshot [map_id, class, event]; returns its id.
+@dataclass(frozen=True)
+class Trained:
+    """A trained classifier: its weights (safetensors bytes) and its labels' snapshot [map_id, class, event]."""
+
+    class_set: str
+    weights: bytes
+    recipe: Mapping[str, Any]
+    classes: Sequence[str]
+    snapshot: Sequence[Sequence[Any]]
+    scores: Mapping[str, Any]
+    annotator: str = ""
+    title: str = ""
+
+
+def save_classifier(db: Database, trained: Trained, *, classifier: str | None = None) -> str:
+    """Keep a classifier; returns its id.
 
     Keeping one under an id that is stored already changes nothing, so a job may say it twice.
     """
     name = classifier or uuid.uuid4().hex[:12]
-    text = to_json(list(snapshot))
+    recipe, text = trained.recipe, to_json(list(trained.snapshot))
     values = [
         name,
-        class_set,
-        title or f"{recipe['kind']}, {len(snapshot)} labels",
+        trained.class_set,
+        trained.title or f"{recipe['kind']}, {len(trained.snapshot)} labels",
         recipe["kind"],
         to_json(dict(recipe)),
-        to_json(list(classes)),
-        weights,
-        len(snapshot),
+        to_json(list(trained.classes)),
+        trained.weights,
+        len(trained.snapshot),
         text,
         hashlib.sha256(text.encode()).hexdigest(),
-        to_json(dict(scores)),
-        annotator,
+        to_json(dict(trained.scores)),
+        trained.annotator,
         now(),
     ]
     with db.write() as cursor:

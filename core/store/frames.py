@@ -1,6 +1,7 @@
 """Indexed FrameNet releases: which annotated sentences have this frame, lexical unit, element?"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pandas as pd
@@ -53,23 +54,24 @@ def indexed_releases(db: Database) -> pd.DataFrame:
     return db.read("SELECT * FROM frame_release ORDER BY indexed DESC")
 
 
-def find_annotations(
-    db: Database,
-    *,
-    release: str | None = None,
-    frame: str = "",
-    unit: str = "",
-    element: str = "",
-    text: str = "",
-    most_words: int | None = None,
-    limit: int = 100,
-) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Search:
+    """What a sentence must have. frame, unit, element: FrameNet's names or their beginnings, any case; text: anywhere
+    in the sentence; most_words: of the sentence."""
+
+    frame: str = ""
+    unit: str = ""
+    element: str = ""
+    text: str = ""
+    most_words: int | None = None
+
+
+def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = 100) -> pd.DataFrame:
     """Which annotated sentences have this frame, lexical unit, element and words? id, frame, unit, elements, text.
 
-    frame, unit, element: FrameNet's names or their beginnings, any case. text: anywhere in the sentence. The
-    shortest sentences come first, at most `limit` (up to 500). Errors: InputError when nothing is asked for.
+    The shortest sentences come first, at most `limit` (up to 500). Errors: InputError when nothing is asked for.
     """
-    if not any((frame.strip(), unit.strip(), element.strip(), text.strip())):
+    if not any(asked.strip() for asked in (search.frame, search.unit, search.element, search.text)):
         raise InputError("A search needs a frame, a lexical unit, an element or words; all are empty: fill in one.")
     return db.read(
         """SELECT release, id, frame, unit, elements, text, body FROM frame_annotation
@@ -80,11 +82,11 @@ def find_annotations(
            ORDER BY words, text, id LIMIT $limit""",
         {
             "release": release,
-            "frame": frame.strip().lower().replace(" ", "_"),
-            "unit": unit.strip().lower(),
-            "element": element.strip().lower().replace(" ", "_"),
-            "text": text.strip().lower(),
-            "words": most_words,
+            "frame": search.frame.strip().lower().replace(" ", "_"),
+            "unit": search.unit.strip().lower(),
+            "element": search.element.strip().lower().replace(" ", "_"),
+            "text": search.text.strip().lower(),
+            "words": search.most_words,
             "limit": max(1, min(limit, MOST)),
         },
     )

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -113,29 +114,28 @@ def open_units(db: Database, job: str) -> list[Row]:
     return [dict(zip(names, row, strict=True)) | {"arguments": from_json(row[3])} for row in units]
 
 
-def store_outcome(
-    db: Database,
-    job: str,
-    position: int,
-    *,
-    rows: Sequence[Row] = (),
-    error: str | None = None,
-    seconds: float = 0.0,
-    worker: str = "",
-    provenance: Row | None = None,
-    deaths: int = 0,
-) -> None:
-    """A unit ended: its rows, or the error it failed with. A unit that is done already is left as it is.
+@dataclass(frozen=True)
+class Outcome:
+    """How a unit ended: its rows, or the error it failed with. deaths: how many workers died in it before."""
 
-    deaths: how many workers died in it before; each is kept as an attempt.
-    """
+    rows: Sequence[Row] = ()
+    error: str | None = None
+    seconds: float = 0.0
+    worker: str = ""
+    provenance: Row | None = None
+    deaths: int = 0
+
+
+def store_outcome(db: Database, job: str, position: int, outcome: Outcome) -> None:
+    """Keep how a unit ended, each death as an attempt. A unit that is done already is left as it is."""
+    error, state = outcome.error, "failed" if outcome.error else "done"
     with db.write() as cursor:
         done = cursor.execute(
             "SELECT 1 FROM job_outcome WHERE job = ? AND position = ? AND state = 'done' LIMIT 1", [job, position]
         ).fetchall()
         if done:
             return
-        for _ in range(deaths):
+        for _ in range(outcome.deaths):
             cursor.execute(
                 "INSERT INTO job_outcome (job, position, state, error, finished) VALUES (?, ?, 'again', ?, ?)",
                 [job, position, "its worker died", _now()],
@@ -143,10 +143,11 @@ def store_outcome(
         cursor.execute(
             """INSERT INTO job_outcome (job, position, state, error, seconds, worker, provenance, finished)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            [job, position, "failed" if error else "done", error, seconds, worker, to_json(provenance or {}), _now()],
+            [job, position, state, error, outcome.seconds, outcome.worker, to_json(outcome.provenance or {}), _now()],
         )
         bodies = (
-            {"job": job, "position": position, "place": place, "body": to_json(row)} for place, row in enumerate(rows)
+            {"job": job, "position": position, "place": place, "body": to_json(row)}
+            for place, row in enumerate(outcome.rows)
         )
         insert(cursor, "job_row", _ROW, bodies)
 

@@ -290,26 +290,29 @@ def all_events(db: Database, class_set: str | None = None) -> list[Row]:
 # ---------------------------------------------------------------- classes
 
 
+@dataclass(frozen=True)
+class ClassChange:
+    """What becomes of a class. kind: add, rename or merge (`into` another); eye: the line that says what one sees."""
+
+    kind: str
+    name: str
+    into: str | None = None
+    title: str | None = None
+    eye: str | None = None
+    colour: str | None = None
+    key: str | None = None
+
+
 def change_class(
-    db: Database,
-    class_set: str,
-    kind: str,
-    name: str,
-    *,
-    annotator: str,
-    into: str | None = None,
-    title: str | None = None,
-    eye: str | None = None,
-    colour: str | None = None,
-    key: str | None = None,
-    taken: Collection[str] = (),
+    db: Database, class_set: str, change: ClassChange, *, annotator: str, taken: Collection[str] = ()
 ) -> None:
     """Add, rename or merge a class, as an event; labels keep the name they were given.
 
     taken: the set's present class names. Raises InputError for a class that is there already, or is not there.
     """
     db.person.must("admin", "change classes")
-    check_class(class_set, name, into=into, title=title, eye=eye, colour=colour, key=key)
+    kind, name, into, eye = change.kind, change.name, change.into, change.eye
+    check_class(class_set, name, into=into, title=change.title, eye=eye, colour=change.colour, key=change.key)
     if kind == "add" and (
         looks_like(name) in map(looks_like, taken) or not looks_like(name) or not (eye or "").strip()
     ):
@@ -326,7 +329,7 @@ def change_class(
         cursor.execute(
             """INSERT INTO class_event (class_set, kind, class, into_class, title, eye, colour, key, annotator, stored)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            [class_set, kind, name, into, title or name, eye, colour, key, annotator, now()],
+            [class_set, kind, name, into, change.title or name, eye, change.colour, change.key, annotator, now()],
         )
 
 

@@ -58,19 +58,27 @@ class ProjectMap:
     given: str | None = None
 
 
+@dataclass(frozen=True)
+class Heading:
+    """What a project is called and is about. annotator: who made it."""
+
+    title: str
+    class_set: str
+    codebook: str = ""
+    annotator: str = ""
+
+
 def add_project(
     db: Database,
-    title: str,
-    class_set: str,
+    heading: Heading,
     *,
     recipe: Mapping[str, Any],
     rules: Mapping[str, Any],
     maps: Sequence[ProjectMap],
-    codebook: str = "",
-    annotator: str = "",
 ) -> str:
     """Keep a new project with its maps in order; returns its id. InputError without a title or without maps."""
     db.person.must("admin", "make a project")
+    title, codebook = heading.title, heading.codebook
     if not title.strip() or len(title) > LONGEST_NAME or len(codebook) > LONGEST_NOTE:
         raise InputError(
             f"A project has a title of 1 to {LONGEST_NAME} characters and a codebook of at most {LONGEST_NOTE}; seen "
@@ -91,7 +99,16 @@ def add_project(
         cursor.execute(
             """INSERT INTO project (project, title, class_set, recipe, rules, codebook, annotator, stored)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            [name, title.strip(), class_set, to_json(dict(recipe)), to_json(dict(rules)), codebook, annotator, now()],
+            [
+                name,
+                title.strip(),
+                heading.class_set,
+                to_json(dict(recipe)),
+                to_json(dict(rules)),
+                codebook,
+                heading.annotator,
+                now(),
+            ],
         )
         insert(cursor, "project_map", _PROJECT_MAP, rows)
     return name

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from core.store.database import Database
-from core.store.frames import find_annotations, replace_release
+from core.store.frames import Search, find_annotations, replace_release
 from tests.pages import browsing
 
 ANNOTATIONS, FRAMES, SEARCHES, SENTENCES = 150_000, 1_000, 30, 12
@@ -95,7 +95,7 @@ def searching(folder: Path) -> dict[str, object]:
         }
         for name, value in asked.items():
             start = time.perf_counter()
-            find_annotations(db, **{name: value})
+            find_annotations(db, Search(**{name: value}))
             took[name].append(1000 * (time.perf_counter() - start))
     db.close()
     return {f"search by {name}, median ms": statistics.median(times) for name, times in took.items()} | {

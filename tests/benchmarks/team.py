@@ -29,6 +29,7 @@ from core.labelling.happenings import Rules
 from core.labelling.projects import Recipe, make_project
 from core.store import labels, projects
 from core.store.database import Database
+from core.store.projects import Heading
 from tests.pages.browsing import PATIENCE, PROJECT, answers, browsing, free_port, settled, until, visit
 
 PEOPLE, BROWSERS, SECONDS, RATE, K, KILLS = 20, 2, 300.0, 1.0, 3, 3
@@ -185,7 +186,7 @@ def made(folder: Path, maps: int) -> tuple[str, str]:
 
     fill(folder, maps)
     with Database(folder / "atlas.duckdb") as db:
-        project = make_project(db, TITLE, "bert", Recipe(count=maps), Rules(k=K, ahead=8, lapse=20.0))
+        project = make_project(db, Heading(TITLE, "bert"), Recipe(count=maps), Rules(k=K, ahead=8, lapse=20.0))
         return project, db.id
 
 

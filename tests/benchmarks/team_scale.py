@@ -55,7 +55,7 @@ def fill(folder: Path) -> tuple[str, str]:
             } for k in range(MAPS)))  # fmt: skip
         maps = [ProjectMap(f"m{k:06d}", "label") for k in range(MAPS)]
         project = projects.add_project(
-            db, TITLE, "bert", recipe={}, rules=vars(Rules(k=EACH + 1)), maps=maps, annotator="admin"
+            db, projects.Heading(TITLE, "bert", annotator="admin"), recipe={}, rules=vars(Rules(k=EACH + 1)), maps=maps
         )
         events, answers, claims = [], [], []
         given = rng.integers(0, len(CLASSES), MAPS)

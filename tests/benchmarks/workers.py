@@ -76,7 +76,7 @@ def overhead(pool: Pool) -> float:
         started = time.perf_counter()
         for place, unit in enumerate(units):
             outcome = pool.submit("unit", STUDY, options, unit).result()
-            store.store_outcome(db, job, place, rows=outcome["rows"], seconds=outcome["seconds"])
+            store.store_outcome(db, job, place, store.Outcome(rows=outcome["rows"], seconds=outcome["seconds"]))
         return (time.perf_counter() - started) / len(units) * 1000
 
 

@@ -179,7 +179,7 @@ def test_a_job_of_an_earlier_version_goes_on_with_its_options_and_runs_its_units
     job = store.add_job(db, TINY, "Earlier", {"counted": 3, "folder": str(folder)})
     units = [{"key": f"square-{k}", "size": 10, "arguments": {"k": k}} for k in range(3)]
     store.add_units(db, job, {"counted": 3, "folder": str(folder)}, units)
-    store.store_outcome(db, job, 0, rows=[{"k": 0, "square": 0, "third": 0.0}])
+    store.store_outcome(db, job, 0, store.Outcome(rows=[{"k": 0, "square": 0, "third": 0.0}]))
     store.set_state(db, job, "interrupted")
     assert api.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) == job
     assert api.unfinished_like(db, TINY, {"count": 4, "folder": str(folder)}) is None

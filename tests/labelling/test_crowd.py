@@ -16,6 +16,7 @@ from core.patterns.training import fit
 from core.patterns.truth import Person, Truth, truth
 from core.store import labels
 from core.store.database import Database
+from core.store.projects import Heading
 from pages.parts.team.deciding import said_of
 from tests.labelling.test_projects import Hand, fill
 from tests.simulations.many_people import CLASSES, drawn
@@ -33,7 +34,7 @@ def db(tmp_path):
 def test_votes_of_a_project_are_its_labels_surplus_too_without_gold(db):
     labels.record_events(db, [event(1, "m0", "block", annotator="expert"), event(2, "m1", "block", annotator="expert")])
     recipe = Recipe(count=5, gold=1, exemplars=1, known_from="expert")
-    project = make_project(db, "p", "bert", recipe, Rules(k=1, gold_rate=0.5))
+    project = make_project(db, Heading("p", "bert"), recipe, Rules(k=1, gold_rate=0.5))
     for person in ("ada", "bob"):
         hand = Hand(db, project, person)
         for _ in range(8):

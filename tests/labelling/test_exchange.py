@@ -56,7 +56,8 @@ def test_nothing_is_lost_in_a_round_trip(acts, form):
         with Database(folder / "a.duckdb") as db, Database(folder / "b.duckdb") as other:
             labels.store_maps(db, [a_map(f"m{k}", row_id=f"r{k}") for k in range(3)])
             more = {"title": "Wave", "eye": "A wave.", "colour": "#56B4E9", "key": "6"}
-            labels.change_class(db, "bert", "add", "wave", annotator="ada", taken=["block"], **more)
+            change = labels.ClassChange("add", "wave", **more)
+            labels.change_class(db, "bert", change, annotator="ada", taken=["block"])
             for number, (who, place, kind, detail) in enumerate(acts, start=1):
                 said = {"note": "ein Wort, 'so' <b>"} if kind == "note" else {}
                 standing = labels.undoable(db, "bert", who)
@@ -217,8 +218,11 @@ def test_facts_that_do_not_fit_their_maps_are_a_sentence(db, tmp_path, facts, sa
 def a_team(db):
     from core.labelling.happenings import Rules
     from core.labelling.projects import Recipe, make_project
+    from core.store.projects import Heading
 
-    project = make_project(db, "p", "bert", Recipe(count=4), Rules(k=2, people=("ada", "bob")), annotator="ada")
+    project = make_project(
+        db, Heading("p", "bert", annotator="ada"), Recipe(count=4), Rules(k=2, people=("ada", "bob"))
+    )
     for who in ("ada", "bob"):
         hand = Hand(db, project, who)
         for choice in hand.holds():

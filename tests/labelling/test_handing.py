@@ -14,6 +14,7 @@ from core.store import labels, projects
 from core.store.database import Database
 from core.store.label_checks import now
 from core.store.people import Person, RightsError
+from core.store.projects import Heading
 from tests.labelling.test_projects import START, Hand, fill, label_all
 
 PEOPLE = [f"person{k:02d}" for k in range(20)]
@@ -28,7 +29,7 @@ def db(tmp_path):
 
 
 def test_counts_are_exact_with_twenty_people_at_once(db):
-    project = make_project(db, "p", "bert", Recipe(count=24), Rules(k=3, ahead=2))
+    project = make_project(db, Heading("p", "bert"), Recipe(count=24), Rules(k=3, ahead=2))
     hands = [Hand(db, project, person) for person in PEOPLE]
 
     def work(hand):
@@ -47,7 +48,7 @@ def test_counts_are_exact_with_twenty_people_at_once(db):
 
 
 def test_a_label_whose_place_was_given_away_is_kept_as_surplus(db):
-    project = make_project(db, "p", "bert", Recipe(count=1), Rules(k=1, lapse=60.0))
+    project = make_project(db, Heading("p", "bert"), Recipe(count=1), Rules(k=1, lapse=60.0))
     late, prompt = Hand(db, project, "ada"), Hand(db, project, "bob")
     (choice,) = late.holds(now=START)
     assert prompt.holds(now=START) == []
@@ -62,7 +63,7 @@ def test_a_label_whose_place_was_given_away_is_kept_as_surplus(db):
 
 
 def test_the_most_uncertain_maps_come_first_anew(db):
-    project = make_project(db, "p", "bert", Recipe(count=24), Rules(k=1, ahead=1), annotator="ada")
+    project = make_project(db, Heading("p", "bert", annotator="ada"), Recipe(count=24), Rules(k=1, ahead=1))
     hand = Hand(db, project, "ada")
     (first,) = hand.holds()
     hand.say(first)
@@ -86,7 +87,7 @@ def test_the_most_uncertain_maps_come_first_anew(db):
 
 
 def test_an_order_needs_a_classifier_and_an_admin(db):
-    project = make_project(db, "p", "bert", Recipe(count=4), Rules())
+    project = make_project(db, Heading("p", "bert"), Recipe(count=4), Rules())
     with pytest.raises(InputError, match="only when a classifier suggests"):
         order_anew(db, project, None)
     with pytest.raises(RightsError):
@@ -94,7 +95,7 @@ def test_an_order_needs_a_classifier_and_an_admin(db):
 
 
 def test_the_end_is_expected_at_the_pace_of_the_last_hour(db):
-    project = make_project(db, "p", "bert", Recipe(count=24), Rules(k=2))
+    project = make_project(db, Heading("p", "bert"), Recipe(count=24), Rules(k=2))
     hand = Hand(db, project, "ada")
     choices = hand.holds(now=START)
     for minute, choice in enumerate(choices):

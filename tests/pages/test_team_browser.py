@@ -11,6 +11,7 @@ from core.labelling.happenings import Rules
 from core.labelling.projects import Recipe, make_project
 from core.store import labels
 from core.store.database import Database
+from core.store.projects import Heading
 from tests.labelling.test_projects import fill
 from tests.pages.browsing import PATIENCE, free_port, process_of, serving, settled, visit
 from tests.store.labelling import event
@@ -23,7 +24,7 @@ def made(folder, **rules) -> str:
     fill(db, 12)
     labels.record_events(db, [event(1, "m0", "vertical", annotator="expert")])
     recipe = Recipe(count=6, exemplars=1, known_from="expert")
-    project = make_project(db, "Who sees what", "bert", recipe, Rules(k=1, ahead=3, **rules))
+    project = make_project(db, Heading("Who sees what", "bert"), recipe, Rules(k=1, ahead=3, **rules))
     db.close()
     return project
 

@@ -14,6 +14,7 @@ from core.labelling.happenings import Rules
 from core.labelling.projects import Recipe, make_project
 from core.sign_in import SignIn
 from core.store import labels
+from core.store.projects import Heading
 from pages.parts.frame import people, resources
 from pages.parts.team import doors
 from tests.labelling.test_projects import fill
@@ -29,7 +30,7 @@ def project(tmp_path, monkeypatch):
     resources.database.clear()
     db = resources.database()
     fill(db.shared, 8)
-    yield make_project(db.shared, "p", "bert", Recipe(count=6), Rules(k=1, ahead=4))
+    yield make_project(db.shared, Heading("p", "bert"), Recipe(count=6), Rules(k=1, ahead=4))
     resources.database.clear()
 
 

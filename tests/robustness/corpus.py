@@ -195,9 +195,7 @@ def run(place: Place, value: bytes) -> str | None:
 def change_of_classes(place: Place, value: Mapping[str, Any]) -> str | None:
     given = {"kind": "add", "name": "wave", "eye": "A wave.", "colour": "#000000", "key": "6"} | dict(value)
     try:
-        labels.change_class(
-            place.db, "bert", given.pop("kind"), given.pop("name"), annotator="ada", taken=BERT.names, **given
-        )
+        labels.change_class(place.db, "bert", labels.ClassChange(**given), annotator="ada", taken=BERT.names)
     except AtlasError as error:
         return str(error)
     return None

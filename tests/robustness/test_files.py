@@ -169,6 +169,6 @@ def test_changes_of_classes(db, name):
     with unchanged(db):
         refused(
             lambda: labels.change_class(
-                db, "bert", given.pop("kind"), given.pop("name"), annotator="ada", taken=("vertical", "block"), **given
+                db, "bert", labels.ClassChange(**given), annotator="ada", taken=("vertical", "block")
             )
         )

@@ -27,7 +27,11 @@ def address(tmp_path_factory):
     db = Database(folder / "atlas.duckdb")
     labels.store_maps(db, [a_map("m1", tokens=[EVIL[:40]] * 6, checkpoint=EVIL, task=EVIL, row_id=EVIL)])
     labels.change_class(
-        db, "bert", "add", EVIL, annotator=EVIL, eye=EVIL, title=EVIL, colour="#123456", key="6", taken=BERT.names
+        db,
+        "bert",
+        labels.ClassChange("add", EVIL, eye=EVIL, title=EVIL, colour="#123456", key="6"),
+        annotator=EVIL,
+        taken=BERT.names,
     )
     labels.record_events(db, [event(1, cls=EVIL, annotator=EVIL[:90]), event(2, kind="note", note=EVIL)])
     run = runs.record_run(db, "heads", {"text": EVIL}, Provenance(checkpoint=EVIL, task=EVIL), title=EVIL)

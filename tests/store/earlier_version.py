@@ -35,10 +35,8 @@ def fill(path: str) -> None:
         labels.record_events(db, [event(1), event(2, "m2", "diagonal"), event(3, "m2", kind="note", note="naïve")])
         labels.record_events(db, [event(1, cls="diagonal", batch="other", annotator="grace")])
         labels.record_events(db, [event(4, "m2", kind="undo", undoes="tab:2")])
-        labels.change_class(
-            db, "bert", "add", "wavy", annotator="ada", eye="waves", title="Wavy", colour="#123456", key="6",
-            taken=BERT.names,
-        )  # fmt: skip
+        wavy = labels.ClassChange("add", "wavy", eye="waves", title="Wavy", colour="#123456", key="6")
+        labels.change_class(db, "bert", wavy, annotator="ada", taken=BERT.names)
     print(f"{path} is written by version {__version__}")
 
 

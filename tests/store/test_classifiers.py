@@ -12,7 +12,7 @@ ABOUT = {
 
 
 def test_a_classifier_comes_back_with_its_labels_and_scores(db):
-    name = store.save_classifier(db, "bert", b"weights", **ABOUT)
+    name = store.save_classifier(db, store.Trained("bert", b"weights", **ABOUT))
     found = store.one_classifier(db, name)
     assert found["weights"] == b"weights"
     assert {key: found[key] for key in ABOUT} == ABOUT
@@ -23,12 +23,12 @@ def test_a_classifier_comes_back_with_its_labels_and_scores(db):
 
 def test_saying_it_twice_keeps_one(db):
     for _ in range(2):
-        store.save_classifier(db, "bert", b"weights", classifier="one", **ABOUT)
+        store.save_classifier(db, store.Trained("bert", b"weights", **ABOUT), classifier="one")
     assert len(store.classifiers(db)) == 1
 
 
 def test_the_newest_choice_suggests_and_may_be_none(db):
-    name = store.save_classifier(db, "bert", b"weights", **ABOUT)
+    name = store.save_classifier(db, store.Trained("bert", b"weights", **ABOUT))
     assert store.suggesting(db, "bert") is None
     store.choose(db, "bert", name)
     assert store.suggesting(db, "bert") == name
@@ -37,7 +37,7 @@ def test_the_newest_choice_suggests_and_may_be_none(db):
 
 
 def test_a_classifier_of_another_set_or_none_is_refused(db):
-    name = store.save_classifier(db, "bert", b"weights", **ABOUT)
+    name = store.save_classifier(db, store.Trained("bert", b"weights", **ABOUT))
     with pytest.raises(InputError, match="gpt2"):
         store.choose(db, "gpt2", name)
     with pytest.raises(StoreError, match="none-such"):

@@ -4,7 +4,7 @@ import pytest
 
 from core.errors import InputError
 from core.store.database import Database
-from core.store.frames import find_annotations, frame_names, indexed_releases, replace_release, skipped_of
+from core.store.frames import Search, find_annotations, frame_names, indexed_releases, replace_release, skipped_of
 
 
 def row(number, text, frame, unit, *elements):
@@ -51,12 +51,14 @@ def db(tmp_path):
     ],
 )
 def test_a_search_finds_by_frame_unit_element_and_words(db, asked, ids):
-    assert find_annotations(db, **asked)["id"].tolist() == ids
+    rest = {name: asked[name] for name in ("release", "limit") if name in asked}
+    search = Search(**{name: value for name, value in asked.items() if name not in rest})
+    assert find_annotations(db, search, **rest)["id"].tolist() == ids
 
 
 def test_a_search_for_nothing_is_refused(db):
     with pytest.raises(InputError, match="fill in one"):
-        find_annotations(db, frame="  ")
+        find_annotations(db, Search(frame="  "))
 
 
 def test_indexing_again_replaces_a_release_and_leaves_others(db):

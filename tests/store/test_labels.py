@@ -131,7 +131,9 @@ def test_an_event_that_cannot_be_kept_says_why_and_nothing_is_kept(filled, chang
 
 def test_text_is_never_sql(filled):
     nasty = "x'); DROP TABLE label_event; --"
-    store.change_class(filled, SET, "add", nasty, annotator=nasty, eye=nasty, colour="#000000", key="6")
+    store.change_class(
+        filled, SET, store.ClassChange("add", nasty, eye=nasty, colour="#000000", key="6"), annotator=nasty
+    )
     store.record_events(filled, [event(1, cls=nasty, annotator=nasty, note=nasty)])
     assert store.decided(filled, SET, nasty) == {"m1": nasty}
 
@@ -205,8 +207,8 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path):
 def test_classes_change_by_events_and_labels_keep_their_name(filled):
     names = ["vertical", "block"]
     store.record_events(filled, [event(1, cls="block")])
-    store.change_class(filled, SET, "rename", "block", annotator="ada", title="Squares", taken=names)
-    store.change_class(filled, SET, "merge", "block", annotator="ada", into="vertical", taken=names)
+    store.change_class(filled, SET, store.ClassChange("rename", "block", title="Squares"), annotator="ada", taken=names)
+    store.change_class(filled, SET, store.ClassChange("merge", "block", into="vertical"), annotator="ada", taken=names)
     assert [(row["kind"], row["class"], row["into"]) for row in store.class_events(filled)] == [
         ("rename", "block", None),
         ("merge", "block", "vertical"),
@@ -226,7 +228,9 @@ def test_classes_change_by_events_and_labels_keep_their_name(filled):
 )
 def test_class_changes_that_make_no_sense_are_refused(filled, kind, name, other):
     with pytest.raises(InputError):
-        store.change_class(filled, SET, kind, name, annotator="ada", taken=["block", "vertical"], **other)
+        store.change_class(
+            filled, SET, store.ClassChange(kind, name, **other), annotator="ada", taken=["block", "vertical"]
+        )
 
 
 def test_labels_per_hour(filled):
@@ -327,7 +331,11 @@ def test_a_map_that_contradicts_the_stored_one_is_refused(filled, change):
 def test_a_class_that_only_looks_new_is_refused(filled, name):
     with pytest.raises(InputError):
         store.change_class(
-            filled, SET, "add", name, annotator="ada", eye="x", colour="#000000", key="6", taken=("vertical",)
+            filled,
+            SET,
+            store.ClassChange("add", name, eye="x", colour="#000000", key="6"),
+            annotator="ada",
+            taken=("vertical",),
         )
 
 

@@ -11,7 +11,9 @@ from tests.store.labelling import SET, a_map, event
 
 
 def add_class(db):
-    labels.change_class(db, SET, "add", "wave", annotator="ada", eye="A wave.", colour="#000000", key="6")
+    labels.change_class(
+        db, SET, labels.ClassChange("add", "wave", eye="A wave.", colour="#000000", key="6"), annotator="ada"
+    )
 
 
 def import_a_file(db, name):

@@ -51,7 +51,10 @@ def lived(db: Database, steps, folder: Path) -> None:
         name, cls = f"m{which}", ["vertical", "block", "diagonal"][choice % 3]
         if kind == "class":
             labels.change_class(
-                db, "mine", "add", f"c{len(own)}", annotator=who, eye=f"x{words}", colour="#000000", key="1"
+                db,
+                "mine",
+                labels.ClassChange("add", f"c{len(own)}", eye=f"x{words}", colour="#000000", key="1"),
+                annotator=who,
             )
             own.append(f"c{len(own)}")
         elif kind == "by hand":
@@ -194,7 +197,11 @@ def test_a_database_of_before_opens_with_its_labels_and_its_unknown_class_counte
         assert label_snapshot.unknown_labels(db, SET) == {"wavy": 1}
         assert len(db.id) == 36
         labels.change_class(
-            db, SET, "add", "wavy", annotator="ada", eye="a wave", colour="#000000", key="6", taken=("vertical",)
+            db,
+            SET,
+            labels.ClassChange("add", "wavy", eye="a wave", colour="#000000", key="6"),
+            annotator="ada",
+            taken=("vertical",),
         )
         assert label_snapshot.unknown_labels(db, SET) == {}
         assert len(label_snapshot.standing_labels(db, SET)) == 3

@@ -11,7 +11,7 @@ from core.labelling.snapshot import snapshot, standing_labels
 from core.models.opening import open_checkpoint
 from core.patterns.agreement import agreement, inputs_of
 from core.patterns.classes import SHIPPED
-from core.store.classifiers import one_classifier, save_classifier
+from core.store.classifiers import Trained, one_classifier, save_classifier
 from core.store.database import Database
 
 CHECKPOINTS = {"bert": config.ENCODER, "gpt2": config.DECODER}
@@ -75,8 +75,8 @@ def test_an_older_bundled_classifier_gives_way_to_the_one_that_ships(tmp_path):
     newest = bundled_classifier(database, "bert")
     about = one_classifier(database, newest)
     facts = {key: about[key] for key in ("weights", "recipe", "classes", "snapshot", "scores")}
-    save_classifier(database, "bert", classifier="bundled-bert", **facts)
+    save_classifier(database, Trained("bert", **facts), classifier="bundled-bert")
     assert best_known(database, "bert") == newest
-    save_classifier(database, "bert", classifier="mine", **facts)
+    save_classifier(database, Trained("bert", **facts), classifier="mine")
     assert best_known(database, "bert") == "mine"
     database.close()

@@ -11,7 +11,7 @@ from core.jobs import api
 from core.jobs.executors import Place
 from core.store import runs
 from core.store.database import Database
-from core.store.frames import find_annotations, indexed_releases
+from core.store.frames import Search, find_annotations, indexed_releases
 from core.studies.contract import Finished, Unit
 from core.studies.index_frames import STUDY, Options, Slice
 from tests.frames.conftest import _INDEXES, unpack
@@ -42,7 +42,7 @@ def test_a_release_is_read_kept_and_found(small, tmp_path):
         assert known["annotations"].tolist() == [sum(row["annotations"] for row in rows)]
         assert known["annotations"][0] > 100
         assert known[["release", "folder", "run"]].values.tolist() == [["fndata-1.5", str(small), done.run]]
-        found = find_annotations(db, text="bell", limit=5)
+        found = find_annotations(db, Search(text="bell"), limit=5)
         sentences = parse_rows("\n".join(found["body"])).sentences
         assert [one.text for one in sentences] == found["text"].tolist()
         stored = db.read("SELECT body FROM frame_annotation")["body"]

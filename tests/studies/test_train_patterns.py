@@ -162,7 +162,9 @@ def test_labels_made_with_suggestions_only_cannot_be_scored(db):
 
 def test_a_merge_of_classes_is_followed(db):
     label_everything(db)
-    labels.change_class(db, "bert", "merge", "vertical+diagonal", annotator="ada", into="vertical", taken=BERT.names)
+    labels.change_class(
+        db, "bert", labels.ClassChange("merge", "vertical+diagonal", into="vertical"), annotator="ada", taken=BERT.names
+    )
     kept = label_snapshot.snapshot(db, "bert")
     assert "vertical+diagonal" not in kept.classes
     assert kept.column("class").count("vertical") == 16

@@ -52,7 +52,7 @@ def _search(releases: list[str]) -> None:
     if not any(value.strip() for value in asked.values()):
         st.caption("Type the beginning of a frame, a lexical unit or an element, or words of a sentence.")
         return
-    found = frames.find_annotations(resources.database(), release=release, limit=frames.MOST, **asked)
+    found = frames.find_annotations(resources.database(), frames.Search(**asked), release=release, limit=frames.MOST)
     if found.empty:
         st.info("Nothing is annotated like that: try a shorter beginning or another spelling.")
         return

@@ -139,11 +139,9 @@ def change_classes(db: Database, classes: ClassSet, annotator: str) -> None:
             labels.change_class(
                 db,
                 classes.name,
-                str(what),
-                str(name).strip().lower(),
+                labels.ClassChange(str(what), str(name).strip().lower(), **given),
                 annotator=annotator,
                 taken=classes.names,
-                **given,
             )
             st.session_state.pop("queue", None)
             st.rerun()

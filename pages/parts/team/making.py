@@ -10,6 +10,7 @@ from core.labelling.happenings import ORDERS, Rules
 from core.labelling.projects import Recipe, make_project, order_anew
 from core.store import classifiers, labels, projects
 from core.store.database import Database
+from core.store.projects import Heading
 from pages.parts.frame import people
 from pages.parts.frame.messages import clear_errors
 from pages.parts.label.label_sheet import hints_of
@@ -45,12 +46,9 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
             suggesting = classifiers.suggesting(db, class_set)
             made = make_project(
                 db,
-                title,
-                class_set,
+                Heading(title, class_set, codebook, annotator=by),
                 recipe,
                 rules,
-                codebook=codebook,
-                annotator=by,
                 people_there=people.who_may_label(),
                 hints=(lambda names: hints_of(db, suggesting, names)) if suggesting else None,
             )
