@@ -106,7 +106,8 @@ def _offer_pin(result: panes.Compared, source: Source, shown: resources.Shown, h
     def pin(title: str, note: str, who: str) -> None:
         known = replace(source, weights_hash=resources.checkpoint(source.checkpoint).weights_hash)
         grid = grid_of(result.panes, known, head=head, opened=view, note=result.note)
-        findings.pinning.pin_maps(resources.database(), grid, known, shown.maps, note, annotator=who, title=title)
+        remark = findings.pinning.Remark(note, title, annotator=who)
+        findings.pinning.pin_maps(resources.database(), grid, known, shown.maps, remark)
 
     offer_pin(pin, key="pin_maps")
 

@@ -95,7 +95,7 @@ def files_for_docs(place: Path) -> dict[str, str]:
     from core.capture.running import capture
     from core.drawing.maps_page import Source, grid_of, maps_page
     from core.drawing.panes import scored_pane, telling_head
-    from core.findings.pinning import pin_maps
+    from core.findings.pinning import Remark, pin_maps
     from core.models.opening import open_checkpoint
     from core.store.database import Database
 
@@ -113,7 +113,7 @@ def files_for_docs(place: Path) -> dict[str, str]:
         "head.png": head_page(head, "atlas-encoder", scores, mine[["score", "value"]], task="sst2", maps=grid),
     }
     with Database(place / "atlas.duckdb") as db:
-        pin_maps(db, grid, source, maps, "This head looks at the token before.")
+        pin_maps(db, grid, source, maps, Remark("This head looks at the token before."))
     for name, text in pages.items():
         (place / name).with_suffix(".html").write_text(text, encoding="utf-8")
     return {name: (place / name).with_suffix(".html").as_uri() for name in pages}

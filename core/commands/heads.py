@@ -12,7 +12,7 @@ from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element
 from core.frames.words import place
 from core.measuring.distance_null import distance_null
-from core.measuring.frame_lookup import links_for, picture
+from core.measuring.frame_lookup import Reading, links_for, picture
 
 
 def heads(
@@ -42,7 +42,7 @@ def heads(
     links = links_for(encoding, marked)
     found = picture(
         capture.running.capture(opened, encoding), encoding, links,
-        direction=direction, pairing=pairing, without_first=without_first, null=lambda: distance_null(opened),
+        Reading(direction, pairing, without_first), null=lambda: distance_null(opened),
     )  # fmt: skip
     if not found.visible:
         raise InputError(

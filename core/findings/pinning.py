@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import dataclass
 from typing import Any
 
 from core.attention import AttentionMaps, Head
@@ -19,6 +20,15 @@ from core.store.rows import Row
 from core.studies.contract import as_json, declared
 
 MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds several
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What a person writes to what they pin; without a title it gets one."""
+
+    note: str
+    title: str = ""
+    annotator: str = ""
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
@@ -49,10 +59,7 @@ def pin_maps(
     grid: Grid,
     source: Source,
     maps: AttentionMaps,
-    note: str,
-    *,
-    annotator: str = "",
-    title: str = "",
+    remark: Remark,
 ) -> str:
     """Pin the maps of one input with a note; returns the finding's id. maps: of the first stack, for the picture.
 
@@ -64,15 +71,15 @@ def pin_maps(
         db,
         Finding(
             kind="maps",
-            title=title.strip() or f"Attention maps: {source.input[:120]}",
-            note=note.strip(),
+            title=remark.title.strip() or f"Attention maps: {source.input[:120]}",
+            note=remark.note.strip(),
             about=f"{source.checkpoint} · {maps.layers} x {maps.heads} heads · {len(maps)} tokens · n = 1 input",
             command=source.command,
             pictures=picture,
             maps=pack(grid, MOST_MAPS).text,
             checkpoint=source.checkpoint,
             weights_hash=source.weights_hash or None,
-            annotator=annotator,
+            annotator=remark.annotator,
         ),
     )
 

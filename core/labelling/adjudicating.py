@@ -93,7 +93,7 @@ def doubted(found: Snapshot, *, seed: int = 0) -> list[Suspect]:
             [given[k] for k in train],
             found.classes,
             patterns.training.Recipe(kind="trees", seed=seed),
-            origins=[found.facts[k]["checkpoint"] for k in train],
+            known=patterns.training.Known(origins=[found.facts[k]["checkpoint"] for k in train]),
         )
         likely[test] = patterns.suggestions.judged(classifier, [found.maps[k] for k in test]).probabilities
     names = found.column("map_id")

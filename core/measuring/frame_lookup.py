@@ -223,14 +223,21 @@ class LinkPicture:
         ]
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How links are read. without_first: the first key (a decoder's sink) is left out."""
+
+    direction: str
+    pairing: str = "product"
+    without_first: bool = False
+
+
 def picture(
     maps: AttentionMaps,
     encoding: Any,
     links: Links,
+    reading: Reading,
     *,
-    direction: str,
-    pairing: str = "product",
-    without_first: bool = False,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
     """Score the links of one captured sentence in one direction. Raises InputError without a link.
@@ -241,8 +248,8 @@ def picture(
         raise InputError(
             "A link needs a target and an element with pieces of the text; mark both, apart from each other."
         )
-    weights = without_key(maps.weights, 0) if without_first else maps.weights
-    how: dict[str, Any] = {"direction": direction, "pairing": pairing, "causal": maps.causal}
+    weights = without_key(maps.weights, 0) if reading.without_first else maps.weights
+    how: dict[str, Any] = {"direction": reading.direction, "pairing": reading.pairing, "causal": maps.causal}
     places = shifted(links, encoding.ordinary)
     scores = np.stack([relation_score(weights, positions, **how) for positions in places])
     pairs = pairs_of(links, **how)
@@ -250,7 +257,7 @@ def picture(
     if len(places) == 1 and pairs and null is not None:
         others, borrowed = null().at(pairs)
     return LinkPicture(
-        direction,
+        reading.direction,
         scores[0],
         others,
         1.0 + (scores > scores[:1]).sum(0),

@@ -167,36 +167,56 @@ def folds(
     return list(split.split(np.zeros(len(labels)), list(labels), list(groups)))
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is known of the maps beside their class.
+
+    soft: probabilities of the classes [map, class] to fit to instead, of maps that several people labelled; the labels
+    are then the likeliest ones, which progress is scored by. origins: the checkpoint of each map, which trees are
+    calibrated by; None: all of one.
+    """
+
+    soft: Soft | None = None
+    origins: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a fit is followed and taken up again.
+
+    on_epoch: told after each epoch; False stops the fit. state: a file that holds the fit after every epoch; a later
+    call with the same arguments goes on from it and ends with the same weights.
+    """
+
+    on_epoch: OnEpoch | None = None
+    state: Path | None = None
+
+
 def fit(
     maps: Sequence[Map],
     labels: Sequence[str],
     classes: Sequence[str],
     recipe: Recipe,
     *,
-    soft: Soft | None = None,
-    origins: Sequence[str] | None = None,
-    on_epoch: OnEpoch | None = None,
-    state: Path | None = None,
+    known: Known = Known(),
+    course: Course = Course(),
 ) -> Classifier:
     """Fit one classifier to maps [query, key] and their class names.
 
-    soft: probabilities of the classes [map, class] to fit to instead, of maps that several people labelled; `labels`
-    are then the likeliest ones, which progress is scored by.
-    origins: the checkpoint of each map, which trees are calibrated by; None: all of one.
-    state: a file that holds the fit after every epoch; a later call with the same arguments goes on from it and
-    ends with the same weights. Raises CancelledError when `on_epoch` returns False.
+    Raises CancelledError when `on_epoch` returns False.
     """
+    soft = known.soft
     numbers = torch.tensor([list(classes).index(label) for label in labels])
     size = recipe.size or training_size([len(attention) for attention in maps])
     recipe = replace(recipe, size=size)
-    known = parts(numbers.numpy(), len(classes), soft)
-    baseline = _fit_baseline(maps, known, len(classes), recipe) if recipe.kind in ("baseline", "both") else {}
+    fitted = parts(numbers.numpy(), len(classes), soft)
+    baseline = _fit_baseline(maps, fitted, len(classes), recipe) if recipe.kind in ("baseline", "both") else {}
     if recipe.kind == "baseline":
         return Classifier(tuple(classes), recipe, size, baseline)
     if recipe.kind == "trees":
-        origins = origins or [""] * len(maps)
+        origins = known.origins or [""] * len(maps)
         arrays = fit_forest(
-            maps, numbers.numpy(), classes, known=known, origins=origins, growth=Growth(seed=recipe.seed)
+            maps, numbers.numpy(), classes, known=fitted, origins=origins, growth=Growth(seed=recipe.seed)
         )
         tensors = {FOREST + name: torch.from_numpy(value.copy()) for name, value in arrays.items()}
         return Classifier(tuple(classes), recipe, size, tensors)
@@ -204,7 +224,7 @@ def fit(
     inputs = torch.from_numpy(pictures)[:, None].to(memory_format=torch.channels_last)
     weights = _class_weights(numbers, len(classes)) if recipe.class_weights else None
     targets = numbers if soft is None else torch.from_numpy(np.asarray(soft, dtype=np.float32))
-    network = _train(_Pictures(inputs, numbers, targets, weights), len(classes), recipe, on_epoch, state)
+    network = _train(_Pictures(inputs, numbers, targets, weights), len(classes), recipe, course)
     return Classifier(tuple(classes), recipe, size, dict(network.state_dict()) | baseline, cropped)
 
 
@@ -234,9 +254,9 @@ def _train(
     pictures: _Pictures,
     classes: int,
     recipe: Recipe,
-    on_epoch: OnEpoch | None,
-    state: Path | None,
+    course: Course,
 ) -> nn.Module:
+    state = course.state
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         network = _channels_last(build(network_of(recipe.kind), classes, pictures.inputs.shape[-1])).train()
@@ -247,7 +267,7 @@ def _train(
         done = _epoch(network, optimizer, pictures, recipe, epoch)
         if state:
             _keep(network, optimizer, state, epoch + 1)
-        if on_epoch and on_epoch(done) is False:
+        if course.on_epoch and course.on_epoch(done) is False:
             raise CancelledError(f"stopped after epoch {epoch + 1} of {recipe.epochs}")
     return network.eval()
 

@@ -161,7 +161,6 @@ def head_scores(
     statistic: str | None = None,
     feature: str | None = None,
     task: str | None = None,
-    checkpoint: str | None = None,
     study: str | None = None,
     run: str | None = None,
 ) -> pd.DataFrame:
@@ -174,14 +173,13 @@ def head_scores(
         """SELECT run, study, run.checkpoint, run.task, created, every_score.* EXCLUDE (run, checkpoint, task)
            FROM every_score JOIN run USING (run)
            WHERE ($statistic IS NULL OR statistic = $statistic) AND ($feature IS NULL OR feature = $feature)
-             AND ($task IS NULL OR run.task = $task) AND ($checkpoint IS NULL OR run.checkpoint = $checkpoint)
+             AND ($task IS NULL OR run.task = $task)
              AND ($study IS NULL OR study = $study) AND ($run IS NULL OR run = $run)
            ORDER BY ordinal DESC, statistic, feature, part, layer, head""",
         {
             "statistic": statistic,
             "feature": feature,
             "task": task,
-            "checkpoint": checkpoint,
             "study": study,
             "run": run,
         },

@@ -150,10 +150,10 @@ class TrainPatterns(Study[Options, Trained]):
             [labels[k] for k in train],
             kept.classes,
             patterns.training.Recipe(**options.recipe()),
-            soft=None if kept.soft is None else kept.soft[train],
-            origins=[kept.facts[k]["checkpoint"] for k in train],
-            on_epoch=_told(log, unit.key),
-            state=state,
+            known=patterns.training.Known(
+                None if kept.soft is None else kept.soft[train], [kept.facts[k]["checkpoint"] for k in train]
+            ),
+            course=patterns.training.Course(_told(log, unit.key), state),
         )
         if state:
             state.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from core.patterns.classes import BERT
 from core.patterns.evaluation import calibration, macro_f1, scores
 from core.patterns.forest import TREES
 from core.patterns.suggestions import Judgement, judged
-from core.patterns.training import Recipe, fit, folds
+from core.patterns.training import Known, Recipe, fit, folds
 from data.recipes.paired_sheets import folder_maps
 from data.recipes.rater_agreement import source_labels
 
@@ -46,7 +46,7 @@ class Labelled:
             [self.labels[k] for k in chosen],
             BERT.names,
             RECIPE,
-            origins=[self.origins[k] for k in chosen],
+            known=Known(origins=[self.origins[k] for k in chosen]),
         )
 
     @property

@@ -110,7 +110,7 @@ def pinned(db):
     pinning.pin_run(db, run, EVIL, annotator=EVIL[:40], title=EVIL)
     source = Source("atlas-encoder", "a cat", weights_hash="cd" * 32).with_command()
     grid = grid_of([random_pane(2, 3, 6)], source, head="L2H1")
-    pinning.pin_maps(db, grid, source, random_maps(2, 3, 6), "maps")
+    pinning.pin_maps(db, grid, source, random_maps(2, 3, 6), pinning.Remark("maps"))
     return findings.findings(db)
 
 

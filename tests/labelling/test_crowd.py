@@ -11,8 +11,8 @@ from core.labelling.projects import Recipe, make_project
 from core.labelling.snapshot import read, snapshot, write
 from core.patterns.forest import parts
 from core.patterns.label_errors import Suspect
+from core.patterns.training import Known, fit
 from core.patterns.training import Recipe as Fit
-from core.patterns.training import fit
 from core.patterns.truth import Person, Truth, truth
 from core.store import labels
 from core.store.database import Database
@@ -110,7 +110,7 @@ def test_soft_labels_that_are_sure_fit_as_hard_ones(kind):
     recipe = Fit(kind=kind, epochs=2, batch=8)
     hard = fit(maps, given, names, recipe)
     sure = np.array([[float(one == name) for name in names] for one in given])
-    soft = fit(maps, given, names, recipe, soft=sure)
+    soft = fit(maps, given, names, recipe, known=Known(soft=sure))
     for name, tensor in hard.tensors.items():
         assert np.allclose(tensor.numpy(), soft.tensors[name].numpy(), atol=1e-4), name
 
@@ -123,7 +123,7 @@ def test_unsure_soft_labels_make_an_unsure_classifier(kind):
     names, recipe = ("vertical", "diagonal"), Fit(kind=kind, epochs=8, batch=8)
     unsure = np.array([[0.6, 0.4] if one == "vertical" else [0.4, 0.6] for one in given])
     sharp = judged(fit(maps, given, names, recipe), maps).probabilities.max(axis=1).mean()
-    dull = judged(fit(maps, given, names, recipe, soft=unsure), maps).probabilities.max(axis=1).mean()
+    dull = judged(fit(maps, given, names, recipe, known=Known(soft=unsure)), maps).probabilities.max(axis=1).mean()
     assert dull < sharp - 0.1
 
 

@@ -7,7 +7,7 @@ from core.patterns import training
 from core.patterns.classes import BERT, GPT2
 from core.patterns.drawn import drawn
 from core.patterns.suggestions import probabilities, suggestions
-from core.patterns.training import CancelledError, Classifier, Recipe, fit
+from core.patterns.training import CancelledError, Classifier, Course, Recipe, fit
 
 QUICK = Recipe(epochs=2, batch=16)
 
@@ -49,10 +49,14 @@ def test_a_cancelled_fit_goes_on_and_ends_with_the_same_weights(kind, small, tmp
     recipe = Recipe(kind=kind, epochs=4, batch=16)
     state = tmp_path / "fit.safetensors"
     with pytest.raises(CancelledError):
-        fit(maps, labels, BERT.names, recipe, state=state, on_epoch=lambda epoch: epoch.number < 2)
+        fit(maps, labels, BERT.names, recipe, course=Course(state=state, on_epoch=lambda epoch: epoch.number < 2))
     seen = []
     resumed = fit(
-        maps, labels, BERT.names, recipe, state=state, on_epoch=lambda epoch: seen.append(epoch.number) or True
+        maps,
+        labels,
+        BERT.names,
+        recipe,
+        course=Course(state=state, on_epoch=lambda epoch: seen.append(epoch.number) or True),
     )
     whole = fit(maps, labels, BERT.names, recipe)
     assert seen == [3, 4]
@@ -62,7 +66,7 @@ def test_a_cancelled_fit_goes_on_and_ends_with_the_same_weights(kind, small, tmp
 def test_epochs_are_told_with_loss_and_f1(small):
     maps, labels, _ = small
     told = []
-    fit(maps, labels, BERT.names, QUICK, on_epoch=lambda epoch: told.append(epoch) or True)
+    fit(maps, labels, BERT.names, QUICK, course=Course(on_epoch=lambda epoch: told.append(epoch) or True))
     assert [(one.number, one.of) for one in told] == [(1, 2), (2, 2)]
     assert all(one.loss > 0 and 0 <= one.f1 <= 1 for one in told)
 

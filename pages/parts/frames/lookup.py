@@ -17,6 +17,7 @@ from core.frames.release import open_release
 from core.frames.rows import write_rows
 from core.measuring.distance_null import distance_null
 from core.measuring.frame_lookup import (
+    Reading,
     headline,
     links_for,
     picture,
@@ -223,8 +224,8 @@ def show_heads(name: str, marked: Marked) -> None:
         help="Position 0 gets much weight whatever follows; rows renormalised.",
     )
     found = {
-        one: picture(shown.maps, shown.encoding, links, direction=one, pairing="zip" if zipped else "product",
-                     without_first=sinkless, null=lambda: null_of(name))
+        one: picture(shown.maps, shown.encoding, links, Reading(one, "zip" if zipped else "product", sinkless),
+                     null=lambda: null_of(name))
         for one in PROSE
     }  # fmt: skip
     chosen, drawn = _pictures(name, found)
