@@ -1,0 +1,4 @@
+from . import export as export
+from . import figures as figures
+from . import pinning as pinning
+from . import result_page as result_page
