@@ -12,9 +12,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
-from core.labelling.happenings import Answered, Choice, Claimed, Happening, Judged, Rules, Standing, Undone
+from core.labelling.happenings import Answered, Choice, Claimed, Happening, Judged, Phase, Rules, Standing, Undone
 
 ROUNDS = 2  # of exemplars, before a person is paused
 FEWEST_GOLD = 5  # answers on gold before they can pause anybody
@@ -329,9 +328,7 @@ class Board:
         phase, why = self._phase(person, known, standing)
         return replace(standing, phase=phase, why=why)
 
-    def _phase(
-        self, name: str, known: _Person, facts: Standing
-    ) -> tuple[Literal["training", "labelling", "paused"], str]:
+    def _phase(self, name: str, known: _Person, facts: Standing) -> tuple[Phase, str]:
         rules, exemplars = self.rules, len(self.exemplars)
         if rules.people and name not in rules.people:
             return "paused", "This project is for named people, and you are not among them: ask an admin to be added."

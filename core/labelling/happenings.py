@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Purpose = Literal["label", "gold", "repeat", "training"]
+Phase = Literal["training", "labelling", "paused"]
 ORDERS = ("random", "uncertain", "disagreement")
 
 
@@ -83,7 +84,7 @@ class Standing:
     phase: training, labelling, or paused; why: a sentence for the paused.
     """
 
-    phase: Literal["training", "labelling", "paused"]
+    phase: Phase
     why: str = ""
     golds: int = 0
     right: int = 0

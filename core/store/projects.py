@@ -87,6 +87,7 @@ def add_project(
     if not any(entry.kind == "label" for entry in maps):
         raise InputError("A project needs maps to label; its recipe finds none: draw maps, or ask for fewer things.")
     name = uuid.uuid4().hex[:12]
+    about = [name, title.strip(), heading.class_set]
     rows = [
         {"project": name, "place": place, "map_id": entry.map_id, "kind": entry.kind, "class": entry.given}
         for place, entry in enumerate(maps)
@@ -99,16 +100,7 @@ def add_project(
         cursor.execute(
             """INSERT INTO project (project, title, class_set, recipe, rules, codebook, annotator, stored)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            [
-                name,
-                title.strip(),
-                heading.class_set,
-                to_json(dict(recipe)),
-                to_json(dict(rules)),
-                codebook,
-                heading.annotator,
-                now(),
-            ],
+            [*about, to_json(dict(recipe)), to_json(dict(rules)), codebook, heading.annotator, now()],
         )
         insert(cursor, "project_map", _PROJECT_MAP, rows)
     return name
