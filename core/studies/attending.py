@@ -99,13 +99,16 @@ def facts(sums: Sums) -> Row:
     return {"checkpoint": sums.at.checkpoint, "task": sums.at.task}
 
 
+def ends(value: "Estimate", layer: int, head: int) -> tuple[float, float, float]:
+    """The value of one head, and the low and high end of its interval."""
+    return (
+        float(value.value[layer, head, 0]),
+        float(value.low[layer, head, 0]),
+        float(value.high[layer, head, 0]),
+    )
+
+
 def estimate(value: "Estimate", layer: int, head: int) -> Row:
     """The columns of a head score."""
-    return {
-        "layer": layer,
-        "head": head,
-        "value": float(value.value[layer, head, 0]),
-        "low": float(value.low[layer, head, 0]),
-        "high": float(value.high[layer, head, 0]),
-        "n": int(value.n[0]),
-    }
+    own, low, high = ends(value, layer, head)
+    return {"layer": layer, "head": head, "value": own, "low": low, "high": high, "n": int(value.n[0])}

@@ -125,7 +125,7 @@ class Change(Study[Options, Seen]):
         rows: list[Row] = []
         for piece in merged.pieces:
             key = {"before": options.before, "after": piece.after, "task": piece.task}
-            rows += _summary(scoring.change.Change.unpacked(piece.packed), key)
+            rows += _summary(scoring.change.Change.unpacked(piece.packed), key, piece.task)
         return rows
 
 
@@ -149,7 +149,7 @@ def _rows(options: Options, task: str) -> list[TaskRow]:
     return read_rows(task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 
-def _summary(change: "Sums", key: Row) -> list[Row]:
+def _summary(change: "Sums", key: Row, task: str) -> list[Row]:
     heads, layers = change.heads.result(), change.layers.result()
     rows: list[Row] = []
     for place, statistic in enumerate(change.statistics):
@@ -158,10 +158,9 @@ def _summary(change: "Sums", key: Row) -> list[Row]:
             for head in range(heads.value.shape[1]):
                 row = shared | {"kind": "head", "layer": layer, "head": head} | _ends(heads, (layer, head, place))
                 if statistic == "cosine":
-                    row["changed_most"] = [
-                        {"row": name, "cosine": value} for value, name in change.lowest.get((layer, head), [])
-                    ]
-                rows.append(row | {"feature": key["task"]})
+                    lowest = change.lowest.get((layer, head), [])
+                    row |= {"changed_most": [{"row": name, "cosine": value} for value, name in lowest]}
+                rows.append(row | {"feature": task})
             rows.append(shared | {"kind": "layer", "layer": layer} | _ends(layers, (layer, 0, place)))
     return rows
 

@@ -106,8 +106,8 @@ class Study(Generic[O, P]):
     def checkpoints(self, options: O) -> list[str]:
         """What units will open, so that it is looked for before there are any: the options that name checkpoints."""
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
-        every = [one for given in named for one in (given if isinstance(given, tuple) else (given,))]
-        return [one for one in every if isinstance(one, str) and one]
+        every = [place for given in named for place in (given if isinstance(given, tuple) else (given,))]
+        return [place for place in every if isinstance(place, str) and place]
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
         """What all units so far call for: the units of the next round. None, unless a study goes in rounds; what they
@@ -155,7 +155,7 @@ class Study(Generic[O, P]):
 
 def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
     """Validate `given` as options of `kind`. Errors: InputError in one sentence."""
-    names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(
             f"The study {study} has the options {', '.join(names)}, but {unknown[0]!r} was given; leave it out or "
@@ -173,7 +173,7 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
 
 def as_json(options: Any) -> Row:
     """Options by name in JSON's own types."""
-    return plain({one.name: getattr(options, one.name) for one in fields(options)})
+    return plain({option.name: getattr(options, option.name) for option in fields(options)})
 
 
 def identity(study: str, options: Any) -> str:
@@ -212,10 +212,10 @@ class Declared:
 def declared(kind: type) -> dict[str, Declared]:
     """The options of a type of options, by name, in their order."""
     hints = get_type_hints(kind, include_extras=True)
-    found = {}
-    for one in fields(kind):
-        default = one.default_factory() if one.default_factory is not MISSING else one.default
-        marks = getattr(hints[one.name], "__metadata__", ())
+    options = {}
+    for option in fields(kind):
+        default = option.default_factory() if option.default_factory is not MISSING else option.default
+        marks = getattr(hints[option.name], "__metadata__", ())
         flag = next((mark for mark in marks if isinstance(mark, Flag)), None)
-        found[one.name] = Declared(one.name, hints[one.name], default, flag)
-    return found
+        options[option.name] = Declared(option.name, hints[option.name], default, flag)
+    return options

@@ -8,7 +8,7 @@ of heads with like maps ("duplicates"), which stand beside their heads one at a 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from core.measuring import disabling, duplicates, precision, references
 from core.measuring.disabling import Variant
 from core.measuring.outcomes import finite, in_order, metrics_of, outcomes
 from core.measuring.provenance import provenance
+from core.results.disabling import SweptVariant
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
@@ -99,9 +100,7 @@ class Disable(Study[Options, Swept]):
         if not heads:
             return super().read(given)
         if given.get("what", "heads") not in ("heads", "groups"):
-            raise InputError(
-                f"Heads are named for groups, but what is disabled is {given['what']!r}; leave one of the two out."
-            )
+            raise InputError(f"Heads are named for groups, but what is disabled is {what!r}; leave one of the two out.")
         return super().read({**given, "what": "groups"})
 
     def title(self, options: Options) -> str:
@@ -127,7 +126,7 @@ class Disable(Study[Options, Swept]):
     def more(self, options: Options, partials: Sequence[Swept]) -> list[Unit]:
         """In low precision: the variants that float32 might claim, computed again in it."""
         merged = self.merge(options, partials)
-        if merged.exact is None or any(not len(one.changed) for one in partials):
+        if merged.exact is None or any(not len(part.changed) for part in partials):
             return []
         near = _Table(options, task_of(options.task), merged).near()
         return _units(options, tuple(near)) if near else []
@@ -150,8 +149,8 @@ class Disable(Study[Options, Swept]):
         exact_plain = plain if again else None
         if not again and dtype in precision.LOW:
             some = precision.sampled(len(variants))
-            exact_plain, found, _ = sweeps.of(some, "float32")
-            exact = _spread(found, some, len(variants))
+            exact_plain, swept, _ = sweeps.of(some, "float32")
+            exact = _spread(swept, some, len(variants))
         partial = Swept(
             np.array(unit.arguments.rows), opened.checkpoint.layers, opened.checkpoint.heads,
             np.array([row.label for row in rows]), plain, changed, tuple(grouped), exact_plain, exact,
@@ -160,11 +159,10 @@ class Disable(Study[Options, Swept]):
 
     def merge(self, options: Options, partials: Sequence[Swept]) -> Swept:
         """All rows, in the task's order."""
-        swept = [one for one in partials if len(one.changed)]
-        first, whole = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
-        if first.exact is not None:
-            whole |= _exact(partials, whole["rows"], len(whole["changed"]))
-        return Swept(layers=first.layers, heads=first.heads, grouped=first.grouped, **whole)
+        swept = [part for part in partials if len(part.changed)]
+        first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
+        whole = Swept(layers=first.layers, heads=first.heads, grouped=first.grouped, **columns)
+        return whole if first.exact is None else replace(whole, **_exact(partials, whole.rows, len(whole.changed)))
 
     def rows(self, options: Options, merged: Swept) -> list[Row]:
         """The baseline, a row per variant in the order of the heads, and the split-half check."""
@@ -177,7 +175,7 @@ STUDY = Disable()
 def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
     name = "again" if again else "rows"
     slices = disabling.slices(options)
-    return [Unit(f"{name}-{k}", Asked(one.rows, again), size) for k, (one, size) in enumerate(slices)]
+    return [Unit(f"{name}-{k}", Asked(some.rows, again), size) for k, (some, size) in enumerate(slices)]
 
 
 @dataclass(frozen=True)
@@ -219,10 +217,10 @@ def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> dict[s
     """What float32 gives, of all rounds together, in the order of `rows`."""
     places = {row: k for k, row in enumerate(rows.tolist())}
     plain, every = np.full(len(rows), np.nan), np.full((variants, len(rows)), np.nan)
-    for one in partials:
-        at = [places[row] for row in one.rows.tolist()]
-        if one.in_float32 is not None:
-            plain[at], exact = one.in_float32
+    for part in partials:
+        at = [places[row] for row in part.rows.tolist()]
+        if part.in_float32 is not None:
+            plain[at], exact = part.in_float32
             every[:, at] = np.where(np.isnan(exact), every[:, at], exact)
     return {"exact_plain": plain, "exact": every}
 
@@ -300,21 +298,21 @@ class _Table:
                 row |= {f"{name}_low": change.low, f"{name}_high": change.high}
             row |= self._flipped(k) | {"p": float(corrected[k])}
             if self.again.any():
-                row["float32"] = bool(self.again[k])
+                row |= {"float32": bool(self.again[k])}
             body.append(row | self._score(measured[self.names[0]][k]))
         return body
 
     def _intervals(self, name: str) -> list[effects.Interval]:
         """Each variant's change, by the arithmetic that its claim rests on."""
         gold, seed = self.swept.gold, self.options.seed
-        found = effects.metric_intervals(name, gold, self.swept.plain, self.changed, seed=seed)
+        intervals = effects.metric_intervals(name, gold, self.swept.plain, self.changed, seed=seed)
         if self.swept.in_float32 is None:
-            return found
+            return intervals
         some, (plain, changed) = np.flatnonzero(self.again), self.swept.in_float32
         exact = effects.metric_intervals(name, gold, plain, changed[some], seed=seed)
-        for k, one in zip(some, exact, strict=True):
-            found[k] = one
-        return found
+        for k, interval in zip(some, exact, strict=True):
+            intervals[k] = interval
+        return intervals
 
     def _flipped(self, k: int) -> Row:
         """How many predictions changed, and McNemar's p; neither of scores."""
@@ -356,15 +354,17 @@ class _Table:
 def shared(one: Sequence[Row], other: Sequence[Row]) -> tuple[list[Row], effects.Agreement]:
     """Which heads do two sweeps share? {name, this, other}: the changes of the first metric of each, and their rank
     correlation over the heads (or layers) that both swept."""
-    second = {row["name"]: _change(row) for row in other if row["kind"] == "variant"}
-    first = [row for row in one if row["kind"] == "variant" and row["name"] in second]
-    pairs = [{"name": row["name"], "this": _change(row), "other": second[row["name"]]} for row in first]
-    columns = [np.array([row[side] for row in pairs], dtype=float) for side in ("this", "other")]
+    first, second = _changes(one), _changes(other)
+    names = [name for name in first if name in second]
+    pairs: list[Row] = [{"name": name, "this": first[name], "other": second[name]} for name in names]
+    columns = [np.array([changes[name] for name in names], dtype=float) for changes in (first, second)]
     return pairs, effects.rank_agreement(*columns)
 
 
-def _change(row: Row) -> float | None:
-    return row[f"{first_metric(row)}_change"]
+def _changes(rows: Sequence[Row]) -> dict[str, float | None]:
+    """The change of the first metric, by the variant's name."""
+    ranked = [(variant.name, variant.metrics.first.change) for variant in SweptVariant.among(rows)]
+    return {name: None if change is None else change.value for name, change in ranked}
 
 
 def first_metric(row: Row) -> str:

@@ -113,14 +113,14 @@ class DrawMaps(Study[Options, Drawn]):
 
     def merge(self, options: Options, partials: Sequence[Drawn]) -> Drawn:
         """All maps."""
-        return Drawn(tuple(one for part in partials for one in part.maps))
+        return Drawn(tuple(drawn_map for part in partials for drawn_map in part.maps))
 
     def rows(self, options: Options, merged: Drawn) -> list[Row]:
         """How many maps of how many inputs were drawn, by task."""
         rows = []
-        for task in sorted({one.task for one in merged.maps}):
-            mine = [one for one in merged.maps if one.task == task]
-            rows.append({"task": task, "maps": len(mine), "inputs": len({one.row_id for one in mine})})
+        for task in sorted({drawn_map.task for drawn_map in merged.maps}):
+            mine = [drawn_map for drawn_map in merged.maps if drawn_map.task == task]
+            rows.append({"task": task, "maps": len(mine), "inputs": len({drawn_map.row_id for drawn_map in mine})})
         return rows
 
     def keep(self, db: Database, run: Finished[Options, Drawn]) -> None:
@@ -131,7 +131,7 @@ class DrawMaps(Study[Options, Drawn]):
                 "Drawn maps do not travel in a file of rows; draw them again while no other process holds the database."
             )
         for part in partials:
-            labels.store_maps(db, [one.row() for one in part.maps])
+            labels.store_maps(db, [drawn_map.row() for drawn_map in part.maps])
 
 
 STUDY = DrawMaps()

@@ -20,6 +20,7 @@ from core.frames.papers import read_list
 from core.frames.records import Reading
 from core.frames.rows import parse_rows, read_rows
 from core.measuring.framed import HABITS, Draws, Scores, unpacked
+from core.results.frames import FrameHead
 from core.scoring import link_tests
 from core.scoring.links import pairs_of
 from core.store.rows import Row
@@ -114,16 +115,16 @@ class FrameHeads(Study[Options, Scores]):
                 "later_to_earlier or target_to_element, or sentences with elements on the other side."
             )
         scores = np.array([scored.scores for scored in merged.sentences])
-        drawn = {
-            name: np.sum([unpacked(getattr(part, name), part.draws) for part in merged.draws], axis=0)
+        distance, exchange, query, share = (
+            np.sum([unpacked(getattr(part, name), part.draws) for part in merged.draws], axis=0)
             for name in ("distance", "exchange", "query", "share")
-        }
-        query = link_tests.Null(np.sum([part.query_observed for part in merged.draws], axis=0), drawn["query"])
-        share = link_tests.Null(np.sum([part.share_observed for part in merged.draws], axis=0), drawn["share"])
-        test = link_tests.verdict(scores, drawn["distance"], drawn["exchange"], query, share)
+        )
+        query_null = link_tests.Null(np.sum([part.query_observed for part in merged.draws], axis=0), query)
+        share_null = link_tests.Null(np.sum([part.share_observed for part in merged.draws], axis=0), share)
+        test = link_tests.verdict(scores, distance, exchange, query_null, share_null)
         heads = _head_rows(test, merged.draws, options)
         sentences = [{"kind": "sentence", **asdict(scored)} for scored in merged.sentences]
-        best_first = sorted(heads, key=lambda row: -row["value"])
+        best_first = [heads[k] for k in sorted(range(len(heads)), key=lambda k: -float(test.score[k]))]
         return [_summary(test, heads, merged, options), *best_first, *sentences]
 
 
@@ -204,7 +205,7 @@ def _head_rows(test: link_tests.LinkTest, parts: Sequence[Draws], options: Optio
 
 def _summary(test: link_tests.LinkTest, heads: list[Row], scores: Scores, options: Options) -> Row:
     selection, reading = chosen(options)
-    parts, sentences = scores.draws, scores.sentences
+    parts, sentences, tested = scores.draws, scores.sentences, FrameHead.among(heads)
     return {
         "kind": "summary",
         "checkpoint": options.checkpoint,
@@ -217,10 +218,10 @@ def _summary(test: link_tests.LinkTest, heads: list[Row], scores: Scores, option
         "causal": parts[0].causal,
         "links": sum(scored.links for scored in sentences),
         "links_before": sum(scored.before for scored in sentences),
-        "survivors": [row["name"] for row in heads if row["survives"]],
-        "beat_places": [row["name"] for row in heads if row["beats_places"]],
+        "survivors": [head.name for head in tested if head.survives],
+        "beat_places": [head.name for head in tested if head.beats_places],
         "line_99": float(np.quantile(test.score, 0.99)),
-        "above_99": sum(row["above_99"] for row in heads),
+        "above_99": sum(bool(head.above_99) for head in tested),
         "draws": parts[0].draws,
         "movable": sum(part.movable for part in parts),
         "exchangeable": sum(part.exchangeable for part in parts),
@@ -231,5 +232,5 @@ def _summary(test: link_tests.LinkTest, heads: list[Row], scores: Scores, option
         "kept": len(selection.kept),
         "dropped": selection.dropped,
         "skipped": len(reading.skipped),
-        "skipped_lines": [{"where": one.where, "why": one.why} for one in reading.skipped[:MOST_SKIPPED]],
+        "skipped_lines": [{"where": line.where, "why": line.why} for line in reading.skipped[:MOST_SKIPPED]],
     }

@@ -97,7 +97,7 @@ class Held(Study[Options, TunedRuns]):
         """The rows of Table 1, free beside held, then what holding costs on each task, averaged over seeds."""
         rows = table_rows(merged.runs)
         for row, run in zip(rows, merged.runs, strict=False):
-            row["held_heads"] = run.held_heads
+            row |= {"held_heads": run.held_heads}
         for task in dict.fromkeys(run.task for run in merged.runs):
             mine = [run for run in merged.runs if run.task == task]
             both = {run.seed for run in mine if run.initialisation == FREE}

@@ -59,13 +59,17 @@ class Indexed:
 
     def row(self) -> Row:
         """What a person reads of it."""
-        skipped = [{"where": one.where, "why": one.why} for one in self.skipped]
         return {
             "release": self.release,
             "folder": self.folder,
             "annotations": self.annotations,
-            "skipped": skipped,
+            "skipped": self.skipped_lines,
         }
+
+    @property
+    def skipped_lines(self) -> list[Row]:
+        """What was skipped, and why."""
+        return [{"where": line.where, "why": line.why} for line in self.skipped]
 
 
 @dataclass(frozen=True)
@@ -107,37 +111,37 @@ class IndexFrames(Study[Options, Slices]):
             release.name,
             str(release.folder),
             sum(len(reading.sentences) for reading in readings),
-            tuple(one for reading in readings for one in reading.skipped),
+            tuple(line for reading in readings for line in reading.skipped),
             base64.b64encode(zlib.compress(lines.encode(), 6)).decode(),
         )
         return Done(Slices((indexed,)))
 
     def merge(self, options: Options, partials: Sequence[Slices]) -> Slices:
         """All slices."""
-        return Slices(tuple(one for part in partials for one in part.slices))
+        return Slices(tuple(piece for part in partials for piece in part.slices))
 
     def rows(self, options: Options, merged: Slices) -> list[Row]:
         """How many annotations each slice has, and what was skipped."""
-        return [one.row() for one in merged.slices]
+        return [piece.row() for piece in merged.slices]
 
     def keep(self, db: Database, run: Finished[Options, Slices]) -> None:
         """Store the annotations; a release that was indexed before is replaced. InputError where the run came without
         its sentences."""
-        slices = [one for part in run.partials() for one in part.slices]
+        slices = [piece for part in run.partials() for piece in part.slices]
         if not slices:
             raise InputError(
                 "An index does not travel in a file of rows; index the release again while no other process holds the "
                 "database."
             )
-        for release in dict.fromkeys(one.release for one in slices):
-            own = [one for one in slices if one.release == release]
+        for release in dict.fromkeys(piece.release for piece in slices):
+            own = [piece for piece in slices if piece.release == release]
             frames.replace_release(
                 db,
                 release,
-                (sentence for one in own for sentence in one.sentences()),
+                (sentence for piece in own for sentence in piece.sentences()),
                 folder=own[0].folder,
                 run=run.run,
-                skipped=[skipped for one in own for skipped in one.row()["skipped"]],
+                skipped=[line for piece in own for line in piece.skipped_lines],
             )
 
 

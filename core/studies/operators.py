@@ -105,7 +105,7 @@ class OperatorsStudy(Study[Options, Effects]):
             )
             for source in references.sources(operator, opened, options)
         ]
-        plain, changes = seen[0].plain.numpy(), np.mean([one.exact.numpy() for one in seen], 0)
+        plain, changes = seen[0].plain.numpy(), np.mean([effects.exact.numpy() for effects in seen], 0)
         partial = Effects(
             checkpoint.layers, checkpoint.heads, (operator,), plain, changes[None],
             _fitting(opened, options) if operator == "constant" else np.zeros((3, 0)),
@@ -115,9 +115,9 @@ class OperatorsStudy(Study[Options, Effects]):
     def merge(self, options: Options, partials: Sequence[Effects]) -> Effects:
         """All operators, in the order asked for."""
         first = partials[0]
-        fitting = next((one.fitting for one in partials if one.fitting.size), first.fitting)
-        names = tuple(name for one in partials for name in one.operators)
-        changes = np.concatenate([one.changes for one in partials])
+        fitting = next((part.fitting for part in partials if part.fitting.size), first.fitting)
+        names = tuple(name for part in partials for name in part.operators)
+        changes = np.concatenate([part.changes for part in partials])
         return Effects(first.layers, first.heads, names, first.plain, changes, fitting)
 
     def rows(self, options: Options, merged: Effects) -> list[Row]:
@@ -134,7 +134,7 @@ STUDY = OperatorsStudy()
 
 def _fitting(opened: disabling.Opened, options: Options) -> np.ndarray:
     fitted = references.constants(opened, options)
-    return np.stack([one.flatten().double().numpy() for one in (fitted.mean, fitted.zero, fitted.fitted)])
+    return np.stack([losses.flatten().double().numpy() for losses in (fitted.mean, fitted.zero, fitted.fitted)])
 
 
 def _effects(options: Options, merged: Effects, about: Row) -> list[Row]:
@@ -150,7 +150,7 @@ def _effects(options: Options, merged: Effects, about: Row) -> list[Row]:
             row = {"kind": "effect", "name": str(place), "layer": place.layer, "head": place.head, **about}
             row |= {"operator": operator, "value": value, "low": float(low[head]), "high": float(high[head])}
             row |= {"p": float(p[number, head]), "baseline": 0.0}
-            row |= {"statistic": f"{operator} loss change", "feature": about["task"]}
+            row |= {"statistic": f"{operator} loss change", "feature": task_of(options.task).key}
             if operator == "constant" and merged.fitting.size:
                 row |= dict(
                     zip(("fit_mean", "fit_zero", "fit_constant"), merged.fitting[:, head].tolist(), strict=True)
@@ -165,11 +165,10 @@ def _agreement(options: Options, merged: Effects, about: Row) -> list[Row]:
         return []
     agreement = operators_agree(merged.changes, seed=options.seed)
     rows = []
-    for one, first in enumerate(merged.operators):
-        for other, second in enumerate(merged.operators[one + 1 :], one + 1):
-            figures = {name: getattr(agreement, name)[one, other] for name in ("tau", "low", "high", "same_rows")}
-            figures["itself"] = agreement.itself(one, other)
+    for place, first in enumerate(merged.operators):
+        for other, second in enumerate(merged.operators[place + 1 :], place + 1):
+            figures = {name: getattr(agreement, name)[place, other] for name in ("low", "high", "same_rows")}
+            figures |= {"itself": agreement.itself(place, other), "kendall": agreement.tau[place, other]}
             known = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
-            known["kendall"] = known.pop("tau")
             rows.append({"kind": "agreement", "name": f"{first} and {second}", **known, **about, "heads": heads})
     return rows

@@ -96,9 +96,11 @@ class PatchStudy(Study[Options, Patched]):
 
     def merge(self, options: Options, partials: Sequence[Patched]) -> Patched:
         """All pairs, in the task's order."""
-        order = np.argsort(np.concatenate([one.rows for one in partials]))
+        order = np.argsort(np.concatenate([part.rows for part in partials]))
         names = ("rows", "made", "first", "second", "patched")
-        whole = {name: np.concatenate([getattr(one, name) for one in partials], axis=-1)[..., order] for name in names}
+        whole = {
+            name: np.concatenate([getattr(part, name) for part in partials], axis=-1)[..., order] for name in names
+        }
         return Patched(layers=partials[0].layers, heads=partials[0].heads, **whole)
 
     def rows(self, options: Options, merged: Patched) -> list[Row]:
@@ -116,7 +118,7 @@ class PatchStudy(Study[Options, Patched]):
         body = []
         variants = disabling.variants_of(options.what, "", merged.layers, merged.heads)
         for k, variant in enumerate(variants):
-            low, high = (None if np.isnan(one[k]) else float(one[k]) for one in (shares.low, shares.high))
+            low, high = (None if np.isnan(bounds[k]) else float(bounds[k]) for bounds in (shares.low, shares.high))
             p = None if np.isnan(shares.p[k]) else float(shares.p[k])
             row = {"kind": "component", **variant.facts(), **about, "recovered": float(shares.share[k])}
             row |= {"low": low, "high": high, "p": p}
@@ -129,7 +131,7 @@ class PatchStudy(Study[Options, Patched]):
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """m of A [pair], B [pair] and B patched [variant, pair], from logits [..., pair, choice]."""
-    a, b, every = (np.asarray(one, dtype=float) for one in (first, second, patched))
+    a, b, every = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], every[..., 0]
     pair = np.arange(len(a))
@@ -137,7 +139,7 @@ def differences(first: object, second: object, patched: object) -> tuple[np.ndar
     beaten = a.copy()
     beaten[pair, best] = -np.inf
     rival = np.where(rival == best, beaten.argmax(-1), rival)
-    return tuple(one[..., pair, best] - one[..., pair, rival] for one in (a, b, every))  # type: ignore[return-value]
+    return tuple(logits[..., pair, best] - logits[..., pair, rival] for logits in (a, b, every))  # type: ignore[return-value]
 
 
 STUDY = PatchStudy()

@@ -120,7 +120,7 @@ def _moved(task: Task, before: "Tensor", after: "Tensor") -> list[float]:
 
     if task.is_score:
         return (after - before)[:, 0].tolist()
-    shares = [torch.softmax(one, -1) for one in (before, after)]
+    shares = [torch.softmax(logits, -1) for logits in (before, after)]
     best = shares[0].argmax(-1, keepdim=True)
     return (shares[1] - shares[0]).gather(-1, best)[:, 0].tolist()
 
@@ -134,7 +134,7 @@ def _row(options: Options, task: Task, merged: Perturbations, number: int, kind:
     gold, plain, changed = merged.gold[made], merged.plain[made], merged.changed[number, made]
     row = change_rows(task, gold, plain, changed[None], [fact], seed=options.seed)[0]
     row |= _before(task, gold, plain)
-    row["probability_change"] = float(merged.moved[number, made].mean())
+    row |= {"probability_change": float(merged.moved[number, made].mean())}
     return row | {"constant": _constant(task, gold)}
 
 

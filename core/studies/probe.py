@@ -138,15 +138,20 @@ class ProbeStudy(Study[Options, Probed]):
     def merge(self, options: Options, partials: Sequence[Probed]) -> Probed:
         """All that was seen."""
         return Probed(
-            tuple(one for part in partials for one in part.answered),
-            tuple(one for part in partials for one in part.mixed),
+            tuple(answered for part in partials for answered in part.answered),
+            tuple(mixed for part in partials for mixed in part.mixed),
         )
 
     def rows(self, options: Options, merged: Probed) -> list[Row]:
         """Probes of the trained weights with the random ones' beside them, then mixing weights."""
-        fresh = {(one.property, one.probe): one for one in merged.answered if one.source == RANDOM}
-        trained = [one for one in merged.answered if one.source == TRAINED]
-        rows = [row for one in trained for row in probe_rows(one, fresh.get((one.property, one.probe)), options.seed)]
+        random = [answered for answered in merged.answered if answered.source == RANDOM]
+        fresh = {(answered.property, answered.probe): answered for answered in random}
+        trained = [answered for answered in merged.answered if answered.source == TRAINED]
+        rows = [
+            row
+            for answered in trained
+            for row in probe_rows(answered, fresh.get((answered.property, answered.probe)), options.seed)
+        ]
         return rows + [row for mixed in merged.mixed for row in mixing_rows(mixed)]
 
 
@@ -159,20 +164,20 @@ def answers(question: "Asked", source: str, *, seed: int) -> list[Answered]:
     controls = probing.layers.control_labels(question.train, tests, seed=seed)
     scale, classes = probing.layers.scale_of(question.train), len(question.classes)
     commonest = int(np.bincount(question.train.labels).argmax())
-    found = []
+    answered = []
     for probe in PROBES:
         own = probing.layers.fit(question.train, classes, probe, seed=seed, scale=scale)
         other = probing.layers.fit(replace(question.train, labels=controls[0]), classes, probe, seed=seed, scale=scale)
         for (name, test), control in zip(question.tests, controls[1:], strict=True):
             parted = name != question.name
-            found.append(Answered(
+            answered.append(Answered(
                 name, source, probe, by_sentence(own.predict(test) == test.labels, test.groups),
                 by_sentence(other.predict(test) == control, test.groups), np.bincount(test.groups), classes,
                 float((test.labels == commonest).mean()),
                 float((probing.layers.word_alone(question.train, test) == test.labels).mean()),
                 question.linear if parted else None,
             ))  # fmt: skip
-    return found
+    return answered
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:

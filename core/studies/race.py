@@ -9,7 +9,8 @@ the rows they lack, for the metric, whose own interval they get.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -24,6 +25,9 @@ from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.tasks.glue import TaskRow, task_of
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint
 
 EXACT_A_UNIT = 16  # rows of a unit that runs every variant; more where fewer are left
 MOST_A_UNIT = 128
@@ -103,20 +107,19 @@ class RaceStudy(Study[Options, Taken]):
         asked, opened, every = unit.arguments, disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [every[k] for k in asked.rows]
         variants = disabling.variants_of(options.what, options.heads, checkpoint.layers, checkpoint.heads)
-        part, fast, dtype = _empty(len(variants), rows), True, checkpoint.dtype
+        taken, dtype = _empty(asked, checkpoint, len(variants), rows), checkpoint.dtype
         sources = references.sources(options.operator, opened, options)
         if asked.exact:
             chosen = list(range(len(variants)) if asked.variants is None else asked.variants)
             measured = _exact(options, opened, rows, [variants[k] for k in chosen], sources)
-            part["loss"] = measured[0].plain.numpy()
-            part["plain"] = opened.predicted(measured[0].logits).astype(float)
-            part["exact"][chosen] = np.mean([one.exact.numpy() for one in measured], 0)
-            expected = references.expected([one.changed for one in measured], is_score=opened.task.is_score)
-            part["changed"][chosen] = opened.predicted(expected)
-            fast, dtype = measured[0].fast, measured[0].dtype
+            taken.exact[chosen] = np.mean([effects.exact.numpy() for effects in measured], 0)
+            expected = references.expected([effects.changed for effects in measured], is_score=opened.task.is_score)
+            taken.changed[chosen] = opened.predicted(expected)
+            plain = opened.predicted(measured[0].logits).astype(float)
+            taken = replace(taken, loss=measured[0].plain.numpy(), plain=plain, fast=measured[0].fast)
+            dtype = measured[0].dtype
         if asked.first_order:
-            part["first_order"] = _first_order(options, opened, rows, variants, sources)
-        taken = Taken(np.array(asked.rows), checkpoint.layers, checkpoint.heads, fast=fast, rounds=asked.number, **part)
+            taken = replace(taken, first_order=_first_order(options, opened, rows, variants, sources))
         return Done(taken, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
 
     def merge(self, options: Options, partials: Sequence[Taken]) -> Taken:
@@ -143,7 +146,7 @@ def _exact(
     sources: Sequence[Any],
 ) -> list[Any]:
     """Exact effects, one set a source: a draw of "resample", or the operator itself."""
-    sets, names = [frozenset(one.heads) for one in variants], [row.id for row in rows]
+    sets, names = [frozenset(variant.heads) for variant in variants], [row.id for row in rows]
     labels, encodings = opened.outputs(rows), opened.encoded(rows)
     labelled = capture.losses.LabelledRows(encodings, labels, names)
     return [
@@ -160,18 +163,26 @@ def _first_order(
     sources: Sequence[Any],
 ) -> np.ndarray:
     """First-order effects [variant, row]: the mean over sources."""
-    sets, labels, encodings = [frozenset(one.heads) for one in variants], opened.outputs(rows), opened.encoded(rows)
+    sets, labels, encodings = (
+        [frozenset(variant.heads) for variant in variants],
+        opened.outputs(rows),
+        opened.encoded(rows),
+    )
     slopes = [
         capture.losses.first_order(opened.checkpoint, encodings, labels, options.operator, source=source)
         for source in sources
     ]
-    return np.mean([capture.losses.slopes_of(sets, one).numpy() for one in slopes], 0)
+    return np.mean([capture.losses.slopes_of(sets, slope).numpy() for slope in slopes], 0)
 
 
-def _empty(variants: int, rows: Sequence[TaskRow]) -> dict[str, np.ndarray]:
-    unknown = np.full(len(rows), np.nan)
-    found = {name: np.full((variants, len(rows)), np.nan) for name in ("changed", "exact", "first_order")}
-    return found | {"gold": np.array([float(row.label) for row in rows]), "loss": unknown, "plain": unknown.copy()}
+def _empty(asked: Round, checkpoint: "Checkpoint", variants: int, rows: Sequence[TaskRow]) -> Taken:
+    """Nothing measured yet: NaN everywhere but in the gold labels."""
+    changed, exact, first_order = (np.full((variants, len(rows)), np.nan) for _ in range(3))
+    gold, loss, plain = np.array([float(row.label) for row in rows]), *(np.full(len(rows), np.nan) for _ in range(2))
+    return Taken(
+        np.array(asked.rows), checkpoint.layers, checkpoint.heads, gold, loss, plain, changed, exact, first_order,
+        fast=True, rounds=asked.number,
+    )  # fmt: skip
 
 
 def _most(open_variants: int, variants: int) -> int:
@@ -183,10 +194,10 @@ def _units(rows: Sequence[TaskRow], places: np.ndarray, asked: Round, most: int)
     """Slices of these rows, similar lengths together."""
     sizes = {int(k): len(rows[k].text) + len(rows[k].pair or "") for k in places}
     order = sorted(sizes, key=lambda k: (sizes[k], k))
-    found = []
+    units = []
     for start in range(0, len(order), most):
         some = tuple(order[start : start + most])
         arguments = Round(some, asked.variants, asked.exact, asked.first_order, asked.number)
         size = max(1, sum(sizes[k] for k in some) // 4)
-        found.append(Unit(f"round-{asked.number}-{start // most}", arguments, size))
-    return found
+        units.append(Unit(f"round-{asked.number}-{start // most}", arguments, size))
+    return units

@@ -98,15 +98,17 @@ def rows_of(sums: PatternSums, *, groups: int) -> list[Row]:
 def kept_rows(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Row]:
     """A row a pair of checkpoint and task of one shape: whether the same heads are alike in both."""
     rows: list[Row] = []
-    for one, other in combinations(pieces, 2):
-        if (one.layers, one.heads) != (other.layers, other.heads) or not (one.rows and other.rows):
+    for first, other in combinations(pieces, 2):
+        if (first.layers, first.heads) != (other.layers, other.heads) or not (first.rows and other.rows):
             continue
-        kept = scoring.mean_patterns.redundancy_kept(one.distances / one.rows, other.distances / other.rows, seed=seed)
-        change = "task" if one.at.checkpoint == other.at.checkpoint else "checkpoint"
-        change = "both" if change == "checkpoint" and one.at.task != other.at.task else change
+        kept = scoring.mean_patterns.redundancy_kept(
+            first.distances / first.rows, other.distances / other.rows, seed=seed
+        )
+        change = "task" if first.at.checkpoint == other.at.checkpoint else "checkpoint"
+        change = "both" if change == "checkpoint" and first.at.task != other.at.task else change
         rows.append(
-            {"kind": "kept", "between": change, "checkpoint": one.at.checkpoint, "task": one.at.task}
+            {"kind": "kept", "between": change, "checkpoint": first.at.checkpoint, "task": first.at.task}
             | {"other_checkpoint": other.at.checkpoint, "other_task": other.at.task, "r": kept.r, "low": kept.low}
-            | {"high": kept.high, "p": kept.p, "pairs": kept.pairs, "n": one.layers * one.heads}
+            | {"high": kept.high, "p": kept.p, "pairs": kept.pairs, "n": first.layers * first.heads}
         )
     return rows

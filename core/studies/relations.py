@@ -19,7 +19,7 @@ from core.errors import InputError
 from core.measuring.sums import RelationSums
 from core.scoring.corrections import q_values
 from core.store.rows import Row
-from core.studies.attending import Attending, AttendingOptions, Tasks, estimate, facts
+from core.studies.attending import Attending, AttendingOptions, Tasks, ends, estimate, facts
 from core.studies.contract import Flag, Unit
 from core.tasks.relations import relation_of
 
@@ -92,15 +92,15 @@ def rows_of(sums: RelationSums) -> list[Row]:
         p = excess.p_above()[..., 0]
         q = q_values(p)
         for layer, head in np.ndindex(*p.shape):
-            effect = estimate(excess, layer, head)
-            right = estimate(accuracy, layer, head)
+            effect, effect_low, effect_high = ends(excess, layer, head)
+            right, right_low, right_high = ends(accuracy, layer, head)
             rows.append(
                 known
                 | estimate(weight, layer, head)
-                | {"effect": effect["value"], "effect_low": effect["low"], "effect_high": effect["high"]}
-                | {"baseline": float(weight.value[layer, head, 0]) - effect["value"], "p": float(p[layer, head])}
-                | {"q": float(q[layer, head]), "accuracy": right["value"]}
-                | {"accuracy_low": right["low"], "accuracy_high": right["high"]}
+                | {"effect": effect, "effect_low": effect_low, "effect_high": effect_high}
+                | {"baseline": float(weight.value[layer, head, 0]) - effect, "p": float(p[layer, head])}
+                | {"q": float(q[layer, head]), "accuracy": right}
+                | {"accuracy_low": right_low, "accuracy_high": right_high}
                 | fixed
             )
     return rows

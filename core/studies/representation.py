@@ -68,13 +68,15 @@ class RepresentationStudy(Study[Options, Alike]):
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
         stored = measuring.probed.piece_vectors_of(checkpoint, encodings)
-        tokens = [(number, place) for number, one in enumerate(encodings) for place in one.ordinary]
-        vectors = np.concatenate([stored.get(number)[list(one.ordinary)] for number, one in enumerate(encodings)])
+        tokens = [(number, place) for number, encoding in enumerate(encodings) for place in encoding.ordinary]
+        vectors = np.concatenate(
+            [stored.get(number)[list(encoding.ordinary)] for number, encoding in enumerate(encodings)]
+        )
         types = [encodings[number].tokens[place] for number, place in tokens]
-        found = similarities(vectors.astype(np.float32), [number for number, _ in tokens], types, seed=options.seed)
+        likeness = similarities(vectors.astype(np.float32), [number for number, _ in tokens], types, seed=options.seed)
         entropies = Entropies(len(encodings), checkpoint.layers)
         capture.running.run(checkpoint, encodings, [entropies])
-        return Done(Alike(found, entropies.means), provenance(checkpoint, [row.id for row in rows]))
+        return Done(Alike(likeness, entropies.means), provenance(checkpoint, [row.id for row in rows]))
 
     def merge(self, options: Options, partials: Sequence[Alike]) -> Alike:
         """There is one."""

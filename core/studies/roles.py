@@ -16,10 +16,11 @@ import pydantic.dataclasses
 from core import measuring
 from core.errors import InputError
 from core.measuring.sums import RoleSums
+from core.results.scores import RoleScore
 from core.scoring.intervals import Estimate
 from core.scoring.roles import ROLES, TIMES, RoleMeans, role_q
 from core.store.rows import Row
-from core.studies.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attending import Attending, AttendingOptions, ends, estimate, facts
 from core.studies.contract import Flag, Unit
 
 if TYPE_CHECKING:
@@ -103,14 +104,10 @@ def rows_of(sums: RoleSums, *, times: float) -> list[Row]:
 
 
 def _columns(value: Estimate, effect: Estimate, layer: int, head: int) -> Row:
-    above = estimate(effect, layer, head)
-    own = estimate(value, layer, head)
-    return own | {
-        "baseline": own["value"] - above["value"],
-        "effect": above["value"],
-        "effect_low": above["low"],
-        "effect_high": above["high"],
-    }
+    above, low, high = ends(effect, layer, head)
+    row = estimate(value, layer, head)
+    own, _, _ = ends(value, layer, head)
+    return row | {"baseline": own - above, "effect": above, "effect_low": low, "effect_high": high}
 
 
 def _verdict(q: float) -> Row:
@@ -119,8 +116,8 @@ def _verdict(q: float) -> Row:
 
 def roles_of(rows: list[Row]) -> dict[tuple[int, int], list[str]]:
     """The roles that each head (layer, head) has; a head may have several, or none."""
-    found: dict[tuple[int, int], list[str]] = {}
-    for row in rows:
-        if row.get("has") and row["statistic"] in ROLES:
-            found.setdefault((row["layer"], row["head"]), []).append(row["role"])
-    return found
+    roles: dict[tuple[int, int], list[str]] = {}
+    for score in RoleScore.of_heads(rows):
+        if score.has and score.statistic in ROLES:
+            roles.setdefault((score.layer, score.head), []).append(score.role)  # type: ignore[arg-type]
+    return roles

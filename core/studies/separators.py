@@ -82,7 +82,8 @@ class SeparatorsStudy(Study[Options, Slopes]):
         partial = Slopes(
             np.array(unit.arguments.rows), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
             slopes.weight.numpy(), capture.separators.separator_norms(checkpoint, encodings).numpy(),
-            np.array([len(one.separators) / len(one) for one in encodings]), np.array([row.label for row in rows]),
+            np.array([len(encoding.separators) / len(encoding) for encoding in encodings]),
+            np.array([row.label for row in rows]),
             opened.predicted(capture.running.predict(checkpoint, encodings)), np.array(changed),
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
@@ -112,7 +113,7 @@ def gradient_facts(merged: Slopes, layer: int, *, seed: int) -> Row:
     if not known.any():
         return dict.fromkeys(FACTS)
     separator, other, weight, norm = (
-        one[layer, known] for one in (merged.to_separator, merged.to_other, merged.weight, merged.norm)
+        column[layer, known] for column in (merged.to_separator, merged.to_other, merged.weight, merged.norm)
     )
     n = int(known.sum())
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
@@ -130,7 +131,7 @@ def gradient_facts(merged: Slopes, layer: int, *, seed: int) -> Row:
         ends = np.quantile(counts @ values / n, [0.025, 0.975])
         known_values = [float(values.mean()), *map(float, ends)]
         names = (name, f"{name}_low", f"{name}_high")
-        facts |= {key: one if np.isfinite(one) else None for key, one in zip(names, known_values, strict=True)}
+        facts |= {key: value if np.isfinite(value) else None for key, value in zip(names, known_values, strict=True)}
     return facts
 
 

@@ -157,7 +157,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
     def more(self, options: Options, partials: Sequence[Subnetworks]) -> list[Unit]:
         """Once a seed's order is known: its three subnetworks are retrained."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
-        known = {(one.what, one.seed) for part in partials for one in part.pruned}
+        known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
             Unit(f"{kind}|{order.seed}", Piece(kind, order.seed, kept=kept), size)
             for order in (order for part in partials for order in part.orders)
@@ -174,29 +174,29 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
         orders: tuple[Order, ...] = ()
         if of.what == CURVE:
             predicted = measuring.pruned.before(on, options.recipe, of.seed, key, of.share, of.scope)  # type: ignore[arg-type]
-            found = [Pruned(CURVE, of.seed, of.scope, "before", of.share, predicted)]
+            pruned = [Pruned(CURVE, of.seed, of.scope, "before", of.share, predicted)]
         elif of.what == AFTER:
             points = [(scope, share) for scope in options.scopes for share in options.shares]
             after = measuring.pruned.after(on, options.recipe, of.seed, key, points)
-            found = [Pruned(CURVE, of.seed, *point[:1], "after", point[1], row)
+            pruned = [Pruned(CURVE, of.seed, *point[:1], "after", point[1], row)
                      for point, row in zip(points, after, strict=True)]  # fmt: skip
         elif of.what == STRUCTURE:
             full, order, kept = measuring.pruned.ordered(
                 on, options.recipe, of.seed, key, KEPT_SHARE, _classifier(base.causal)
             )
-            found = [Pruned(FULL, of.seed, "", "", 0.0, full.predicted)]
+            pruned = [Pruned(FULL, of.seed, "", "", 0.0, full.predicted)]
             orders = (Order(of.seed, order, kept, full.names, full.classes),)
         else:
             predicted, share = measuring.pruned.retrained(on, options.recipe, of.seed, key, of.kept)
-            found = [Pruned(of.what, of.seed, "", "before", share, predicted, of.kept)]
-        return Done(_with_baseline(on, found, orders), provenance(base, [row.id for row in on.dev_rows], split="dev"))
+            pruned = [Pruned(of.what, of.seed, "", "before", share, predicted, of.kept)]
+        return Done(_with_baseline(on, pruned, orders), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
     def merge(self, options: Options, partials: Sequence[Subnetworks]) -> Subnetworks:
         """All predictions and orders."""
         first = partials[0]
-        found = tuple(one for part in partials for one in part.pruned)
-        orders = tuple(one for part in partials for one in part.orders)
-        return Subnetworks(first.gold, first.constant, first.baseline, first.train_rows, found, orders)
+        pruned = tuple(result for part in partials for result in part.pruned)
+        orders = tuple(order for part in partials for order in part.orders)
+        return Subnetworks(first.gold, first.constant, first.baseline, first.train_rows, pruned, orders)
 
     def rows(self, options: Options, merged: Subnetworks) -> list[Row]:
         """The constant predictor, curves, subnetworks, differences, components, classes of survivors."""
@@ -215,7 +215,7 @@ STUDY = SubnetworksStudy()
 def check(options: Options) -> None:
     """Raises InputError naming what cannot be."""
     for name, given, known in (("scope", options.scopes, SCOPES), ("moment", options.moments, MOMENTS)):
-        if wrong := [one for one in given if one not in known]:
+        if wrong := [value for value in given if value not in known]:
             raise InputError(f"A {name} is one of {', '.join(known)}; {wrong[0][:40]!r} is none of them: choose one.")
     if wrong_shares := [share for share in options.shares if not 0 <= share <= 1]:
         raise InputError(f"Shares of weights lie between 0 and 1; {wrong_shares[0]:g} does not: correct it.")
@@ -265,9 +265,9 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 def curve_rows(merged: Subnetworks, metric: str) -> list[Row]:
     """One a scope, moment and share; what it loses against nothing pruned, paired by row."""
     points: dict[tuple[str, str, float], list[np.ndarray]] = {}
-    for one in merged.pruned:
-        if one.what == CURVE:
-            points.setdefault((one.scope, one.moment, one.share), []).append(one.predicted)
+    for pruned in merged.pruned:
+        if pruned.what == CURVE:
+            points.setdefault((pruned.scope, pruned.moment, pruned.share), []).append(pruned.predicted)
     rows = []
     for (scope, moment, share), predicted in sorted(points.items()):
         row: Row = {"kind": "curve", "scope": scope, "moment": moment, "share": share,
@@ -283,13 +283,13 @@ def curve_rows(merged: Subnetworks, metric: str) -> list[Row]:
 def subnetwork_rows(merged: Subnetworks, metric: str) -> list[Row]:
     """Full, good, bad and random, then what good has more."""
     known: dict[str, list[Pruned]] = {}
-    for one in merged.pruned:
-        if one.what != CURVE:
-            known.setdefault(one.what, []).append(one)
-    predicted = {kind: np.stack([one.predicted for one in some]) for kind, some in known.items()}
+    for pruned in merged.pruned:
+        if pruned.what != CURVE:
+            known.setdefault(pruned.what, []).append(pruned)
+    predicted = {kind: np.stack([pruned.predicted for pruned in some]) for kind, some in known.items()}
     rows: list[Row] = []
     for kind in (kind for kind in (FULL, *KINDS) if kind in known):
-        share = float(np.mean([one.share for one in known[kind]]))
+        share = float(np.mean([pruned.share for pruned in known[kind]]))
         rows.append({"kind": "subnetwork", "name": kind, "share": share}
                     | runs.score(metric, merged.gold, predicted[kind]).fields()
                     | {"n": len(merged.gold), "seeds": len(known[kind])})  # fmt: skip
@@ -324,8 +324,8 @@ def class_rows(orders: Sequence[Order]) -> list[Row]:
         differences, survived = [], []
         for order in known:
             stays = np.zeros(order.classes.shape[1:], dtype=bool)
-            for one in (Head.parse(one) for one in order.kept if "-" not in one):
-                stays[one.layer, one.head] = True
+            for head in (Head.parse(part) for part in order.kept if "-" not in part):
+                stays[head.layer, head.head] = True
             mine = order.classes == number
             if stays.any() and not stays.all():
                 differences.append(mine[:, stays].mean(1) - mine[:, ~stays].mean(1))

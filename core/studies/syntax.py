@@ -160,7 +160,7 @@ class SyntaxStudy(Study[Options, Syntax]):
     def merge(self, options: Options, partials: Sequence[Syntax]) -> Syntax:
         """All that was seen."""
         several = {
-            name: tuple(one for part in partials for one in getattr(part, name))
+            name: tuple(piece for part in partials for piece in getattr(part, name))
             for name in ("parsed", "heads", "drawn", "left_out")
         }
         return Syntax(**several, sentences=partials[0].sentences)
@@ -211,12 +211,13 @@ def parsed_of(
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
     """Branching and fixed offsets; offsets are chosen on train."""
     known = [
-        (heads_of(one), scored_of(one), [plain_relation(word.dep) for word in one.words]) for one in train.sentences
+        (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
+        for sentence in train.sentences
     ]
     offset = scoring.trees.best_offset((heads, scored) for heads, scored, _ in known)
     by_relation = scoring.trees.best_offsets(known)
-    lengths = [len(one.words) for one in test.sentences]
-    relations = [[plain_relation(word.dep) for word in one.words] for one in test.sentences]
+    lengths = [len(sentence.words) for sentence in test.sentences]
+    relations = [[plain_relation(word.dep) for word in sentence.words] for sentence in test.sentences]
     predicted = {
         BASELINES[0]: ([scoring.trees.right_branching(n) for n in lengths], "head(i) = i + 1"),
         BASELINES[1]: ([scoring.trees.left_branching(n) for n in lengths], "head(i) = i - 1"),
@@ -234,7 +235,9 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
 
 def _by_relation(relations: Sequence[str], offsets: dict[str, int], otherwise: int) -> np.ndarray:
     """Heads at each relation's own offset; the root is known by its relation."""
-    return scoring.trees.at_offsets([0 if one == "root" else offsets.get(one, otherwise) for one in relations])
+    return scoring.trees.at_offsets(
+        [0 if relation == "root" else offsets.get(relation, otherwise) for relation in relations]
+    )
 
 
 # ---------------------------------------------------------------- probes
@@ -265,7 +268,7 @@ def probes(
     for name, (train, dev, on) in wanted:
         probe = probing.attention.train(train, dev, seed=seed)
         scores = probing.attention.predict(probe, on)
-        parsed.append(parsed_of("probe", name, test.sentences, [probing.attention.greedy(one) for one in scores]))
+        parsed.append(parsed_of("probe", name, test.sentences, [probing.attention.greedy(arcs) for arcs in scores]))
         if name == ATTENTION:
             shown = (pair for pair in zip(test.sentences, scores, strict=True) if _shows(pair[0]))
             drawn = tuple(draw(sentence, of_words) for sentence, of_words in islice(shown, TREES))

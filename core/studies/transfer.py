@@ -133,13 +133,13 @@ class TransferStudy(Study[Options, Transferred]):
 
     def merge(self, options: Options, partials: Sequence[Transferred]) -> Transferred:
         """All predictions."""
-        return Transferred(tuple(one for part in partials for one in part.predicted))
+        return Transferred(tuple(predicted for part in partials for predicted in part.predicted))
 
     def rows(self, options: Options, merged: Transferred) -> list[Row]:
         """Classifiers, the best layer, frozen layers, the constant predictor; task by task."""
         rows: list[Row] = []
-        for task in dict.fromkeys(one.task for one in merged.predicted):
-            mine = [one for one in merged.predicted if one.task == task]
+        for task in dict.fromkeys(predicted.task for predicted in merged.predicted):
+            mine = [predicted for predicted in merged.predicted if predicted.task == task]
             rows += [baseline_row(mine[0]), *classifier_rows(mine), *best_layer_rows(mine), *frozen_rows(mine)]
         return rows
 
@@ -156,11 +156,11 @@ def layers_of(checkpoint: str) -> int:
 
 def _layers(of: Step, on: object, shared: tuple) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
-    found = measuring.readings.layer_predictions(on)  # type: ignore[arg-type]
+    layers = measuring.readings.layer_predictions(on)  # type: ignore[arg-type]
     return [
         Predicted(LAYER, of.task, of.source, reading, layer, predicted.shape[0] - 1, 0, gold, row, train_rows, constant,
                   baseline)
-        for reading, predicted in found.items()
+        for reading, predicted in layers.items()
         for layer, row in enumerate(predicted)
     ]  # fmt: skip
 
@@ -190,19 +190,19 @@ def classifier_rows(mine: Sequence[Predicted]) -> list[Row]:
     """One a reading and layer, the random weights' beside it."""
     rows: list[Row] = []
     metric = metrics_of(task_of(mine[0].task))[0]
-    known = {(one.source, one.reading, one.layer): one for one in mine if one.what == LAYER}
-    for (source, reading, layer), one in known.items():
+    known = {(read.source, read.reading, read.layer): read for read in mine if read.what == LAYER}
+    for (source, reading, layer), classifier in known.items():
         if source == RANDOM:
             continue
-        row: Row = {"kind": "classifier", "task": one.task, "reading": READINGS[reading], "layer": layer,
+        row: Row = {"kind": "classifier", "task": classifier.task, "reading": READINGS[reading], "layer": layer,
                     "name": f"{READINGS[reading]}, layer {layer}", "metric": metric}  # fmt: skip
-        row |= runs.score(metric, one.gold, one.predicted[None]).fields() | {"n": len(one.gold)}
+        row |= runs.score(metric, classifier.gold, classifier.predicted[None]).fields() | {"n": len(classifier.gold)}
         fresh = known.get((RANDOM, reading, layer))
         if fresh is not None:
-            row["random_weights"] = runs.score(metric, one.gold, fresh.predicted[None]).value
-            more = runs.difference(metric, one.gold, one.predicted[None], fresh.predicted[None])
+            row |= {"random_weights": runs.score(metric, classifier.gold, fresh.predicted[None]).value}
+            more = runs.difference(metric, classifier.gold, classifier.predicted[None], fresh.predicted[None])
             row |= more.fields("gain")
-        rows.append(row | {"constant": one.baseline, "train_rows": one.train_rows})
+        rows.append(row | {"constant": classifier.baseline, "train_rows": classifier.train_rows})
     return rows
 
 
@@ -211,10 +211,11 @@ def best_layer_rows(mine: Sequence[Predicted]) -> list[Row]:
     rows: list[Row] = []
     metric = metrics_of(task_of(mine[0].task))[0]
     for reading, words in READINGS.items():
-        own = [one for one in mine if (one.what, one.source, one.reading) == (LAYER, TRAINED, reading)]
+        own = [read for read in mine if (read.what, read.source, read.reading) == (LAYER, TRAINED, reading)]
         if not own or len(own[0].gold) < 4:
             continue
-        gold, predicted = own[0].gold, np.stack([one.predicted for one in sorted(own, key=lambda one: one.layer)])
+        by_layer = sorted(own, key=lambda read: read.layer)
+        gold, predicted = own[0].gold, np.stack([read.predicted for read in by_layer])
         scores = [runs.score(metric, gold[::2], row[None, ::2]).value for row in predicted]
         best = int(np.argmax([-2.0 if value is None else value for value in scores]))
         judged = slice(1, None, 2)
@@ -228,15 +229,15 @@ def best_layer_rows(mine: Sequence[Predicted]) -> list[Row]:
 def frozen_rows(mine: Sequence[Predicted]) -> list[Row]:
     """One a number of frozen layers: the mean over seeds, and what it has less than nothing frozen."""
     by_depth: dict[int, list[Predicted]] = {}
-    for one in mine:
-        if one.what == FREEZE:
-            by_depth.setdefault(one.layer, []).append(one)
+    for tuned in mine:
+        if tuned.what == FREEZE:
+            by_depth.setdefault(tuned.layer, []).append(tuned)
     if not by_depth:
         return []
     metric = metrics_of(task_of(mine[0].task))[0]
-    rows, free = [], np.stack([one.predicted for one in by_depth[min(by_depth)]])
+    rows, free = [], np.stack([tuned.predicted for tuned in by_depth[min(by_depth)]])
     for frozen, some in sorted(by_depth.items()):
-        gold, predicted = some[0].gold, np.stack([one.predicted for one in some])
+        gold, predicted = some[0].gold, np.stack([tuned.predicted for tuned in some])
         row: Row = {"kind": "frozen", "task": some[0].task, "frozen": frozen, "layers": some[0].layers,
                     "name": f"first {frozen} layers frozen", "metric": metric}  # fmt: skip
         row |= runs.score(metric, gold, predicted).fields() | {"n": len(gold), "seeds": len(some)}

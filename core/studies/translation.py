@@ -85,7 +85,7 @@ class TranslationStudy(Study[Options, Measured]):
 
     def units(self, options: Options) -> list[Unit]:
         """One a measurement."""
-        if unknown := [one for one in options.what if one not in PARTS_OF_IT]:
+        if unknown := [name for name in options.what if name not in PARTS_OF_IT]:
             raise InputError(f"A translation study measures {', '.join(PARTS_OF_IT)}; {unknown[0]!r} is none of them.")
         rows, train = _rows(options), _train_rows(options)
         if "align" in options.what and not (any(row.links for row in rows) and any(row.links for row in train)):
@@ -93,7 +93,7 @@ class TranslationStudy(Study[Options, Measured]):
                 "An alignment is scored against known pairs of words, the third column of a row (0-0 1-2 ...); these "
                 "rows have none: add them, or leave align out."
             )
-        return [Unit(one, What(one), size=len(rows)) for one in options.what]
+        return [Unit(name, What(name), size=len(rows)) for name in options.what]
 
     def run(self, options: Options, unit: Unit) -> Done[Measured]:
         """One measurement."""
@@ -104,7 +104,8 @@ class TranslationStudy(Study[Options, Measured]):
         encodings = capture.translating.pairs_of(checkpoint, [(row.source, row.target) for row in rows])
         measure = {"sweep": _sweep, "importance": _importance, "prune": _prune, "align": _align}[unit.arguments.what]
         return Done(
-            Measured((measure(checkpoint, encodings, options),)), provenance(checkpoint, [one.id for one in rows])
+            Measured((measure(checkpoint, encodings, options),)),
+            provenance(checkpoint, [translated.id for translated in rows]),
         )
 
     def merge(self, options: Options, partials: Sequence[Measured]) -> Measured:
@@ -135,15 +136,20 @@ def _train_rows(options: Options) -> list[Translation]:
 
 
 def _every_head(checkpoint: "Opened", part: str = "") -> list[Head]:
-    sets = [one for one in checkpoint.sets if part in ("", one.part)]
-    return [Head(layer, head, one.part) for one in sets for layer in range(one.layers) for head in range(one.heads)]
+    sets = [head_set for head_set in checkpoint.sets if part in ("", head_set.part)]
+    return [
+        Head(layer, head, head_set.part)
+        for head_set in sets
+        for layer in range(head_set.layers)
+        for head in range(head_set.heads)
+    ]
 
 
 def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence[Sequence[Head]]) -> tuple:
     """exact, share [variant, row], the untouched model first."""
     asked = [(), *([capture.interventions.Intervention("zero", frozenset(heads))] for heads in variants)]
     seen = [capture.translating.right(checkpoint, encodings, changes) for changes in asked]
-    return np.array([one.exact for one in seen]), np.array([one.share for one in seen])
+    return np.array([outcome.exact for outcome in seen]), np.array([outcome.share for outcome in seen])
 
 
 def _sweep(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
@@ -153,7 +159,7 @@ def _sweep(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) 
 
 
 def _importance(checkpoint: "Opened", encodings: "list[Encoding]", options: Options) -> Seen:
-    values = np.concatenate([one.ravel() for one in capture.translating.part_importance(checkpoint, encodings)])
+    values = np.concatenate([scores.ravel() for scores in capture.translating.part_importance(checkpoint, encodings)])
     return _seen("importance", _every_head(checkpoint), values=values)
 
 
@@ -183,15 +189,15 @@ def _hits(
     checkpoint: "Opened", encodings: "list[Encoding]", rows: Sequence[Translation], table: PositionTable
 ) -> tuple[np.ndarray, np.ndarray]:
     """[guess, linked word], positions first, then each cross head; and the row of each word."""
-    found, numbers = [], []
+    counts, numbers = [], []
     for number, (row, words) in enumerate(
         zip(rows, capture.translating.aligned_words(checkpoint, encodings), strict=True)
     ):
         if row.links:
             positions = table.guesses(len(row.source.split()), len(row.target.split()))
-            found.append(hits(np.vstack([positions, words.reshape(-1, words.shape[-1])]), row.links))
-            numbers += [number] * found[-1].shape[1]
-    return np.concatenate(found, 1), np.array(numbers)
+            counts.append(hits(np.vstack([positions, words.reshape(-1, words.shape[-1])]), row.links))
+            numbers += [number] * counts[-1].shape[1]
+    return np.concatenate(counts, 1), np.array(numbers)
 
 
 def _seen(what: str, heads: Sequence[Head], **arrays: np.ndarray) -> Seen:

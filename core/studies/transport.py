@@ -27,7 +27,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, np.generic):
         return encode(value.item())
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: encode(getattr(value, one.name)) for one in fields(value) if one.init}
+        return {field.name: encode(getattr(value, field.name)) for field in fields(value) if field.init}
     if hasattr(value, "packed"):
         return encode(value.packed())
     if isinstance(value, enum.Enum):
@@ -59,7 +59,7 @@ def decode(kind: Any, value: Any) -> Any:
         return None if value is None else decode(_arm(inner, value), value)
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
         hints = get_type_hints(kind, include_extras=True)
-        known = {one.name for one in fields(kind)}
+        known = {field.name for field in fields(kind)}
         return kind(**{name: decode(hints[name], item) for name, item in value.items() if name in known})
     if hasattr(kind, "unpacked"):
         return kind.unpacked(decode(Any, value))
@@ -79,16 +79,16 @@ def _items(kind: Any, inner: tuple, value: Any) -> Any:
     if isinstance(kind, type) and hasattr(kind, "_make"):  # a named tuple
         return kind._make(value)
     if kind is tuple and inner and inner[-1] is not Ellipsis:
-        return tuple(decode(one, item) for one, item in zip(inner, value, strict=True))
-    found = [decode(inner[0] if inner else Any, item) for item in value]
-    return found if kind is list or not isinstance(kind, type) else tuple(found)
+        return tuple(decode(each, item) for each, item in zip(inner, value, strict=True))
+    items = [decode(inner[0] if inner else Any, item) for item in value]
+    return items if kind is list or not isinstance(kind, type) else tuple(items)
 
 
 def _arm(inner: tuple, value: Any) -> Any:
     """Which of several declared types a value has."""
-    arms = [one for one in inner if one is not type(None)]
+    arms = [arm for arm in inner if arm is not type(None)]
     if isinstance(value, dict):
-        return next((one for one in arms if is_dataclass(one)), arms[0])
+        return next((arm for arm in arms if is_dataclass(arm)), arms[0])
     if isinstance(value, list):
-        return next((one for one in arms if get_origin(one) in (list, tuple)), arms[0])
-    return next((one for one in arms if isinstance(one, type) and isinstance(value, one)), arms[0])
+        return next((arm for arm in arms if get_origin(arm) in (list, tuple)), arms[0])
+    return next((arm for arm in arms if isinstance(arm, type) and isinstance(value, arm)), arms[0])
