@@ -97,23 +97,23 @@ class Importance(Study[Options, Weighed]):
         checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
         encodings = opened.encoded(rows)
         sums = capture.importance.gradients(checkpoint, encodings, opened.outputs(rows))
-        swept: dict[str, np.ndarray] = {}
+        sweep: dict[str, np.ndarray] = {}
         dtype = checkpoint.dtype
         if options.sweep:
             heads = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads)
-            found = capture.sweeping.sweep(
+            swept = capture.sweeping.sweep(
                 checkpoint, encodings, heads, options.sweep, computing=capture.sweeping.Computing(dtype=options.dtype)
             )
-            swept = {
-                "plain": opened.predicted(found.plain),
-                "changed": opened.predicted(found.changed),
-                "moved": (found.changed - found.plain).abs().mean(-1).numpy(),
+            sweep = {
+                "plain": opened.predicted(swept.plain),
+                "changed": opened.predicted(swept.changed),
+                "moved": (swept.changed - swept.plain).abs().mean(-1).numpy(),
             }
-            dtype = dtype if found.dtype == dtype else f"{dtype}, sweep in {found.dtype}"
+            dtype = dtype if swept.dtype == dtype else f"{dtype}, sweep in {swept.dtype}"
         gold = np.array([row.label for row in rows])
         weighed = Weighed(
             np.array(unit.arguments.rows), sums.example.numpy(), sums.token.numpy(), sums.inputs, sums.tokens, gold,
-            **swept,
+            **sweep,
         )  # fmt: skip
         return Done(weighed, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
 
@@ -155,7 +155,7 @@ def _beside_the_sweep(options: Options, swept: Weighed, scores: np.ndarray) -> l
     lost = outcomes(task, swept.gold, swept.plain).mean() - outcomes(task, swept.gold, swept.changed).mean(1)
     measured = {f"loss of {metrics_of(task)[0]}": lost, "mean change of logits": swept.moved.mean(1)}
     if not task.is_score:
-        measured["predictions changed"] = effects.flips(swept.plain, swept.changed).astype(float)
+        measured |= {"predictions changed": effects.flips(swept.plain, swept.changed).astype(float)}
     compared = []
     for name, values in measured.items():
         agreement = effects.rank_agreement(scores, values)

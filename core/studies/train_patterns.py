@@ -143,7 +143,7 @@ class TrainPatterns(Study[Options, Trained]):
         fold: Fold = unit.arguments
         kept = read(options.snapshot)
         train, test = _split(kept, options, fold)
-        labels = kept.column("class")
+        labels, checkpoints = kept.column("class"), kept.column("checkpoint")
         log, state = _files(options, unit)
         classifier = patterns.training.fit(
             [kept.maps[k] for k in train],
@@ -151,7 +151,7 @@ class TrainPatterns(Study[Options, Trained]):
             kept.classes,
             patterns.training.Recipe(**options.recipe()),
             known=patterns.training.Known(
-                None if kept.soft is None else kept.soft[train], [kept.facts[k]["checkpoint"] for k in train]
+                None if kept.soft is None else kept.soft[train], [checkpoints[k] for k in train]
             ),
             course=patterns.training.Course(_told(log, unit.key), state),
         )
@@ -179,7 +179,7 @@ class TrainPatterns(Study[Options, Trained]):
         measured = [part for part in ON if parts[part]]
         for part in measured:
             rows.append(_scored(part, parts[part], kept, options))
-        rows += _of_checkpoints(parts["checkpoints"], kept)
+        rows += _of_checkpoints([fold for fold in folds if fold.of.part == "checkpoints"], kept)
         rows += _details(parts[measured[0]], kept, options) if measured else []
         rows += _curve(folds, kept)
         labels = {"n_labels": len(kept.maps)}
@@ -218,13 +218,15 @@ def _split(kept: Snapshot, options: Options, fold: Fold) -> tuple[list[int], lis
     if fold.part == "final":
         return everything, []
     if fold.split == "checkpoint":
-        out = sorted(set(kept.column("checkpoint")))[fold.fold]
-        test = [k for k in everything if kept.facts[k]["checkpoint"] == out]
-        held_out = {kept.facts[k]["group"] for k in test}  # the same inputs through another checkpoint would leak
-        train = [k for k in everything if kept.facts[k]["group"] not in held_out]
+        checkpoints, inputs = kept.column("checkpoint"), kept.column("group")
+        out = sorted(set(checkpoints))[fold.fold]
+        test = [k for k in everything if checkpoints[k] == out]
+        held_out = {inputs[k] for k in test}  # the same inputs through another checkpoint would leak
+        train = [k for k in everything if inputs[k] not in held_out]
         # with every input in both checkpoints there is no clean split; then only the checkpoint is unseen
-        return train or [k for k in everything if kept.facts[k]["checkpoint"] != out], test
-    groups = kept.column("group") if fold.split == "group" else [f"{row['layer']}/{row['head']}" for row in kept.facts]
+        return train or [k for k in everything if checkpoints[k] != out], test
+    heads = [f"{layer}/{head}" for layer, head in zip(kept.column("layer"), kept.column("head"), strict=True)]
+    groups = kept.column("group") if fold.split == "group" else heads
     every_fold = patterns.training.folds(kept.column("class"), groups, count=options.folds, seed=options.seed)
     train, test = every_fold[fold.fold]  # type: ignore[assignment]
     if fold.share is not None:
@@ -265,10 +267,11 @@ def _told(log: Path | None, key: str) -> Callable[[Any], bool] | None:
 
 
 def _predictions(kept: Snapshot, classifier: Any, fold: Fold, train: list[int], test: list[int]) -> Predictions:
-    labels, heads = kept.column("class"), [(one["checkpoint"], one["layer"], one["head"]) for one in kept.facts]
-    places = [k for k in test if kept.facts[k]["headline"]]
+    names = ("map_id", "group", "checkpoint", "class", "layer", "head", "headline")
+    map_ids, groups, checkpoints, labels, layers, numbers, headline = (kept.column(name) for name in names)
+    heads = list(zip(checkpoints, layers, numbers, strict=True))
+    places = [k for k in test if headline[k]]
     judgement = patterns.suggestions.judged(classifier, [kept.maps[k] for k in places])
-    facts = [kept.facts[k] for k in places]
     guesses = patterns.evaluation.by_identity(
         [labels[k] for k in train], [heads[k] for k in train], [heads[k] for k in places]
     )
@@ -276,10 +279,10 @@ def _predictions(kept: Snapshot, classifier: Any, fold: Fold, train: list[int], 
         fold,
         len(train),
         judgement.cropped,
-        tuple(fact["map_id"] for fact in facts),
-        tuple(fact["group"] for fact in facts),
-        tuple(fact["checkpoint"] for fact in facts),
-        np.array([kept.classes.index(fact["class"]) for fact in facts]),
+        tuple(map_ids[k] for k in places),
+        tuple(groups[k] for k in places),
+        tuple(checkpoints[k] for k in places),
+        np.array([kept.classes.index(labels[k]) for k in places]),
         np.array([[round(float(p), 5) for p in row] for row in judgement.probabilities]),
         np.array([kept.classes.index(guess) for guess in guesses]),
         np.array(judgement.outside, dtype=bool),
