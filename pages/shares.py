@@ -6,7 +6,7 @@ from datetime import date
 import streamlit as st
 
 from core.config import settings
-from core.labelling.kept import about_best, best_known, classifying_options
+from core.labelling.kept import about_best, classifying_options, keep_best_known
 from core.labelling.snapshot import known_class_set
 from core.store.jobs import jobs
 from pages.parts.frame import resources
@@ -37,7 +37,7 @@ def start(db, class_set: str) -> None:
             for task in tasks:
                 options = classifying_options(
                     db,
-                    best_known(db, class_set),
+                    keep_best_known(db, class_set),
                     checkpoints=[c for c in (checkpoint, other) if c],
                     task=task,
                     limit=limit,

@@ -54,9 +54,3 @@ def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     known = set(zip(scores["task"], scores["score"], strict=True))
     new = [key not in known for key in zip(others["task"], others["score"], strict=True)]
     return pd.concat([scores, others[new]], ignore_index=True)
-
-
-def table_of(scores: pd.DataFrame, keys: list[str], task: str | None = None) -> pd.DataFrame:
-    """One row a head, one column a score of `keys`, from the rows of `task` (or without one); NaN where unknown."""
-    mine = scores[scores["score"].isin(keys) & (scores["task"].isna() | (scores["task"] == task))]
-    return mine.pivot_table("value", ["layer", "head"], "score", aggfunc="first").reindex(columns=keys)

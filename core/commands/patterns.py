@@ -24,7 +24,7 @@ from core.commands.output import (
 from core.config import settings
 from core.errors import InputError
 from core.labelling.crowd import checked_method
-from core.labelling.kept import best_known, bundled_labels, classifying_options, headline, training_options
+from core.labelling.kept import bundled_labels, classifying_options, headline, keep_best_known, training_options
 from core.labelling.snapshot import from_file, snapshot
 
 app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
@@ -142,7 +142,7 @@ def shares(
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
     form = form_of(as_json, csv, latex)
     with database(beside=classifier is None) as db:
-        name = classifier or best_known(db, class_set or class_set_of(checkpoints[0]))
+        name = classifier or keep_best_known(db, class_set or class_set_of(checkpoints[0]))
         options = classifying_options(
             db,
             name,

@@ -171,8 +171,9 @@ def bundled_weights(class_set: str) -> bytes:
     return file.read_bytes()
 
 
-def best_known(db: Database, class_set: str) -> str:
-    """The classifier that suggests, else the newest trained here, else the bundled one; InputError when none is."""
+def keep_best_known(db: Database, class_set: str) -> str:
+    """The name of the classifier that suggests, else of the newest trained here, else of the bundled one, which is
+    stored first where it is not yet; InputError when none is."""
     classifier = _best_of_ours(db, class_set) or bundled_classifier(db, class_set)
     if classifier is None:
         raise _none_of(class_set)
@@ -180,8 +181,8 @@ def best_known(db: Database, class_set: str) -> str:
 
 
 def about_best(db: Database, class_set: str) -> Row:
-    """What is known of the classifier that `best_known` names: title, kind, classes, labels (how many), scores. Stores
-    nothing, so that a page may ask while it draws. InputError when there is none."""
+    """What is known of the classifier that `keep_best_known` names: title, kind, classes, labels (how many), scores.
+    Stores nothing, so that a page may ask while it draws. InputError when there is none."""
     if name := _best_of_ours(db, class_set):
         return classifiers.one_classifier(db, name)
     if about := bundled_about(class_set):

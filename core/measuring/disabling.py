@@ -1,7 +1,7 @@
 """What the studies of disabled heads share: rows of a task, an opened classifier, predictions in the task's labels,
 and the sets of heads that are changed together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -162,6 +162,16 @@ def has_parts(what: str, heads: str) -> bool:
     if what != "groups":
         return what in PARTS
     return any(isinstance(component, Part) for group in groups_of(heads) for component in group)
+
+
+def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Given options; heads that are named are groups. Errors: InputError where something else is asked for too."""
+    what = given.get("what", "heads")
+    if not given.get("heads"):
+        return given
+    if what not in ("heads", "groups"):
+        raise InputError(f"Heads are named for groups, but what is disabled is {what!r}; leave one of the two out.")
+    return {**given, "what": "groups"}
 
 
 def group_name(heads: Sequence[Component]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from core.capture.norms import run_norms
-from core.capture.running import capture, run
+from core.capture.running import run
 from core.errors import InputError
 from core.measuring.attending import classifying
 from core.models.checkpoint import Checkpoint
@@ -83,8 +83,3 @@ def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
         if count:
             places.setdefault(round((1 - decile / 100) * (count - 1)), f"{decile} %")
     return [Chosen(int(order[rank]), places[rank], float(values[order[rank]])) for rank in sorted(places)]
-
-
-def head_map(checkpoint: Checkpoint, encoding: Encoding, layer: int, head: int) -> Float[np.ndarray, "query key"]:
-    """The map of one head on one input."""
-    return capture(checkpoint, encoding).weights[layer, head]

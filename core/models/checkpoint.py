@@ -1,12 +1,10 @@
 """An opened checkpoint: the model, its tokenizer, and the few facts every experiment asks for."""
 
-import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import torch
-from torch import nn
 
 from core.errors import CheckpointError, InputError
 from core.models.encoding import Encoding, Span
@@ -135,15 +133,6 @@ class Checkpoint:
                 "decoder_start_token_id: add it (T5 has 0, BART 2)."
             )
         return started(self.tokenizer, text or "", int(start), self.max_length)
-
-
-def hash_of_parameters(model: nn.Module) -> str:
-    """SHA-256 over names and values of the weights; equal weights in another dtype hash differently."""
-    digest = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 # ---------------------------------------------------------------- pieces

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from core import config
 from core.errors import InputError
-from core.labelling.kept import best_known, classifying_options
+from core.labelling.kept import classifying_options, keep_best_known
 from core.measuring.tuned import runs_folder, shown_folder
 from core.report.data import Data, Facts
 from core.report.ids import Part
@@ -273,7 +273,7 @@ class _Planned:
         return self._step(Part.FEATURES, features.STUDY, options, task)
 
     def _shares(self, db: Database, task: str, tuned: bool) -> Step:
-        classes = best_known(db, "gpt2" if self.facts.causal else "bert")
+        classes = keep_best_known(db, "gpt2" if self.facts.causal else "bert")
         options = classify_maps.STUDY.read(
             classifying_options(
                 db, classes, checkpoints=[self.checkpoint, *([self._folder(task)] if tuned else [])], task=task,

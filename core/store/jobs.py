@@ -14,7 +14,6 @@ from core.store.database import Database
 from core.store.rows import Row, from_json, insert, to_json
 
 STATES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
-UNFINISHED = ("queued", "running", "interrupted")
 _UNIT = pa.schema(
     [
         ("job", pa.string()),

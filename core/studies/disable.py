@@ -97,11 +97,7 @@ class Disable(Study[Options, Swept]):
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if disabling.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the one that parts have
-        if not heads:
-            return super().read(given)
-        if given.get("what", "heads") not in ("heads", "groups"):
-            raise InputError(f"Heads are named for groups, but what is disabled is {what!r}; leave one of the two out.")
-        return super().read({**given, "what": "groups"})
+        return super().read(disabling.with_groups(given))
 
     def title(self, options: Options) -> str:
         """Name the variants and the checkpoint."""

@@ -74,8 +74,8 @@ class RaceStudy(Study[Options, Taken]):
     name, options, partial, arguments = "race", Options, Taken, Round
 
     def read(self, given: Mapping[str, Any]) -> Options:
-        """Typed heads are groups."""
-        return super().read({**given, "what": "groups"} if given.get("heads") else given)
+        """Typed heads are groups. Errors: InputError where something else is to race with them."""
+        return super().read(disabling.with_groups(given))
 
     def title(self, options: Options) -> str:
         """Name what races and the checkpoint."""

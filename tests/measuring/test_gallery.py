@@ -9,7 +9,7 @@ import pytest
 from core.capture.norms import norm_maps
 from core.capture.running import capture
 from core.errors import InputError
-from core.measuring.gallery import ENDS, chosen, head_map, input_scores
+from core.measuring.gallery import ENDS, chosen, input_scores
 from core.scoring.registry import MAP_SCORES, SCORES
 from tests.capture.conftest import tiny
 
@@ -45,9 +45,6 @@ def test_the_gallery_is_what_sorting_every_map_gives(checkpoint, score):
     order = sorted(range(5), key=lambda k: (-values[k], k))
     assert [one.input for one in shelf] == order  # five inputs: all are shown, once
     assert [one.value for one in shelf] == [float(values[k]) for k in order]
-    np.testing.assert_array_equal(
-        head_map(checkpoint, encodings[0], 1, 2), capture(checkpoint, encodings[0]).weights[1, 2]
-    )
 
 
 def test_ends_and_deciles_of_many_inputs_by_hand():

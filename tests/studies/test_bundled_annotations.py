@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from core import config
-from core.labelling.kept import best_known, bundled_classifier, bundled_labels, open_classifier
+from core.labelling.kept import bundled_classifier, bundled_labels, keep_best_known, open_classifier
 from core.labelling.snapshot import snapshot, standing_labels
 from core.models.opening import open_checkpoint
 from core.patterns.agreement import agreement, inputs_of
@@ -50,7 +50,7 @@ def test_the_maps_are_of_the_bundled_checkpoint(name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_bundled_classifier_was_trained_on_these_labels_and_reached_its_aim(db, name):
     bundled = bundled_classifier(db, name)
-    assert best_known(db, name) == bundled
+    assert keep_best_known(db, name) == bundled
     assert bundled.startswith(f"bundled-{name}-")
     about = one_classifier(db, bundled)
     kept = snapshot(db, name)
@@ -76,7 +76,7 @@ def test_an_older_bundled_classifier_gives_way_to_the_one_that_ships(tmp_path):
     about = one_classifier(database, newest)
     facts = {key: about[key] for key in ("weights", "recipe", "classes", "snapshot", "scores")}
     save_classifier(database, Trained("bert", **facts), classifier="bundled-bert")
-    assert best_known(database, "bert") == newest
+    assert keep_best_known(database, "bert") == newest
     save_classifier(database, Trained("bert", **facts), classifier="mine")
-    assert best_known(database, "bert") == "mine"
+    assert keep_best_known(database, "bert") == "mine"
     database.close()

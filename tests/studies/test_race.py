@@ -140,6 +140,11 @@ def test_what_cannot_be_is_refused_before_anything_runs(options, change, said):
         STUDY.units(STUDY.read(options | change))
 
 
+def test_heads_beside_something_else_to_race_are_refused(options):
+    with pytest.raises(InputError, match="leave one of the two out"):
+        STUDY.read(options | {"what": "layers", "heads": "L1H1"})
+
+
 def test_rows_of_one_class_cannot_race(options, tmp_path):
     folder = write_rows(tmp_path / "data", 150)
     file = folder / "SST-2" / "dev.tsv"
