@@ -4,8 +4,9 @@ import streamlit as st
 
 from core import config
 from core.measuring.tuned import shown_folder
-from core.store.jobs import jobs
-from core.store.runs import one_run, study_rows
+from core.results.scores import ChangeScore
+from core.store.runs import run_rows
+from core.studies.change import STUDY
 from core.tuning.shelf import tuned_checkpoints
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -43,49 +44,40 @@ def start() -> None:
 
 def results() -> None:
     """The stored comparisons."""
-    db = resources.database()
-    picked = pick_run(
+    stored = pick_run(
         "change",
         "Nothing has been compared yet: choose a checkpoint and one or more fine-tuned from it, and press Compare.",
         icon=":material/compare:",
     )
-    if picked is None:
+    if stored is None:
         return
-    run, about = picked
-    rows = study_rows(db, run)
-    there = [name for name in STATISTICS if name in set(rows["statistic"])]
+    scores, compared = ChangeScore.among(run_rows(resources.database(), stored.run)), STUDY.read(dict(stored.told))
+    there = [name for name in STATISTICS if name in {score.statistic for score in scores}]
     statistic = st.segmented_control(
         "Statistic",
         there,
         default="cosine",
         required=True,
-        format_func=lambda name: STATISTICS[name][0],
+        format_func=lambda name: STATISTICS[name].title,
         key="statistic",
     )
-    known_run = one_run(db, run)
-    pictures(rows, statistic, run)
-    source = known_run["options"]["data"] or "the bundled samples"
+    pictures(scores, statistic, stored.run)
+    source = compared.data or "the bundled samples"
     st.caption(
         plain(
-            f"before: {known_run['options']['before']} · dev rows of {source} · {about['created']:%d %B %Y} · "
+            f"before: {compared.before} · dev rows of {source} · {stored.date} · "
             "95% intervals over rows, on hovering · maps are cropped to real tokens; the paper's notebook compared "
             "padded ones. In the paper the last two layers change most, except on QQP."
         )
     )
     st.subheader("Where did a head change most?")
-    strongest(rows, known_run)
+    strongest(scores, compared)
 
 
 st.title("Change")
 with drawer("Compare other checkpoints", "change"):
     start()
-found = jobs(resources.database())
-active = (
-    found[(found["study"] == "change") & found["state"].isin(["queued", "running", "failed"])].head(3)
-    if len(found)
-    else found
-)
-for job in active["job"] if len(active) else ():
+for job in job_progress.jobs_under_way("change")[:3]:
     job_progress.show_job(job, rows=False)
 with clear_errors():
     results()

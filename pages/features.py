@@ -1,14 +1,20 @@
 """What heads attend to: nouns, verbs, negation, [CLS] ... against random tokens, per head."""
 
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
+from core.results.scores import Score
 from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
 from core.tasks.features import FEATURES
 from pages.parts.charts.curves import bars_with_intervals, line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.frame.messages import plain
 from pages.parts.reports import attending
+from pages.parts.reports.attending import by_place
 from pages.parts.widgets.files import show_files
 
 VALUES = {"value": "attention", "effect": "excess over random tokens"}
@@ -27,13 +33,26 @@ def pick_features() -> list[str]:
     )
 
 
-def by_layer(rows: pd.DataFrame, feature: str) -> None:
+def of_one(scores: Sequence[Score], statistic: str) -> list[Score]:
+    """The scores of one statistic, without differences of two checkpoints."""
+    return [score for score in scores if score.statistic == statistic and score.checkpoint != "difference"]
+
+
+def layer_means(scores: Sequence[Score], feature: str) -> dict[int, float]:
+    """The mean over heads of a feature in each layer."""
+    values: dict[int, list[float]] = {}
+    for score in scores:
+        if score.feature == feature and score.layer is not None and score.value is not None:
+            values.setdefault(score.layer, []).append(score.value)
+    return {layer: fmean(values[layer]) for layer in sorted(values)}
+
+
+def by_layer(scores: Sequence[Score], feature: str) -> None:
     """Layer means over heads beside the paper's, where it has them (bert-base on QQP)."""
-    own = rows[(rows["feature"] == feature) & (rows["statistic"] == "max") & (rows["checkpoint"] != "difference")]
-    own = own.groupby(["checkpoint", "task", "layer"], sort=False)["value"].mean().reset_index()
-    lines = [
-        {"layer": int(row.layer) + 1, "mean": row.value, "of": f"{row.checkpoint} · {row.task}"}
-        for row in own.itertuples()
+    lines: list[dict[str, Any]] = [
+        {"layer": layer + 1, "mean": mean, "of": f"{checkpoint} · {task}"}
+        for (checkpoint, task), some in by_place(of_one(scores, "max")).items()
+        for layer, mean in layer_means(some, feature).items()
     ]
     for kind, means in PAPER_LAYERS[feature].items():
         lines += [{"layer": k, "mean": mean, "of": f"paper, {kind}"} for k, mean in enumerate(means, 1)]
@@ -43,14 +62,10 @@ def by_layer(rows: pd.DataFrame, feature: str) -> None:
     st.altair_chart(chart, key=f"layers_{feature}")
 
 
-def say_drift(rows: pd.DataFrame) -> None:
+def say_drift(scores: Sequence[Score]) -> None:
     """Whether [CLS] is attended to early and separators late, as the paper found."""
-    values = rows[(rows["statistic"] == "max") & (rows["checkpoint"] != "difference")]
-    for (checkpoint, task), some in values.groupby(["checkpoint", "task"], sort=False):
-        start, separator = (
-            drift(some[some["feature"] == feature].groupby("layer")["value"].mean().tolist())
-            for feature in ("start", "separator")
-        )
+    for (checkpoint, task), some in by_place(of_one(scores, "max")).items():
+        start, separator = (drift(list(layer_means(some, feature).values())) for feature in ("start", "separator"))
         if not pd.isna(start) and not pd.isna(separator):
             st.caption(
                 plain(
@@ -61,14 +76,17 @@ def say_drift(rows: pd.DataFrame) -> None:
             )
 
 
-def classifying(rows: pd.DataFrame) -> None:
+def classifying(scores: Sequence[Score]) -> None:
     """What the classifying token looks at in the last layer (the paper's Fig 7)."""
-    rows = rows[(rows["statistic"] == "classifying") & (rows["checkpoint"] != "difference")]
-    for (checkpoint, task), some in rows.groupby(["checkpoint", "task"], sort=False):
-        last = some[some["layer"] == some["layer"].max()]
-        last = last.assign(Head="H" + (last["head"].astype(int) + 1).astype(str))
+    for (checkpoint, task), some in by_place(of_one(scores, "classifying")).items():
+        last = max(int(score.layer or 0) for score in some)
+        lines = [
+            {"feature": score.feature, "value": score.value, "low": score.low, "high": score.high,
+             "Head": f"H{int(score.head or 0) + 1}"}
+            for score in some if score.layer == last
+        ]  # fmt: skip
         chart = bars_with_intervals(
-            last,
+            pd.DataFrame(lines),
             Axes(x="feature", y="value", low="low", high="high", colour="Head", y_title="largest weight"),
             title=f"{checkpoint} · {task}",
         )
@@ -78,48 +96,49 @@ def classifying(rows: pd.DataFrame) -> None:
 st.title("What heads attend to")
 features = pick_features()
 study, mine = attending.measured_by("features", DEFINITIONS)
-found = attending.rows_of(study, task="sst2", options={"features": features})
-if found is None:
+measured = attending.rows_of(study, Score, task="sst2", options={"features": features})
+if measured is None:
     st.stop()
-rows = mine(found.rows)
-if rows.empty:
+scores = [score for score in measured.scores if mine(score)]
+if not scores:
     st.info("No input has any of these features: choose others, or give more text.")
     st.stop()
 places = st.columns([2, 3, 3])
-names = list(dict.fromkeys(rows["feature"]))
+names = list(dict.fromkeys(str(score.feature) for score in scores))
 label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
 feature = places[0].selectbox("Feature", names, format_func=label_of.__getitem__, key="feature")
-kinds = [name for name in DEFINITIONS if name in set(rows["statistic"])]
+kinds = [name for name in DEFINITIONS if name in {score.statistic for score in scores}]
 definition = places[1].selectbox("Definition", kinds, format_func=lambda name: f"{name}: {DEFINITIONS[name]}")
 value = places[2].segmented_control(
     "Shown", list(VALUES), default="value", required=True, format_func=VALUES.__getitem__, key="shown"
 )
-chosen = rows[(rows["feature"] == feature) & (rows["statistic"] == definition)]
-sure = chosen[chosen["checkpoint"] != "difference"]
+chosen = [score for score in scores if score.feature == feature and score.statistic == definition]
+sure = [score for score in chosen if score.checkpoint != "difference"]
 shown = sure if value == "effect" else chosen
 drawn = attending.pictures(shown, value, VALUES[value], diverging=value == "effect")
 st.caption(
-    f"{found.caption} · n = {int(chosen['n'].max()) if len(chosen) else 0} inputs with {plain(label_of[feature])} · "
+    f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs with "
+    f"{plain(label_of[feature])} · "
     f"outlined: above random tokens of the same number and place, q < {attending.SURE} over all heads "
     "(from 8 inputs on)"
 )
 st.subheader(f"Heads above the null: {len(attending.above_null(sure))}")
 columns = ["value", "low", "high", "n", "baseline", "effect", "p", "q"]
-attending.table(found, sure, columns, by="effect", key="heads")
-changes = chosen[chosen["checkpoint"] == "difference"]
-if len(changes):
+attending.table(measured, sure, columns, by="effect", key="heads")
+changes = [score for score in chosen if score.checkpoint == "difference"]
+if changes:
     st.subheader(f"Heads that differ between the checkpoints: {len(attending.above_null(changes))}")
-    attending.table(found, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences")
+    attending.table(measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences")
     st.caption("First checkpoint less the second, paired by input; p is two-sided, q corrects it for all heads.")
-show_files(rows, drawn, "features")
+show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), drawn, "features")
 st.subheader("The classifying token, last layer")
-classifying(rows)
+classifying(scores)
 st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")
 st.subheader("From [CLS] to [SEP] over the layers")
 for special in PAPER_LAYERS:
     if special in names:
-        by_layer(rows, special)
-say_drift(rows)
+        by_layer(scores, special)
+say_drift(scores)
 st.caption(
     "The paper's lines are bert-base-uncased on QQP, read off its Fig 6; open that checkpoint on QQP rows to compare "
     "like with like."

@@ -1,13 +1,17 @@
 """Fine-tune: checkpoints on tasks, from four initialisations, beside the papers' Table 1."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import pandas as pd
 import streamlit as st
 
 from core.measuring.tuned import METRICS
-from core.store.database import Database
-from core.store.jobs import jobs, one_job, unit_outcomes
-from core.store.runs import one_run, run_rows
-from core.studies.finetune import STUDY, live_runs
+from core.results.reading import record_of
+from core.results.tuning import TunedScore
+from core.store.jobs import unit_outcomes
+from core.store.runs import run_rows
+from core.studies.finetune import STUDY, Options, live_runs
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
@@ -18,6 +22,17 @@ from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.tuning import table_one
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """A run at work: the step it is at, seconds left, its loss by step and its metrics by epoch."""
+
+    step: int
+    steps: int
+    left: float | None
+    losses: Sequence[Mapping[str, float]]
+    epochs: Sequence[Mapping[str, float]]
 
 
 def start() -> None:
@@ -64,77 +79,69 @@ def picture(job: str) -> None:
     """Loss by step and metrics by epoch of every run under way on this machine."""
     with clear_errors():
         db = resources.database()
-        under_way = live_runs(STUDY.read(one_job(db, job)["options"]), list(unit_outcomes(db, job)["key"]))
-        for key, live in under_way.items():
-            left = "" if live["left"] is None else f" · about {job_progress.duration(live['left'])} left"
-            st.markdown(f"**{plain(key)}** · step {live['step']} of {live['steps']}{left}")
+        under_way = live_runs(STUDY.read(job_progress.options_of(job)), list(unit_outcomes(db, job).key))
+        for key, row in under_way.items():
+            live = record_of(LiveRun, row)
+            left = "" if live.left is None else f" · about {job_progress.duration(live.left)} left"
+            st.markdown(f"**{plain(key)}** · step {live.step} of {live.steps}{left}")
             places = st.columns(2)
-            if live["losses"]:
-                losses = pd.DataFrame(live["losses"])
+            if live.losses:
+                losses = pd.DataFrame(live.losses)
                 places[0].altair_chart(line_with_band(losses, Axes(x="step", y="loss"), title="training loss"))
-            epochs = pd.DataFrame(live["epochs"]).melt(["epoch", "step"], var_name="metric").dropna()
+            epochs = pd.DataFrame(live.epochs).melt(["epoch", "step"], var_name="metric").dropna()
             if len(epochs):
                 chart = line_with_band(epochs, Axes(x="epoch", y="value", colour="metric"), title="on dev")
                 places[1].altair_chart(chart)
 
 
-def kept_best(db: Database, run: str) -> str:
+def kept_best(options: Options) -> str:
     """Says so where each run kept its best epoch."""
-    options = STUDY.read(one_run(db, run)["options"])
     kept = Recipe.of(options.preset, options.settings).keep == "best"
     return " · the best epoch by these dev rows was kept, so scores are too high" if kept else ""
 
 
 def results() -> None:
     """Table 1 of a stored job, and its checkpoints."""
-    db = resources.database()
-    picked = pick_run(
+    stored = pick_run(
         "finetune",
         "Nothing has been fine-tuned yet: choose tasks above and press Fine-tune. The bundled samples are small "
         "enough for minutes on a laptop; their figures compare with nothing published.",
         icon=":material/school:",
     )
-    if picked is None:
+    if stored is None:
         return
-    run, about = picked
-    rows = run_rows(db, run)
+    scores, options = TunedScore.among(run_rows(resources.database(), stored.run)), STUDY.read(dict(stored.told))
     st.subheader("Table 1")
     st.table(
-        table_one.table_one(rows, beside_printed=True).set_index("task").T
+        table_one.table_one(scores, beside_printed=True).set_index("task").T
     )  # a column a task, so that all of it is in sight
-    mine = [row for row in rows if row["kind"] == "run"]
-    source = (
-        STUDY.read(one_run(db, run)["options"]).data or "bundled samples, whose figures compare with nothing published"
-    )
+    source = options.data or "bundled samples, whose figures compare with nothing published"
     st.caption(
         plain(
-            f"{table_one.note(rows, beside_printed=True)} · {about['checkpoint']} · {source} · "
-            f"{about['created']:%d %B %Y}{kept_best(db, run)}"
+            f"{table_one.note(scores, beside_printed=True)} · {stored.checkpoint} · {source} · "
+            f"{stored.date}{kept_best(options)}"
         )
     )
-    table_one.show_bars(rows)
+    table_one.show_bars(scores)
     st.subheader("Checkpoints")
-    shown = pd.DataFrame(mine)
     columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
-    st.dataframe(shown[[name for name in columns if name in shown]], hide_index=True)
+    st.dataframe(table_one.runs_table(scores, columns), hide_index=True)
     st.caption("Every folder opens in all pages: it is in the list of each checkpoint picker.")
-    base = about["checkpoint"]
-    first = next((row["folder"] for row in mine if row["initialisation"] == "pretrained"), mine[0]["folder"])
+    runs = [score for score in scores if score.kind == "run"]
+    first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])
     st.page_link(
         PAGES_FOLDER / "change.py",
         label="How did attention change?",
         icon=":material/compare:",
-        query_params={"before": base, "after": first},
+        query_params={"before": stored.of, "after": str(first.folder)},
     )
 
 
 st.title("Fine-tune")
 with drawer("Fine-tune a checkpoint", "finetune"):
     start()
-found = jobs(resources.database())
-shown_states = ["queued", "running", "failed", "cancelled", "interrupted"]
-stopped = found[(found["study"] == "finetune") & found["state"].isin(shown_states)].head(3) if len(found) else found
-for job in stopped["job"] if len(stopped) else ():
+unfinished = ("queued", "running", "failed", "cancelled", "interrupted")
+for job in job_progress.jobs_under_way("finetune", states=unfinished)[:3]:
     watch(job)
 with clear_errors():
     results()

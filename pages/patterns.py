@@ -7,14 +7,14 @@ import streamlit as st
 from core.jobs import api
 from core.labelling.crowd import METHODS
 from core.labelling.kept import bundled_about, bundled_classifier, bundled_labels, training_options
-from core.labelling.snapshot import known_class_set, snapshot, standing_labels
+from core.labelling.snapshot import snapshot, standing_labels
 from core.patterns.agreement import consensus, inputs_of
 from core.store import classifiers
-from core.store.jobs import jobs, one_job
 from pages.parts.frame import people, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label.label_tools import pick_class_set
 from pages.parts.patterns.classifier_results import show_log, show_results
+from pages.parts.patterns.classifiers import KnownClassifier
 from pages.parts.widgets import job_progress
 
 KINDS = {
@@ -25,6 +25,7 @@ KINDS = {
     "baseline": "logistic regression on hand-made statistics",
 }
 STUDY = "train-patterns"
+CLASS = "class"  # a column of labels
 
 
 def start(db, class_set: str) -> None:
@@ -60,37 +61,31 @@ def start(db, class_set: str) -> None:
             st.rerun()
 
 
-def watch(db) -> None:
+def watch() -> None:
     """Trainings at work, with their loss."""
-    known = jobs(db)
-    active = (
-        known[(known["study"] == STUDY) & known["state"].isin(["queued", "running", "failed"])].head(3)
-        if len(known)
-        else known
-    )
-    for job in active["job"] if len(active) else ():
+    for job in job_progress.jobs_under_way(STUDY)[:3]:
         job_progress.show_job(job, rows=False)
-        show_log(one_job(db, job)["options"].get("log", ""), live=True)
+        show_log(job_progress.options_of(job).get("log", ""), live=True)
 
 
 st.title("Pattern classifier")
 db = resources.database()
 class_set = pick_class_set(db)
-found = standing_labels(db, class_set)
-if found.empty:
+given = standing_labels(db, class_set)
+if given.empty:
     st.info(
         "Nobody has labelled a map of this class set yet: label some on the Label page, or start with the bundled "
         "annotations.",
         icon=":material/stylus:",
     )
 else:
-    labelled = consensus(found)
+    labelled = consensus(given)
     st.caption(
         plain(
             f"{len(labelled)} labelled maps of {inputs_of(labelled).nunique()} inputs, "
-            f"annotators: {', '.join(found['annotator'].unique())}; "
+            f"annotators: {', '.join(given.annotator.unique())}; "
         )
-        + ", ".join(f"{plain(name)} {n}" for name, n in labelled["class"].value_counts().items())
+        + ", ".join(f"{plain(name)} {n}" for name, n in labelled[CLASS].value_counts().items())
     )
     start(db, class_set)
 if st.button("Add the bundled annotations and their classifier", icon=":material/inventory_2:"):
@@ -98,26 +93,27 @@ if st.button("Add the bundled annotations and their classifier", icon=":material
         new, kept = bundled_labels(db, class_set), bundled_classifier(db, class_set)
         st.toast(f"{new} labels were new; classifier: {kept or 'none is bundled'}")
         st.rerun()
-watch(db)
+watch()
 
 known = classifiers.classifiers(db, class_set)
 if known.empty:
     if about := bundled_about(class_set):
+        shipped = KnownClassifier.of(about)
         st.subheader("The classifier that ships")
         st.caption(
-            f"Trained on the {about['labels']} bundled labels, which an AI model made; nothing of it is stored here."
+            f"Trained on the {shipped.labels} bundled labels, which an AI model made; nothing of it is stored here."
         )
-        show_results(db, about, known_class_set(db, class_set))
+        show_results(db, shipped)
     else:
         st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")
     st.stop()
 st.subheader("Trained classifiers")
 suggests = classifiers.suggesting(db, class_set)
-names = list(known["classifier"])
+names = list(known.classifier)
 titles = {
-    row["classifier"]: f"{row['title']} · macro F1 {row['macro_f1']:.3f} · {row['stored']:%d %B %H:%M}"
-    + (" · suggests" if row["classifier"] == suggests else "")
-    for row in known.to_dict("records")
+    stored.classifier: f"{stored.title} · macro F1 {stored.macro_f1:.3f} · {stored.stored:%d %B %H:%M}"
+    + (" · suggests" if stored.classifier == suggests else "")
+    for stored in known.itertuples()
 }
 left, right = st.columns([4, 1], vertical_alignment="bottom")
 chosen = left.selectbox("Version", names, format_func=titles.get)
@@ -127,7 +123,7 @@ if right.button(label, width="stretch"):
         classifiers.choose(db, class_set, None if chosen == suggests else chosen, annotator=people.person().name)
         st.session_state.pop("queue", None)
         st.rerun()
-show_results(db, classifiers.one_classifier(db, chosen), known_class_set(db, class_set))
+show_results(db, KnownClassifier.of(classifiers.one_classifier(db, chosen)))
 st.caption(
     plain(
         f"Class set {class_set} · scored on checkpoints the classifier never saw where labels are of several, else on "

@@ -1,5 +1,7 @@
 """Prune: which heads matter to the loss, and how many can go before the metric falls."""
 
+from dataclasses import asdict
+
 import streamlit as st
 
 from pages.parts.disable.prune_pictures import show_curves, show_importance
@@ -29,15 +31,15 @@ def start() -> None:
     )
     prune = right.button("Draw the curve", type="primary", width="stretch", disabled=shared is None or not orders)
     if shared:
-        job_progress.say_time("prune", shared | {"orders": orders})
+        job_progress.say_time("prune", asdict(shared) | {"orders": orders})
     if not shared or not (weigh or prune):
         return
     with clear_errors():
-        task = pickers.named([shared["task"]])
+        task = pickers.named([shared.task])
         if weigh:
-            job_progress.begin("importance", shared, f"Importance of heads, {task}")
+            job_progress.begin("importance", asdict(shared), f"Importance of heads, {task}")
         else:
-            job_progress.begin("prune", shared | {"orders": orders}, f"Pruning curve, {task}")
+            job_progress.begin("prune", asdict(shared) | {"orders": orders}, f"Pruning curve, {task}")
         st.rerun()
 
 

@@ -1,9 +1,13 @@
 """Token to token: which heads look along links between words, and how well they predict dependencies."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import pandas as pd
 import streamlit as st
 
 from core.jobs import api
+from core.results.scores import DependencyScore, RelationScore
 from core.store import runs as store
 from core.tasks.relations import RELATIONS
 from pages.parts.frame import resources
@@ -30,26 +34,40 @@ def pick_relations() -> list[str]:
     )
 
 
-def say_baselines(rows: pd.DataFrame) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TreeScore(DependencyScore):
+    """A head's accuracy along a relation (its task, in tables); over: what it has more than the fixed distance."""
+
+    over: float | None = None
+
+    @classmethod
+    def along(cls, score: DependencyScore) -> "TreeScore":
+        """The same, along its relation."""
+        more = None if score.value is None or score.baseline is None else score.value - score.baseline
+        return cls(**(vars(score) | {"task": score.feature, "over": more}))
+
+
+def say_baselines(scores: Sequence[RelationScore]) -> None:
     """Accuracies of fixed distances, beside which the accuracy of a head stands; one line a checkpoint and task."""
-    for (checkpoint, task), some in rows.groupby(["checkpoint", "task"], sort=False):
-        row = some.iloc[0]
-        if pd.isna(row.get("best_distance_accuracy")):
+    for (checkpoint, task), some in attending.by_place(scores).items():
+        first = some[0]
+        if first.best_distance_accuracy is None:
             st.caption("Across sentences the baseline is the mean weight on the other words of the other sentence.")
             return
         st.caption(
             f"{plain(checkpoint)} · {plain(task)} · always guessing the word at distance "
-            f"{int(row['best_distance']):+d} is right for {row['best_distance_accuracy']:.3f} of the links; the "
-            f"previous word {row['previous_accuracy']:.3f}, the next word {row['next_accuracy']:.3f}."
+            f"{first.best_distance:+d} is right for {first.best_distance_accuracy:.3f} of the links; the "
+            f"previous word {first.previous_accuracy:.3f}, the next word {first.next_accuracy:.3f}."
         )
 
 
-def say_shared(rows: pd.DataFrame) -> None:
+def say_shared(scores: Sequence[RelationScore]) -> None:
     """Heads that stand out in every task (the paper: STS-B and RTE share a pair that finds words of both sentences)."""
-    for checkpoint, some in rows.groupby("checkpoint", sort=False):
-        if some["task"].nunique() > 1:
+    for checkpoint in dict.fromkeys(score.checkpoint for score in scores):
+        some = [score for score in scores if score.checkpoint == checkpoint]
+        if len({score.task for score in some}) > 1:
             shared = ", ".join(map(str, attending.shared_heads(some))) or "none"
-            st.caption(f"{plain(checkpoint)} · heads above their baseline in all these tasks: {shared}.")
+            st.caption(f"{plain(str(checkpoint))} · heads above their baseline in all these tasks: {shared}.")
 
 
 def dependencies() -> None:
@@ -62,26 +80,25 @@ def dependencies() -> None:
         if st.button("Run", key="start_trees", disabled=not (name and folder)):
             wanted = {"checkpoint": name, "treebank": folder}
             title = f"dependencies of {name}"
-            st.session_state["job_dependencies"] = api.start(db, "dependencies", wanted, title)
+            st.session_state.job_dependencies = api.start(db, "dependencies", wanted, title)
             st.rerun()
     if job := st.session_state.get("job_dependencies"):
         job_progress.show_job(job, rows=False)
-    picked = pick_run(
+    stored = pick_run(
         "dependencies", "No accuracy on gold trees is stored yet: name a treebank above.", "trees_run",
         icon=":material/account_tree:",
     )  # fmt: skip
-    if picked is None:
+    if stored is None:
         return
-    run = picked[0]
-    facts, rows = store.one_run(db, run), attending.notes(store.study_rows(db, run))
-    rows = rows.assign(task=rows["feature"], over=rows["value"] - rows["baseline"])
-    best = rows[rows["chosen"]] if "chosen" in rows else rows
+    rows = store.run_rows(db, stored.run)
+    scores = [TreeScore.along(score) for score in attending.notes(DependencyScore, rows)]
+    best = [score for score in scores if score.chosen is not False]
     columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over"]
-    about = attending.Found(best, "", facts["options"]["checkpoint"], "", "")
-    attending.table(about, best, columns, by="over", key="trees")
-    show_files(rows, [], "dependencies")
+    measured = attending.Measured(best, rows, "", stored.settings.checkpoint, "", "")
+    attending.table(measured, best, columns, by="over", key="trees")
+    show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [], "dependencies")
     st.caption(
-        f"{plain(facts['checkpoint'])} · {facts['created']:%d %B %Y} · head, direction and fixed distance chosen on "
+        f"{plain(stored.of)} · {stored.date} · head, direction and fixed distance chosen on "
         "dev, reported on test (the file has both directions); value: accuracy with its 95% interval over sentences; "
         "baseline: the fixed distance; forward: the dependent looks at its governor, backward: the governor at its "
         "dependent."
@@ -90,18 +107,19 @@ def dependencies() -> None:
 
 st.title("Token to token")
 relations = pick_relations()
-found = attending.rows_of("relations", task="mrpc", options={"relations": relations})
-if found is not None:
-    rows = found.rows
-    if rows.empty:
+measured = attending.rows_of("relations", RelationScore, task="mrpc", options={"relations": relations})
+if measured is not None:
+    scores = measured.scores
+    if not scores:
         st.info("No input has any of these links: choose other relations, or give more text.")
     else:
         places = st.columns(3)
-        names = list(dict.fromkeys(rows["feature"]))
+        names = list(dict.fromkeys(str(score.feature) for score in scores))
         label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
         relation = places[0].selectbox("Relation", names, format_func=label_of.__getitem__, key="relation")
         ends = RELATIONS.get(relation)
-        ways = [way for way in WAYS if way in set(rows.loc[rows["feature"] == relation, "statistic"])]
+        along = [score for score in scores if score.feature == relation]
+        ways = [way for way in WAYS if way in {score.statistic for score in along}]
         said = {
             "forward": f"{ends.source} looks at {ends.target}" if ends else "dependent looks at governor",
             "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
@@ -110,18 +128,19 @@ if found is not None:
         value = places[2].segmented_control(
             "Shown", list(VALUES), default="value", required=True, format_func=VALUES.__getitem__, key="shown"
         )
-        chosen = rows[(rows["feature"] == relation) & (rows["statistic"] == way)]
+        chosen = [score for score in along if score.statistic == way]
         drawn = attending.pictures(chosen, value, VALUES[value], diverging=value == "effect")
         st.caption(
-            f"{found.caption} · n = {int(chosen['n'].max())} links · {said[way]} · excess and outlined heads: above "
+            f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {said[way]} · "
+            f"excess and outlined heads: above "
             f"the same distance elsewhere, q < {attending.SURE} over all heads (from 8 inputs on)"
         )
         say_baselines(chosen)
         say_shared(chosen)
         st.subheader(f"Heads above their baseline: {len(attending.above_null(chosen))}")
         columns = ["value", "low", "high", "n", "baseline", "effect", "p", "q", "accuracy"]
-        attending.table(found, chosen, columns, by="effect", key="heads")
-        show_files(rows, drawn, "relations")
+        attending.table(measured, chosen, columns, by="effect", key="heads")
+        show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), drawn, "relations")
 st.subheader("Dependencies on gold trees")
 with clear_errors():
     dependencies()

@@ -87,16 +87,15 @@ def watch() -> None:
 def results() -> None:
     """A stored report: summary, claims, exhibits."""
     db = resources.database()
-    picked = pick_run(
+    stored = pick_run(
         report.STUDY_NAME,
         NO_REPORT,
         label="report",
         icon=":material/menu_book:",
     )
-    if picked is None:
+    if stored is None:
         return
-    run, _ = picked
-    records, about = records_of(run_rows(db, run)), About.of(one_run(db, run))
+    records, about = records_of(run_rows(db, stored.run)), About.of(one_run(db, stored.run))
     summary(records, about)
     downloads(records, about)
     claims_table(records)

@@ -1,6 +1,5 @@
 """Class shares: how many of a checkpoint's maps look like each class, task by task (Fig 2)."""
 
-import json
 from datetime import date
 
 import streamlit as st
@@ -8,10 +7,11 @@ import streamlit as st
 from core.config import settings
 from core.labelling.kept import about_best, classifying_options, keep_best_known
 from core.labelling.snapshot import known_class_set
-from core.store.jobs import jobs
+from core.results.patterns import ClassNote, ClassShare, HeadClass
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label.label_tools import pick_class_set
+from pages.parts.patterns.classifiers import KnownClassifier
 from pages.parts.patterns.share_charts import bars, doubts, heads, stored_rows
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.widgets import job_progress, pickers
@@ -53,46 +53,42 @@ class_set = pick_class_set(db)
 classes = known_class_set(db, class_set)
 about = None
 with clear_errors():
-    about = about_best(db, class_set)
+    about = KnownClassifier.of(about_best(db, class_set))
 if about is None:
     st.stop()
 st.caption(
     plain(
-        f"Classifier: {about['title']}, trained on {about['labels']} labels, macro F1 "
-        f"{about['scores']['macro_f1']:.3f} on {about['scores'].get('on', 'unseen inputs')}."
+        f"Classifier: {about.title}, trained on {about.labels} labels, macro F1 "
+        f"{about.held_out.macro_f1:.3f} on {about.held_out.on}."
     )
 )
 with drawer("Classify the maps of a checkpoint", STUDY):
     start(db, class_set)
-active = jobs(db)
-for job in (
-    active.loc[(active["study"] == STUDY) & active["state"].isin(["queued", "running"]), "job"] if len(active) else ()
-):
+for job in job_progress.jobs_under_way(STUDY, states=("queued", "running")):
     job_progress.show_job(job, rows=False)
 
-rows = stored_rows(db, STUDY, class_set)
-if rows.empty:
+rows = stored_rows(STUDY, class_set)
+if not rows:
     st.info(
         "Nothing has been classified with this class set yet: choose tasks above and press Classify.",
         icon=":material/bar_chart:",
     )
     st.stop()
-pick_run(
-    STUDY, "", "shares_run", kept=lambda about: json.loads(about["options"]).get("class_set") == class_set
-)  # fmt: skip
-names = list(dict.fromkeys([*classes.names, *rows["class"].dropna()]))
-doubts(rows[rows["part"] == "note"])
+pick_run(STUDY, "", "shares_run", kept=lambda stored: stored.settings.class_set == class_set)
+shares, majority, notes = ClassShare.among(rows), HeadClass.among(rows), ClassNote.among(rows)
+names = list(dict.fromkeys([*classes.names, *(share.name for share in shares), *(head.name for head in majority)]))
+doubts(notes)
 left, right = st.columns(2)
 with left:
-    bars(rows, "share", "As classified", names)
+    bars(shares, "share", "As classified", names)
 with right:
-    bars(rows, "corrected", "Corrected for the classifier's confusions", names)
-heads(rows, names)
-notes = rows[rows["part"] == "note"]
-checkpoints, inputs, cropped = notes["checkpoint"].unique(), int(notes["inputs"].sum()), int(notes["cropped"].sum())
+    bars(shares, "corrected", "Corrected for the classifier's confusions", names)
+heads(majority, names)
+checkpoints, tasks = dict.fromkeys(note.checkpoint for note in notes), {note.task for note in notes}
+inputs, cropped = sum(note.inputs for note in notes), sum(int(note.cropped or 0) for note in notes)
 st.caption(
     plain(
-        f"n = {inputs} inputs of {notes['task'].nunique()} tasks · {', '.join(checkpoints)} · {cropped} inputs were "
+        f"n = {inputs} inputs of {len(tasks)} tasks · {', '.join(checkpoints)} · {cropped} inputs were "
         f"longer than the classifier's maps and were cropped · {date.today():%d %B %Y}"
     )
 )

@@ -1,10 +1,10 @@
 """Head statistics: entropy, where the mass goes, how far heads look, how alike they are, and what has an effect."""
 
-import json
-
 import pandas as pd
 import streamlit as st
 
+from core.results.patterns import HeadClass
+from core.results.scores import PlaceScore
 from core.scoring.definitions import KINDS, STATISTICS
 from core.store import runs as store
 from pages.parts.atlas import groups
@@ -21,37 +21,38 @@ from pages.parts.widgets.files import show_files
 COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
 
 
-def pattern_classes(checkpoint: str) -> pd.DataFrame | None:
-    """Each head's majority pattern class (layer, head, class) in the newest stored shares of a checkpoint."""
-    db = resources.database()
-    for run in store.known_runs(db, "classify-maps").itertuples():
-        if checkpoint in json.loads(run.options)["checkpoints"]:
-            rows = store.study_rows(db, run.run)
-            return rows.loc[(rows["part"] == "head") & (rows["checkpoint"] == checkpoint), ["layer", "head", "class"]]
+def pattern_classes(checkpoint: str) -> dict[str, str] | None:
+    """Each head's majority pattern class, by its name, in the newest stored shares of a checkpoint."""
+    for stored in known_runs("classify-maps"):
+        if checkpoint in stored.settings.checkpoints:
+            heads = HeadClass.among(store.run_rows(resources.database(), stored.run))
+            return {str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint}
     return None
 
 
-def picture_of_heads(rows: pd.DataFrame) -> list:
+def picture_of_heads(places: list[PlaceScore]) -> list:
     """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
     colour = st.segmented_control(
         "Colour", list(COLOURS), default="kind", required=True, format_func=COLOURS.__getitem__, key="colour"
     )
     drawn = []
-    for (checkpoint, task), some in rows.groupby(["checkpoint", "task"], sort=False):
+    for (checkpoint, task), some in attending.by_place(places).items():
+        classes: dict[str, str] | None = {}
         if colour == "class":
             classes = pattern_classes(checkpoint)
             if classes is None:
                 st.info(f"No pattern classes of {plain(checkpoint)} are stored: compute its class shares first.")
                 st.page_link(PAGES_FOLDER / "shares.py", label="Class shares", icon=":material/stacked_bar_chart:")
                 continue
-            some = some.merge(classes, on=["layer", "head"])
-        some = some.assign(
-            name="L" + (some["layer"].astype(int) + 1).astype(str) + "H" + (some["head"].astype(int) + 1).astype(str),
-            layer=some["layer"].astype(int) + 1,
-            kind=pd.Categorical(some["kind"], KINDS).astype(str),
-        )
+            some = [score for score in some if score.name in classes]
+        lines = [
+            {"x": score.x, "y": score.y, "name": score.name, "layer": int(score.layer or 0) + 1,
+             "kind": score.kind if score.kind in KINDS else "nan", "value": score.value,
+             "class": classes.get(score.name)}
+            for score in some
+        ]  # fmt: skip
         chart = points(
-            some,
+            pd.DataFrame(lines),
             Axes(x="x", y="y", colour=colour, name="name", x_title="first direction", y_title="second direction"),
             title=f"{checkpoint} · {task}",
             square=True,
@@ -60,10 +61,10 @@ def picture_of_heads(rows: pd.DataFrame) -> list:
         )
         st.altair_chart(chart, width="content", key=f"heads_{checkpoint}_{task}")
         drawn.append(chart)
-        row = some.iloc[0]
+        first = some[0]
         st.caption(
-            f"Jensen-Shannon distance, mean over {int(row['n'])} rows (Clark et al. give the sum; the mean times "
-            f"{int(row['n'])} is theirs) · metric scaling, stress {row['stress']:.2f} (0 keeps every distance, above "
+            f"Jensen-Shannon distance, mean over {first.n} rows (Clark et al. give the sum; the mean times "
+            f"{first.n} is theirs) · metric scaling, stress {first.stress:.2f} (0 keeps every distance, above "
             "0.2 only roughly) · kinds: over half on the previous or next token, over 0.6 on separators or the first "
             "position, broad: normalised entropy over 0.85"
         )
@@ -72,25 +73,25 @@ def picture_of_heads(rows: pd.DataFrame) -> list:
 
 st.title("Head statistics")
 study, mine = attending.measured_by("statistics", STATISTICS)
-found = attending.rows_of(study, task="sst2", options={})
-if found is not None:
-    rows = mine(found.rows)
-    names = [name for name in STATISTICS if name in set(rows["statistic"])]
+measured = attending.rows_of(study, PlaceScore, task="sst2", options={})
+if measured is not None:
+    scores = [score for score in measured.scores if mine(score)]
+    names = [name for name in STATISTICS if name in {score.statistic for score in scores}]
     statistic = bound.pick(
         st.selectbox, "Statistic", names, key="statistic", format_func=lambda name: f"{name}: {STATISTICS[name]}"
     )
-    chosen = rows[rows["statistic"] == statistic]
+    chosen = [score for score in scores if score.statistic == statistic]
     drawn = attending.pictures(chosen, "value", statistic)
-    st.caption(f"{found.caption} · n = {int(chosen['n'].max())} inputs · {plain(STATISTICS[statistic])}")
-    attending.table(found, chosen, ["value", "low", "high", "n"], by="value", key="heads")
-    placed = rows[rows["statistic"] == "place"]
+    st.caption(f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs · {plain(STATISTICS[statistic])}")
+    attending.table(measured, chosen, ["value", "low", "high", "n"], by="value", key="heads")
+    placed = [score for score in scores if score.statistic == "place"]
     if study == "statistics":
         st.subheader("Which heads are alike")
-        if placed.empty:
+        if not placed:
             st.info("Two heads at least are needed to compare them.")
         else:
             drawn += picture_of_heads(placed)
-    show_files(rows, drawn, study)
+    show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), drawn, study)
 
 st.subheader("Heads that do the same")
 with clear_errors():

@@ -5,6 +5,7 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.results.probing import DrawnTree
 from pages.parts.frame import resources, shell
 from pages.parts.probes import shipped
 from pages.parts.probes.tree_picture import GOLD, PROBE, arcs, tree_picture, words_table
@@ -91,19 +92,19 @@ def test_measuring_starts_a_job_with_what_was_chosen(monkeypatch):
 
 
 def test_arcs_are_marked_where_they_differ_from_gold_and_belong_to_both_words():
-    row = {"words": ["dogs", "bark", "now"], "relations": ["nsubj", "root", "advmod"], "gold": [1, 1, 1],
-           "drawn": [1, 1, 0], "probability": [0.9, 0.8, 0.4]}  # fmt: skip
-    drawn = arcs(row["drawn"], row["gold"], PROBE)
+    tree = DrawnTree(name="s1", n=3, words=["dogs", "bark", "now"], relations=["nsubj", "root", "advmod"],
+                     gold=[1, 1, 1], drawn=[1, 1, 0], probability=[0.9, 0.8, 0.4])  # fmt: skip
+    drawn = arcs(tree.drawn, tree.gold, PROBE)
     assert set(drawn[drawn["arc"].str.startswith("probe-2")]["drawn"]) == {"not in gold"}
     assert set(drawn[drawn["arc"].str.startswith("probe-0")]["drawn"]) == {"as in gold"}
     assert set(drawn[drawn["arc"].str.startswith("probe-2")]["word"]) == {0, 2}  # a click on either keeps it
     assert (drawn["y"] > 0).all()
-    assert (arcs(row["gold"], row["gold"], GOLD)["y"] < 0).all()
-    table = words_table(row, 2)
+    assert (arcs(tree.gold, tree.gold, GOLD)["y"] < 0).all()
+    table = words_table(tree, 2)
     assert table["text"].tolist() == ["now"]
-    assert words_table(row, 0)["text"].tolist() == ["dogs", "now"]  # with what the probe hangs on it
+    assert words_table(tree, 0)["text"].tolist() == ["dogs", "now"]  # with what the probe hangs on it
     assert table["probe head"].tolist() == ["dogs"]
-    assert tree_picture(row).to_dict()["layer"]
+    assert tree_picture(tree).to_dict()["layer"]
 
 
 def test_a_run_of_ones_own_stands_before_the_shipped_one():

@@ -4,11 +4,10 @@ from streamlit.testing.v1 import AppTest
 
 
 def page(outside):
-    import pandas as pd
-
+    from core.results.patterns import ClassNote
     from pages.parts.patterns.share_charts import doubts
 
-    doubts(pd.DataFrame([{"checkpoint": "/models/one", "maps": 100, "unsure": 0.04, "outside": outside}] * 2))
+    doubts([ClassNote(part="note", checkpoint="/models/one", inputs=10, maps=100, unsure=0.04, outside=outside)] * 2)
 
 
 def test_a_familiar_checkpoint_has_a_caption_only():

@@ -1,10 +1,13 @@
 """Heads grouped by mean pattern without any label, and whether redundancy stays the same over tasks and tuning."""
 
+from collections.abc import Sequence
+from statistics import fmean
+
 import numpy as np
-import pandas as pd
 import streamlit as st
 
-from core.store.runs import study_rows
+from core.results.scores import AlikeHead, HeadGroup, LikenessKept
+from core.store.runs import run_rows
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
@@ -22,44 +25,49 @@ CLAIM = "Bian et al. 2021 claim that which heads are redundant is “phase-indep
 
 def show_groups() -> None:
     """The newest stored groups of a checkpoint, and how far its redundancy is kept."""
-    picked = pick_run(
+    stored = pick_run(
         "redundancy", "No heads have been grouped yet: choose “nearest heads and groups by mean pattern” under Measure "
         "more of this checkpoint on the Atlas.", "run_redundancy", icon=":material/database:",
     )  # fmt: skip
-    if picked is None:
+    if stored is None:
         st.page_link(PAGES_FOLDER / "atlas.py", label="Atlas", icon=":material/map:")
         return
 
-    rows = study_rows(resources.database(), picked[0])
-    for (checkpoint, task), mine in rows[rows["kind"] != "kept"].groupby(["checkpoint", "task"], sort=False):
+    rows = run_rows(resources.database(), stored.run)
+    heads, groups = AlikeHead.among(rows), HeadGroup.among(rows)
+    for checkpoint, task in dict.fromkeys((head.checkpoint, head.task) for head in heads):
         st.markdown(f"**{plain(checkpoint)} · {plain(pickers.task_name(task))}**")
-        show_small_maps(_figures(mine), key=f"groups {checkpoint} {task}", cell=CELL, own_scale=True)
+        mine = [head for head in heads if (head.checkpoint, head.task) == (checkpoint, task)]
+        own = [group for group in groups if (group.checkpoint, group.task) == (checkpoint, task)]
+        show_small_maps(_figures(own, mine), key=f"groups {checkpoint} {task}", cell=CELL, own_scale=True)
     st.caption(MEANING)
-    kept = rows[rows["kind"] == "kept"]
-    if len(kept):
+    kept = LikenessKept.among(rows)
+    if kept:
         st.markdown("**Does it stay?**")
         st.caption(CLAIM)
-    for row in kept.to_dict("records"):
-        st.markdown(plain(said(row)))
+    for pair in kept:
+        st.markdown(plain(said(pair)))
 
 
-def said(row: dict) -> str:
+def said(kept: LikenessKept) -> str:
     """Whether redundancy is kept between two tasks or checkpoints: r of the distances between heads, with interval."""
-    first, second = (f"{row[f'{which}checkpoint']} on {pickers.task_name(row[f'{which}task'])}"
-                     for which in ("", "other_"))  # fmt: skip
-    numbers = f"r = {row['r']:.2f} [{row['low']:.2f}, {row['high']:.2f}], p = {row['p']:.3g}, {int(row['n'])} heads"
-    if row["low"] > 0.5 and row["p"] < 0.05:
+    first = f"{kept.checkpoint} on {pickers.task_name(kept.task)}"
+    second = f"{kept.other_checkpoint} on {pickers.task_name(kept.other_task)}"
+    r, low, high, p = (float("nan") if value is None else value for value in (kept.r, kept.low, kept.high, kept.p))
+    numbers = f"r = {r:.2f} [{low:.2f}, {high:.2f}], p = {p:.3g}, {kept.n} heads"
+    if low > 0.5 and p < 0.05:
         verdict = "the same heads are alike in both"
     else:
-        verdict = "related" if row["low"] > 0 and row["p"] < 0.05 else "not shown to be the same"
+        verdict = "related" if low > 0 and p < 0.05 else "not shown to be the same"
     return f"{first} and {second}: {numbers}: {verdict}."
 
 
-def _figures(rows: pd.DataFrame) -> list[SmallMap]:
+def _figures(groups: Sequence[HeadGroup], heads: Sequence[AlikeHead]) -> list[SmallMap]:
     """A group's mean pattern with the names of its heads."""
-    heads, figures = rows[rows["kind"] == "head"], []
-    for row in rows[rows["kind"] == "group"].itertuples():
-        mine = heads[heads["group"] == row.group]
-        note = f"{int(row.heads)} heads, silhouette {mine['clear'].mean():.2f}: {' '.join(mine['name'])}"
-        figures.append(SmallMap(f"Group {int(row.group)}", np.array(row.pattern), note=note))
+    figures = []
+    for group in groups:
+        mine = [head for head in heads if head.group == group.group]
+        names, clear = " ".join(head.name for head in mine), fmean(head.clear for head in mine)
+        note = f"{group.heads} heads, silhouette {clear:.2f}: {names}"
+        figures.append(SmallMap(f"Group {group.group}", np.array(group.pattern), note=note))
     return figures

@@ -57,6 +57,11 @@ def head_picture(
     return alt.layer(cells, outline).properties(width=alt.Step(cell), height=alt.Step(cell), title=lines)
 
 
+def clicked_heads(picked: Any) -> list[Head]:
+    """The heads that were clicked in a picture with `select`. picked: what Streamlit keeps of the chart."""
+    return [Head(int(cell["layer"]), int(cell["head"])) for cell in picked.selection.get("cell", [])]
+
+
 def layer_word_picture(frame: pd.DataFrame, *, value: str, title: str, label: str) -> alt.Chart:
     """A layer x word picture of one number, symmetric about 0. frame: columns `layer` (zero-based), `word`, `value`."""
     drawn = frame.assign(Layer=frame.layer + 1)

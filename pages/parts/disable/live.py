@@ -9,7 +9,7 @@ from core import capture, models
 from core.attention import Head
 from core.capture.components import Component, parse_components
 from pages.parts.charts.encoding import Shade
-from pages.parts.charts.heads import head_picture
+from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.disable.stand_ins import constants_of, mean_by, pick_fitting_task
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -84,12 +84,9 @@ def opened(name: str) -> Any:
 
 
 def _picture(moved: Any, heads: list[Head]) -> None:
-    rows = [
-        {"layer": layer, "head": head, "moved": float(moved[layer, head])}
-        for layer in range(moved.shape[0])
-        for head in range(moved.shape[1])
-    ]
-    others = [row["moved"] for row in rows if Head(row["layer"], row["head"]) not in heads]  # these are the small ones
+    every = [Head(layer, head) for layer in range(moved.shape[0]) for head in range(moved.shape[1])]
+    rows = [{"layer": head.layer, "head": head.head, "moved": float(moved[head.layer, head.head])} for head in every]
+    others = [float(moved[head.layer, head.head]) for head in every if head not in heads]  # these are the small ones
     chart = head_picture(
         pd.DataFrame(rows),
         Shade("moved", label="map moved by", domain=(0.0, max([0.01, *others]))),
@@ -102,19 +99,17 @@ def _picture(moved: Any, heads: list[Head]) -> None:
 
 
 def _toggle(key: str) -> None:
-    cells = st.session_state[key].selection.get("cell", [])
     with clear_errors():
         heads = parse_components(st.session_state.get("heads", ""))
-        for cell in cells:
-            clicked = Head(int(cell["layer"]), int(cell["head"]))
+        for clicked in clicked_heads(st.session_state[key]):
             heads = [head for head in heads if head != clicked] if clicked in heads else [*heads, clicked]
-        st.session_state["heads"] = ",".join(str(head) for head in heads)
-        st.session_state["live_clicks"] = st.session_state.get("live_clicks", 0) + 1
+        st.session_state.heads = ",".join(str(head) for head in heads)
+        st.session_state.live_clicks = st.session_state.get("live_clicks", 0) + 1
 
 
 def _on_rows() -> None:
     """Go on with the heads that were clicked as one group."""
-    st.session_state["view"], st.session_state["what"] = "A task's rows", "groups"
+    st.session_state.view, st.session_state.what = "A task's rows", "groups"
 
 
 def _said(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) -> None:

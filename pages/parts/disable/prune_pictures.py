@@ -5,7 +5,8 @@ import streamlit as st
 
 from core import capture, config
 from core.attention import parse_heads
-from core.store.runs import study_rows
+from core.results.pruning import ImportantHead, PruneStep, RankAgreement
+from core.store.runs import run_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -18,58 +19,47 @@ from pages.parts.widgets.pickers import task_name
 
 def show_importance() -> None:
     """Importance per head, and how its ranks agree with what zeroing each head does."""
-    picked = pick_run(
+    stored = pick_run(
         "importance",
         "No importance has been measured yet: choose a fine-tuned checkpoint, press Measure importance.",
         "weighed",
     )
-    if picked is None:
+    if stored is None:
         return
-    run, about = picked
-    rows = study_rows(resources.database(), run)
-    heads = rows[rows["kind"] == "head"].astype({"layer": int, "head": int})
-    asked = asked_heads()
+    rows = run_rows(resources.database(), stored.run)
+    heads = ImportantHead.among(rows)
     left, right = st.columns([3, 2])
     left.altair_chart(
         head_picture(
-            heads,
+            pd.DataFrame(heads),
             Shade("value", label="importance"),
             tooltip=("rank", "gradient"),
-            highlight=asked,
+            highlight=asked_heads(),
             title="Importance of each head, l2 within its layer",
         ),
         width="content",
     )
-    right.dataframe(heads[["name", "value", "gradient"]].head(20), hide_index=True)
-    compared = rows[rows["kind"] == "correlation"] if "kind" in rows else rows
-    for row in compared.to_dict("records"):
-        rho = "undefined" if pd.isna(row["spearman"]) else f"{row['spearman']:.2f}"
-        right.markdown(f"Spearman with {plain(row['name'])} when zeroed: **{rho}**")
-    pick_and_link(str(about["checkpoint"]), list(heads["name"]), here="prune", key="weighed_head")
-    st.caption(
-        plain(
-            f"{about['checkpoint']} · {task_name(about['task'])} {about['split']} · "
-            f"n = {int(heads.iloc[0]['n'])} rows · {about['created']:%d %B %Y}"
-        )
-    )
+    right.dataframe(pd.DataFrame(heads[:20], columns=["name", "value", "gradient"]), hide_index=True)
+    for agreement in RankAgreement.among(rows):
+        rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
+        right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
+    pick_and_link(stored.of, [head.name for head in heads], here="prune", key="weighed_head")
+    place = f"{task_name(str(stored.task))} {stored.split}"
+    st.caption(plain(f"{stored.checkpoint} · {place} · n = {heads[0].n} rows · {stored.date}"))
 
 
 def show_curves() -> None:
     """The metric against the share of heads removed, per order; and a folder for what is left."""
-    picked = pick_run(
+    stored = pick_run(
         "prune", "No curve has been drawn yet: choose a fine-tuned checkpoint and press Draw the curve.", "curve"
     )
-    if picked is None:
+    if stored is None:
         return
-    run, about = picked
-    rows = study_rows(resources.database(), run)
-    drawn = rows.assign(
-        percent=100 * rows["share"], score=100 * rows["score"], low=100 * rows["low"], high=100 * rows["high"]
-    )
-    first = drawn.iloc[0]
+    steps = PruneStep.among(run_rows(resources.database(), stored.run))
+    first = steps[0]
     st.altair_chart(
         line_with_band(
-            drawn,
+            pd.DataFrame([_in_percent(step) for step in steps]),
             Axes(
                 x="percent",
                 y="score",
@@ -77,34 +67,40 @@ def show_curves() -> None:
                 high="high",
                 colour="order",
                 x_title="heads removed, %",
-                y_title=f"{first['metric']} x 100",
+                y_title=f"{first.metric} x 100",
             ),
-            rule=100 * first["baseline"],
+            rule=100 * first.baseline,
             title="The score as heads go; dashed: all heads (Michel et al., Fig 3)",
         )
     )
     st.caption(
         plain(
-            f"{about['checkpoint']} · {task_name(first['task'])} dev · n = {int(first['n'])} rows · "
-            f"order from train rows · 95% paired bootstrap of the change · {about['created']:%d %B %Y}"
+            f"{stored.checkpoint} · {task_name(str(first.task))} dev · n = {first.n} rows · "
+            f"order from train rows · 95% paired bootstrap of the change · {stored.date}"
         )
     )
-    _save(drawn, str(about["checkpoint"]))
+    _save(steps, stored.of)
 
 
-def _save(drawn: pd.DataFrame, checkpoint: str) -> None:
+def _in_percent(step: PruneStep) -> dict[str, float | str | None]:
+    score, low, high = (None if value is None else 100 * value for value in (step.score, step.low, step.high))
+    return {"percent": 100 * step.share, "score": score, "low": low, "high": high, "order": step.order}
+
+
+def _save(steps: list[PruneStep], checkpoint: str) -> None:
     with st.expander("Save a pruned checkpoint"):
         left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
-        order = left.selectbox("Order", list(dict.fromkeys(drawn["order"])))
-        mine = drawn[(drawn["order"] == order) & (drawn["removed"] > 0)]
-        percent = middle.select_slider("Heads removed, %", list(mine["percent"].round(1)))
-        step = mine[mine["percent"].round(1) == percent].iloc[0]
+        order = left.selectbox("Order", list(dict.fromkeys(step.order for step in steps)))
+        mine = [step for step in steps if step.order == order and step.removed]
+        removing = {round(100 * step.share, 1): step for step in reversed(mine)}
+        percent = middle.select_slider("Heads removed, %", list(removing)[::-1])
+        step = removing[percent]
         folder = config.settings().runs / "pruned" / f"{checkpoint.rstrip('/').rsplit('/', 1)[-1]}-{order}-{percent:g}"
         if not right.button("Save", width="stretch"):
             return
         with clear_errors():
             resources.database().person.must("annotator", "save a checkpoint")
             saved = capture.pruning.save_pruned(
-                resources.checkpoint(checkpoint, "classifier"), parse_heads(step["heads"]), folder
+                resources.checkpoint(checkpoint, "classifier"), parse_heads(step.heads), folder
             )
-            st.success(plain(f"Saved {saved} without {int(step['removed'])} heads: it opens like any checkpoint."))
+            st.success(plain(f"Saved {saved} without {step.removed} heads: it opens like any checkpoint."))

@@ -1,16 +1,20 @@
 """Races: which heads matter to the task's loss beyond a margin, started, watched and read."""
 
+from dataclasses import asdict
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
 from core.jobs import api
 from core.measuring.race_table import said_of
-from core.store.jobs import jobs
-from core.store.runs import study_rows
+from core.results.disabling import RaceLook, RaceSummary, RaceVerdict
+from core.results.estimate import Estimate
+from core.store.runs import run_rows
 from core.studies.contract import declared
 from core.studies.race import STUDY, Options
 from pages.parts.disable.live import SWEPT
-from pages.parts.disable.race_pictures import gradient_beside, intervals, looks, rows_taken, verdict_counts
+from pages.parts.disable.race_pictures import VERDICTS, gradient_beside, intervals, looks, rows_taken, verdict_counts
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import WHAT, shared_options
 from pages.parts.frame import resources
@@ -26,12 +30,9 @@ def show_races() -> None:
     """Start a race; see its running intervals; read its verdicts."""
     with drawer("Race on another checkpoint or task", "race"):
         _start()
-    known = jobs(resources.database())
-    if len(known):
-        wanted = (known["study"] == "race") & known["state"].isin(["queued", "running", "failed"])
-        for job in known[wanted].head(2)["job"]:
-            now = job_progress.show_job(job, rows=False)
-            st.fragment(_under_way, run_every=3.0 if now.active else None)(job)
+    for job in job_progress.jobs_under_way("race")[:2]:
+        now = job_progress.show_job(job, rows=False)
+        st.fragment(_under_way, run_every=3.0 if now.active else None)(job)
     with clear_errors():
         _results()
 
@@ -55,8 +56,8 @@ def _start() -> None:
     if st.button("Race", type="primary", disabled=shared is None) and shared:
         with clear_errors():
             more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
-            options = STUDY.read(shared | more)
-            job_progress.begin("race", shared | more, STUDY.title(options))
+            options = asdict(shared) | more
+            job_progress.begin("race", options, STUDY.title(STUDY.read(options)))
             st.rerun()
     st.caption(
         "Looks after 64, 128, 256 ... rows in a random order; a head whose interval lies beyond the margin matters, "
@@ -67,52 +68,59 @@ def _start() -> None:
 def _under_way(job: str) -> None:
     """The intervals so far: they hold at whatever moment they are looked at."""
     with clear_errors():
-        rows = api.partial_rows(resources.database(), job)
-        if rows.empty or rows[rows["kind"] == "verdict"]["always_low"].isna().all():
+        rows = api.partial_rows(resources.database(), job).to_dict("records")
+        verdicts = RaceVerdict.among(rows)
+        if all(verdict.always_low is None for verdict in verdicts):
             return
-        body, whole = rows[rows["kind"] == "verdict"], rows.iloc[0]
-        st.markdown(f"So far: {verdict_counts(whole)}.")
-        st.altair_chart(intervals(body, float(whole["margin"]), always=True))
+        race = RaceSummary.among(rows)[0]
+        st.markdown(f"So far: {verdict_counts(race)}.")
+        st.altair_chart(intervals(verdicts, race.margin, always=True))
 
 
 def _results() -> None:
-    picked = pick_run(
+    stored = pick_run(
         "race", "No race was run yet: choose a fine-tuned checkpoint and press Race.", key="race_run",
         icon=":material/sprint:",
     )  # fmt: skip
-    if picked is None:
+    if stored is None:
         return
-    run, about = picked
-    rows = study_rows(resources.database(), run)
-    whole, body = rows.iloc[0].to_dict(), rows[rows["kind"] == "verdict"]
-    for column, name in zip(st.columns(3), ("matters", "does not matter", "open"), strict=True):
-        column.metric(name, f"{int(whole[name])} of {len(body)}")
-    st.markdown(plain(said_of(_whole_numbers(whole))))
-    st.altair_chart(intervals(body, float(whole["margin"])))
+    rows = run_rows(resources.database(), stored.run)
+    race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
+    counts = (race.matters, race.does_not_matter, race.open)
+    for column, name, count in zip(st.columns(3), VERDICTS, counts, strict=True):
+        column.metric(name, f"{count} of {len(verdicts)}")
+    st.markdown(plain(said_of(rows[0])))
+    st.altair_chart(intervals(verdicts, race.margin))
     left, right = st.columns(2)
-    if body["head"].notna().all():
-        left.altair_chart(rows_taken(body), width="content")
-    right.altair_chart(gradient_beside(body, whole))
-    left.dataframe(looks(rows[rows["kind"] == "look"]), hide_index=True)
-    st.dataframe(_table(body), hide_index=True)
+    if all(verdict.head is not None for verdict in verdicts):
+        left.altair_chart(rows_taken(verdicts), width="content")
+    right.altair_chart(gradient_beside(verdicts, race))
+    left.dataframe(looks(RaceLook.among(rows)), hide_index=True)
+    st.dataframe(_table(verdicts), hide_index=True)
     st.caption(plain(
-        f"{about['checkpoint']} · {whole['task']} {about['split']} · {int(whole['n'])} rows · operator "
-        f"{whole['operator']} · {about['dtype']} · seed {about['seed']} · {about['created']:%d %B %Y} · intervals hold "
-        f"together for all heads and looks, {1 - whole['alpha']:.0%}; they speak of the task, not of these rows alone; "
+        f"{stored.checkpoint} · {race.task} {stored.split} · {race.n} rows · operator "
+        f"{race.operator} · {stored.dtype} · seed {stored.seed} · {stored.date} · intervals hold "
+        f"together for all heads and looks, {1 - race.alpha:.0%}; they speak of the task, not of these rows alone; "
         "the metric's own, of heads that matter, one at a time, paired bootstrap"
     ))  # fmt: skip
 
 
-def _whole_numbers(row: dict) -> dict:
-    names = ("matters", "does not matter", "open", "evaluations", "evaluations_full", "gradient_wrong_signs")
-    rho = row["gradient_spearman"]
-    return row | {name: int(row[name]) for name in names} | {"gradient_spearman": None if pd.isna(rho) else rho}
-
-
-def _table(body: pd.DataFrame) -> pd.DataFrame:
+def _table(verdicts: list[RaceVerdict]) -> pd.DataFrame:
     """Verdicts, most effect first."""
-    metrics = [name for name in body if str(name).endswith("_change")]
-    ends = [f"{str(name).removesuffix('_change')}_{end}" for name in metrics for end in ("change", "low", "high")]
-    columns = ["name", "verdict", "rows", "effect", "effect_low", "effect_high", "gradient_first", *ends]
-    order = body["effect"].astype(float).abs().sort_values(ascending=False, na_position="last").index
-    return body.loc[order, columns]
+    lines = []
+    for verdict in sorted(verdicts, key=lambda verdict: -1.0 if verdict.effect is None else abs(verdict.effect))[::-1]:
+        line: dict[str, Any] = {
+            "name": verdict.name,
+            "verdict": verdict.verdict,
+            "rows": verdict.rows,
+            "effect": verdict.effect,
+            "effect_low": verdict.effect_low,
+            "effect_high": verdict.effect_high,
+            "gradient_first": verdict.gradient_first,
+        }
+        for metric in verdict.metrics.every:
+            change = metric.change or Estimate(float("nan"))
+            line |= {f"{metric.name}_change": change.value}
+            line |= {f"{metric.name}_low": change.low, f"{metric.name}_high": change.high}
+        lines.append(line)
+    return pd.DataFrame(lines)

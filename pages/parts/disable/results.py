@@ -1,6 +1,6 @@
 """The pictures and numbers of a stored sweep."""
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -8,108 +8,153 @@ import streamlit as st
 
 from core.attention import Head
 from core.measuring.disabling import PARTS
-from core.store.runs import head_scores, known_runs, run_rows, study_rows
-from core.studies.disable import first_metric, shared
+from core.results.disabling import SplitHalf, SweptVariant, Untouched
+from core.results.estimate import Estimate
+from core.results.metrics import Metric
+from core.results.scores import Score
+from core.store.runs import head_scores, run_rows
+from core.studies.disable import shared
 from pages.parts.charts.curves import bars_with_intervals, histogram, points
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
+from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.reports.stored_runs import pick_run, title_of
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
 from pages.parts.widgets.pickers import task_name
 
-ENDS = ("low", "high")
-BESIDE = "{}_beyond"  # columns of groups of near-duplicates
+SURE = 0.05  # p below which a change counts as beyond luck
 
 
 def show_results() -> None:
     """Pictures, numbers and what they are worth, of a stored sweep."""
-    picked = pick_run("disable", "Nothing has been swept yet: choose a fine-tuned checkpoint and press Sweep.")
-    if picked is None:
+    stored = pick_run("disable", "Nothing has been swept yet: choose a fine-tuned checkpoint and press Sweep.")
+    if stored is None:
         return
-    run, about = picked
-    rows = study_rows(resources.database(), run)
-    variants, baseline = rows[rows["kind"] == "variant"], rows[rows["kind"] == "baseline"].iloc[0]
-    metric = first = first_metric(baseline.dropna().to_dict())
-    names = [name for name in ("accuracy", "f1", "pearson") if name in rows]
+    rows = run_rows(resources.database(), stored.run)
+    variants, baseline = SweptVariant.among(rows), Untouched.among(rows)[0]
+    metric = first = baseline.metrics.first.name
+    names = [known.name for known in baseline.metrics.every]
     if len(names) > 1:
         metric = st.segmented_control("Metric", names, default=metric, required=True) or metric
-    _headline(variants, baseline, metric, first, rows[rows["kind"] == "split half"])
-    if baseline["what"] == "duplicates":
+    _headline(variants, baseline, metric, first, SplitHalf.among(rows))
+    if baseline.what == "duplicates":
         _duplicates(variants, metric)
-    elif baseline["what"] in ("layers", "groups", *PARTS):
+    elif baseline.what in ("layers", "groups", *PARTS):
         _bars(variants, baseline, metric)
     else:
         _heads(variants, baseline, metric)
-    if baseline["what"] in ("heads", "layers", "all-but-one"):
-        _beside_another(run)
+    if baseline.what in ("heads", "layers", "all-but-one"):
+        _beside_another(stored)
     _table(variants, metric)
-    flipped = "what each row adds to the change of r" if first == "pearson" else "right and wrong rows"
-    said_so = (
-        f"{about['checkpoint']} · {task_name(baseline['task'])} {about['split']} · n = {int(baseline['n'])} rows",
-        f"operator {baseline['operator']} · {about['dtype']} · {about['created']:%d %B %Y}",
-        f"intervals: paired bootstrap, 95%, one at a time; p: max-T over random signs of {flipped}, corrected over all",
-    )
-    if pd.notna(baseline.get("effect_within")):
-        said_so += (
-            f"{int(baseline['in_float32'])} of {len(variants)}, every claim among them, computed again in float32; the "
-            f"others' effects are within {100 * baseline['effect_within']:.2f} points of it",
-        )
-    st.caption(plain(" · ".join(said_so)))
-    if baseline["what"] in ("heads", "all-but-one"):
-        names = [str(Head(int(a), int(b))) for a, b in zip(variants["layer"], variants["head"], strict=True)]
-        pick_and_link(str(about["checkpoint"]), names, here="disable", key="go_on")
+    st.caption(plain(" · ".join(_facts(stored, baseline, len(variants), first))))
+    if baseline.what in ("heads", "all-but-one"):
+        pick_and_link(stored.of, [str(_head_of(variant)) for variant in variants], here="disable", key="go_on")
     _everywhere(asked_heads())
 
 
-def _headline(variants: pd.DataFrame, baseline: pd.Series, metric: str, first: str, halves: pd.DataFrame) -> None:
+def _facts(stored: StoredRun, baseline: Untouched, variants: int, first: str) -> list[str]:
+    flipped = "what each row adds to the change of r" if first == "pearson" else "right and wrong rows"
+    facts = [
+        f"{stored.checkpoint} · {task_name(str(baseline.task))} {stored.split} · n = {baseline.n} rows",
+        f"operator {baseline.operator} · {stored.dtype} · {stored.date}",
+        f"intervals: paired bootstrap, 95%, one at a time; p: max-T over random signs of {flipped}, corrected over all",
+    ]
+    if baseline.effect_within is not None:
+        facts.append(
+            f"{baseline.in_float32} of {variants}, every claim among them, computed again in float32; the "
+            f"others' effects are within {100 * baseline.effect_within:.2f} points of it"
+        )
+    return facts
+
+
+def _head_of(variant: SweptVariant) -> Head:
+    return Head(int(variant.layer or 0), int(variant.head or 0))
+
+
+def _metric_of(row: SweptVariant | Untouched, name: str) -> Metric:
+    return row.metrics.of(name) or Metric(name)
+
+
+def _points(share: float | None) -> float | None:
+    """100 times the share, where there is one."""
+    return None if share is None else 100 * share
+
+
+def _change(variant: SweptVariant, metric: str) -> Estimate | None:
+    return _metric_of(variant, metric).change
+
+
+def _headline(
+    variants: list[SweptVariant], baseline: Untouched, metric: str, first: str, halves: Sequence[SplitHalf]
+) -> None:
     """first: the metric that chooses and that luck is judged by."""
-    kept = variants[variants["p"] < 0.05]
-    if variants[f"{metric}_change"].isna().all():
+    changes = {k: change.value for k, variant in enumerate(variants) if (change := _change(variant, metric))}
+    if not changes:
         st.info(f"{metric} is undefined here: the untouched checkpoint predicts the same for every row.")
         return
-    best = variants.loc[variants[f"{metric}_change"].astype(float).idxmax()]
+    kept = [variant for variant in variants if variant.p < SURE]
+    most = max(changes, key=changes.__getitem__)
+    best = variants[most]
     left, middle, right = st.columns(3)
     left.metric(
         "change beyond luck", f"{len(kept)} of {len(variants)}", help=f"{first}, p < 0.05 after correction over all"
     )
-    middle.metric(f"{metric}, untouched", f"{100 * baseline[metric]:.1f}")
-    right.metric(f"best: {best['name']}", f"{100 * best[metric]:.1f}", f"{100 * best[f'{metric}_change']:+.1f}")
-    if len(halves):
-        half = halves.iloc[0]
+    middle.metric(f"{metric}, untouched", f"{100 * _value(baseline, metric):.1f}")
+    right.metric(f"best: {best.name}", f"{100 * _value(best, metric):.1f}", f"{100 * changes[most]:+.1f}")
+    for half in halves[:1]:
+        gain, held_out, low, high, same = _numbers(half.chosen, half.held_out, half.low, half.high, half.same)
         st.markdown(
-            f"Chosen by {first} on one half of the rows, the best gains **{100 * half['chosen']:+.1f}** there and "
-            f"**{100 * half['held_out']:+.1f}** on the other half (the middle 95% of random splits of these rows: "
-            f"{100 * half['low']:+.1f} to {100 * half['high']:+.1f}, no confidence interval); {half['name']} is chosen "
-            f"in {half['same']:.0%} of the splits."
+            f"Chosen by {first} on one half of the rows, the best gains **{100 * gain:+.1f}** there and "
+            f"**{100 * held_out:+.1f}** on the other half (the middle 95% of random splits of these rows: "
+            f"{100 * low:+.1f} to {100 * high:+.1f}, no confidence interval); {half.name} is chosen "
+            f"in {same:.0%} of the splits."
         )
 
 
-def _heads(variants: pd.DataFrame, baseline: pd.Series, metric: str) -> None:
+def _value(row: SweptVariant | Untouched, metric: str) -> float:
+    """The metric's value; NaN where it is undefined."""
+    return _numbers(_metric_of(row, metric).value)[0]
+
+
+def _numbers(*values: float | None) -> list[float]:
+    return [float("nan") if value is None else value for value in values]
+
+
+def _heads(variants: list[SweptVariant], baseline: Untouched, metric: str) -> None:
     left, right = st.columns([3, 2])
-    drawn, asked = variants.astype({"layer": int, "head": int}), asked_heads()
+    untouched = 100 * _value(baseline, metric)
     with left:
-        title = f"Change of {metric} from {100 * baseline[metric]:.1f} (Fig 8)"
-        st.altair_chart(_picture(variants, metric, title), width="content")
+        st.altair_chart(_picture(variants, metric, f"Change of {metric} from {untouched:.1f} (Fig 8)"), width="content")
         st.caption("Outlined: beyond luck, or asked for by the link to this page.")
     with right:
-        scores = pd.DataFrame({metric: 100 * drawn[metric].astype(float)}).dropna()
-        title, untouched = "Heads by score without them (Michel Fig 1)", 100 * baseline[metric]
+        scores = pd.DataFrame({metric: [100 * _value(variant, metric) for variant in variants]}).dropna()
+        title = "Heads by score without them (Michel Fig 1)"
         st.altair_chart(histogram(scores, x=metric, counted="heads", title=title, rule=untouched))
-    for head in asked:
-        mine = drawn[(drawn["layer"] == head.layer) & (drawn["head"] == head.head)]
-        for _, row in mine.iterrows():
-            st.markdown(f"**{head}**: {said(row, metric)}.")
+    for head in asked_heads():
+        for variant in variants:
+            if _head_of(variant) == head:
+                st.markdown(f"**{head}**: {said(variant, metric)}.")
 
 
-def _picture(variants: pd.DataFrame, metric: str, title: str) -> Any:
+def _picture(variants: Sequence[SweptVariant], metric: str, title: str) -> Any:
     """Change of the metric by layer and head."""
-    drawn = variants.astype({"layer": int, "head": int}).assign(change=100 * variants[f"{metric}_change"].astype(float))
-    sure = drawn[drawn["p"] < 0.05]
-    marked = [Head(int(a), int(b)) for a, b in zip(sure["layer"], sure["head"], strict=True)]
+    drawn = [
+        {
+            "layer": variant.layer,
+            "head": variant.head,
+            "change": _points(change and change.value),
+            "flipped": variant.flipped,
+            "p": variant.p,
+            metric: _metric_of(variant, metric).value,
+        }
+        for variant in variants
+        for change in (_change(variant, metric),)
+    ]
+    marked = [_head_of(variant) for variant in variants if variant.p < SURE]
     return head_picture(
-        drawn,
+        pd.DataFrame(drawn).astype({"change": float}),
         Shade("change", label=f"{metric}, points", diverging=True),
         title=title,
         highlight=[*marked, *asked_heads()],
@@ -117,41 +162,61 @@ def _picture(variants: pd.DataFrame, metric: str, title: str) -> Any:
     )
 
 
-def said(row: pd.Series, metric: str) -> str:
+def said(variant: SweptVariant, metric: str) -> str:
     """One variant in words."""
-    ends = f"{100 * row[f'{metric}_low']:+.1f} to {100 * row[f'{metric}_high']:+.1f}"
-    flips = f", {int(row['flipped'])} predictions change" if pd.notna(row["flipped"]) else ""
-    claim = f"corrected p {row['p']:.3f}{flips}"
-    return f"{metric} {100 * row[f'{metric}_change']:+.1f} points, {claim} (this one alone, 95%: {ends})"
+    change = _change(variant, metric) or Estimate(float("nan"))
+    low, high = _numbers(change.low, change.high)
+    flips = f", {variant.flipped} predictions change" if variant.flipped is not None else ""
+    ends = f"{100 * low:+.1f} to {100 * high:+.1f}"
+    claim = f"corrected p {variant.p:.3f}{flips}"
+    return f"{metric} {100 * change.value:+.1f} points, {claim} (this one alone, 95%: {ends})"
 
 
-def _bars(variants: pd.DataFrame, baseline: pd.Series, metric: str) -> None:
-    shown = variants.assign(
-        score=100 * variants[metric].astype(float),
-        low=100 * (baseline[metric] + variants[f"{metric}_low"].astype(float)),
-        high=100 * (baseline[metric] + variants[f"{metric}_high"].astype(float)),
-    )
+def _bars(variants: list[SweptVariant], baseline: Untouched, metric: str) -> None:
+    untouched = _value(baseline, metric)
+    shown = []
+    for variant in variants:
+        change = _change(variant, metric) or Estimate(float("nan"))
+        low, high = (100 * (untouched + end) for end in _numbers(change.low, change.high))
+        shown.append(
+            {
+                "name": variant.name,
+                "score": 100 * _value(variant, metric),
+                "low": low,
+                "high": high,
+                "flipped": variant.flipped,
+                "p": variant.p,
+            }
+        )
     st.altair_chart(
         bars_with_intervals(
-            shown,
+            pd.DataFrame(shown),
             Axes(x="name", y="score", low="low", high="high", x_title="disabled", y_title=f"{metric} x 100"),
-            rule=100 * baseline[metric],
+            rule=100 * untouched,
             title="Score without each; dashed: untouched (Fig 9)",
             tooltip=("flipped", "p"),
         )
     )
 
 
-def _duplicates(variants: pd.DataFrame, metric: str) -> None:
+def _duplicates(variants: list[SweptVariant], metric: str) -> None:
     """Near-duplicates together, one at a time, and random heads of the same layers."""
-    kinds = {"change": "together", "apart": "one at a time, added up", "control": "random heads of the same layers"}
-    lines = []
-    for row in variants.to_dict("records"):
-        for field, said_of_it in kinds.items():
-            ends = {end: row[f"{metric}_{end}" if field == "change" else f"{metric}_{field}_{end}"] for end in ENDS}
-            if pd.notna(row[f"{metric}_{field}"]):
-                points = {name: 100 * value for name, value in (ends | {"change": row[f"{metric}_{field}"]}).items()}
-                lines.append({"group": row["name"], "disabled": said_of_it, "heads": row["heads"], **points})
+    lines, worse = [], []
+    for variant in variants:
+        cost = _metric_of(variant, metric)
+        ways = {
+            "together": cost.change,
+            "one at a time, added up": cost.apart,
+            "random heads of the same layers": cost.control,
+        }
+        lines += [
+            {"group": variant.name, "disabled": way, "heads": variant.heads, "change": 100 * estimate.value,
+             "low": _points(estimate.low), "high": _points(estimate.high)}
+            for way, estimate in ways.items() if estimate is not None
+        ]  # fmt: skip
+        beyond = cost.beyond_apart
+        if beyond is not None and beyond.high is not None and beyond.high < 0:
+            worse.append(variant.name)
     chart = bars_with_intervals(
         pd.DataFrame(lines),
         Axes(x="group", y="change", low="low", high="high", colour="disabled", y_title=f"change of {metric}, points"),
@@ -160,84 +225,105 @@ def _duplicates(variants: pd.DataFrame, metric: str) -> None:
         tooltip=("heads",),
     )
     st.altair_chart(chart)
-    worse = variants[variants[f"{metric}_beyond_apart_high"].astype(float) < 0]
     st.markdown(
         "A group whose heads stand in for each other loses more together than its heads lose one at a time: "
         f"**{len(worse)} of {len(variants)}** groups do (95% interval of the difference below 0, one at a time)"
-        + (f": {', '.join(worse['name'])}." if len(worse) else ".")
+        + (f": {', '.join(worse)}." if worse else ".")
     )
 
 
-def _beside_another(run: str) -> None:
+def _beside_another(stored: StoredRun) -> None:
     """Which heads do two tasks share? Another sweep's changes against this one's."""
-    known = known_runs(resources.database(), "disable").set_index("run")
-    kinds = known["options"].map(lambda options: json.loads(options)["what"])
-    others = known[(kinds == kinds[run]) & (known.index != run)]
-    if others.empty:
+    others = {
+        other.run: other
+        for other in known_runs("disable")
+        if other.run != stored.run and other.settings.what == stored.settings.what
+    }
+    if not others:
         return
     other = st.selectbox(
-        "Beside another sweep", [None, *others.index],
-        format_func=lambda sweep: "none" if sweep is None else title_of(others.loc[sweep]),
+        "Beside another sweep", [None, *others],
+        format_func=lambda run: "none" if run is None else title_of(others[run]),
     )  # fmt: skip
     if other is None:
         return
-    here, there = run_rows(resources.database(), run), run_rows(resources.database(), other)
+    here, there = run_rows(resources.database(), stored.run), run_rows(resources.database(), other)
     pairs, agreement = shared(here, there)
     if not pairs:
         st.info("The two sweeps share no head of the same name: choose one of the same kind.")
         return
-    both = pd.DataFrame(pairs).astype({"this": float, "other": float})
-    both[["this", "other"]] *= 100
+    changes = ["this", "other"]
+    both = pd.DataFrame(pairs).astype(dict.fromkeys(changes, float))
+    both[changes] *= 100
     rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f} (p {agreement.p:.3f})"
     title = f"Changes of two sweeps, points; Spearman {rho}, n = {agreement.n}"
     left, right = st.columns([3, 2])
     left.altair_chart(points(both, Axes(x="this", y="other", name="name"), title=title))
-    variants = pd.DataFrame([row for row in there if row["kind"] == "variant"])
-    if variants["head"].notna().all():
-        name, metric = task_name(str(variants["task"].iloc[0])), first_metric(there[0])
+    variants = SweptVariant.among(there)
+    if all(variant.head is not None for variant in variants):
+        metric = variants[0].metrics.first.name
+        name = task_name(str(variants[0].task))
         right.altair_chart(_picture(variants, metric, f"The other: {metric} on {name}"), width="content")
 
 
-def _table(variants: pd.DataFrame, metric: str) -> None:
+def _table(variants: list[SweptVariant], metric: str) -> None:
+    """p is corrected over all: the claim; the interval is of one variant alone."""
+    lines = []
+    for variant in variants:
+        own = _metric_of(variant, metric)
+        change = own.change or Estimate(float("nan"))
+        line: dict[str, Any] = {
+            "name": variant.name,
+            metric: own.value,
+            f"{metric}_change": change.value,
+            "p": variant.p,
+            f"{metric}_low": change.low,
+            f"{metric}_high": change.high,
+            "flipped": variant.flipped,
+            "mcnemar": variant.mcnemar,
+            "heads": variant.heads,
+        }
+        line |= {} if variant.distance is None else {"distance": variant.distance}
+        for name, beyond in (("beyond_apart", own.beyond_apart), ("beyond_control", own.beyond_control)):
+            if beyond is not None:
+                ends = {f"{metric}_{name}_low": beyond.low, f"{metric}_{name}_high": beyond.high}
+                line |= {f"{metric}_{name}": beyond.value} | ends
+        lines.append(line)
     with st.expander(f"All {len(variants)}"):
-        columns = [
-            "name",
-            metric,
-            f"{metric}_change",
-            "p",  # corrected over all: the claim; the interval is of one variant alone
-            f"{metric}_low",
-            f"{metric}_high",
-            "flipped",
-            "mcnemar",
-            "heads",
-        ]
-        extra = [name for name in variants if name == "distance" or name.startswith(BESIDE.format(metric))]
-        st.dataframe(variants[columns + extra], hide_index=True)
+        st.dataframe(pd.DataFrame(lines), hide_index=True)
 
 
 def _everywhere(heads: list[Head]) -> None:
     """What the heads that were asked for do in every stored sweep of single heads, whatever the task."""
     if not heads:
         return
-    scores = head_scores(resources.database(), study="disable")
-    scores = scores[scores["statistic"].str.endswith(" heads")]
-    scores = scores[[Head(int(a), int(b)) in heads for a, b in zip(scores["layer"], scores["head"], strict=True)]]
-    if scores.empty:
+    stored = head_scores(resources.database(), study="disable").to_dict("records")
+    scores = [
+        score
+        for score in Score.of_heads(stored)
+        if str(score.statistic).endswith(" heads") and Head(int(score.layer or 0), int(score.head or 0)) in heads
+    ]
+    if not scores:
         st.info(f"No sweep of single heads has {', '.join(map(str, heads))} yet: choose a checkpoint and press Sweep.")
         return
-    scores = scores.assign(
-        name=[str(Head(int(a), int(b))) for a, b in zip(scores["layer"], scores["head"], strict=True)],
-        operator=scores["statistic"].str.removesuffix(" heads"),
-        metric=scores["feature"],
-        **{field: 100 * scores[field].astype(float) for field in ("value", "low", "high")},
-    )
-    columns = {"name": "head", "value": "change, points", "low": "95% from", "high": "95% to", "p": "p corrected"}
+    lines = [
+        {
+            "head": score.name,
+            "checkpoint": score.checkpoint,
+            "metric": score.feature,
+            "operator": str(score.statistic).removesuffix(" heads"),
+            "change, points": _points(score.value),
+            "p corrected": score.p,
+            "95% from": _points(score.low),
+            "95% to": _points(score.high),
+        }
+        for score in scores
+    ]
+    signed = ("change, points", "95% from", "95% to")
     st.subheader(f"{', '.join(map(str, heads))} in every sweep")
     st.dataframe(
-        scores[["name", "checkpoint", "metric", "operator", "value", "p", "low", "high"]].rename(columns=columns),
+        pd.DataFrame(lines),
         hide_index=True,
-        column_config={
-            name: st.column_config.NumberColumn(format="%+.2f") for name in ("change, points", "95% from", "95% to")
-        },
+        column_config={name: st.column_config.NumberColumn(format="%+.2f") for name in signed},
     )
     st.caption("One head at a time; intervals are not corrected, p is, over all heads of its sweep.")

@@ -1,15 +1,15 @@
 """Sweeps as jobs: every head, layer, lone head or group disabled on a task's rows."""
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import streamlit as st
 
 from core import config
 from core.measuring.disabling import PARTS
-from core.store.jobs import jobs
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
-from pages.parts.frame import bound, resources
+from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
@@ -27,14 +27,21 @@ WHAT = {
 
 def active_jobs(*studies: str) -> None:
     """Progress of the jobs of these studies that run, wait or failed."""
-    known = jobs(resources.database())
-    if len(known):
-        wanted = known["study"].isin(studies) & known["state"].isin(["queued", "running", "failed"])
-        for job in known[wanted].head(3)["job"]:
-            job_progress.show_job(job, rows=False)
+    for job in job_progress.jobs_under_way(*studies)[:3]:
+        job_progress.show_job(job, rows=False)
 
 
-def shared_options() -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class SweepInputs:
+    """What sweeps and pruning are run on. limit: rows, None for all; data: GLUE's folder, None for the samples."""
+
+    checkpoint: str
+    task: str
+    limit: int | None
+    data: str | None
+
+
+def shared_options() -> SweepInputs | None:
     """The choices that sweeps and pruning share: checkpoint, task, rows, data; None until there is a checkpoint."""
     left, middle, right = st.columns([3, 2, 1])
     with left:
@@ -49,7 +56,7 @@ def shared_options() -> dict[str, Any] | None:
     )
     if not name:
         return None
-    return {"checkpoint": name, "task": task, "limit": limit or None, "data": folder or None}
+    return SweepInputs(name, task, limit or None, folder or None)
 
 
 def start_sweep() -> None:
@@ -63,13 +70,13 @@ def start_sweep() -> None:
     rough = right.checkbox("bfloat16", help="Faster on a CPU that has it; near a tie predictions may differ.")
     chosen = _groups(what) | mean_by(operator, key="mean_by")
     if shared:
-        job_progress.say_time("disable", shared | chosen | {"what": what, "operator": operator})
+        job_progress.say_time("disable", asdict(shared) | chosen | {"what": what, "operator": operator})
     if last.button("Sweep", type="primary", width="stretch", disabled=shared is None) and shared:
         with clear_errors():
             dtype = "bfloat16" if rough else "float32"
             operator = "zero" if what in PARTS else operator
-            options = shared | chosen | {"what": what, "operator": operator, "dtype": dtype}
-            title = f"{operator}: {WHAT[what]}, {pickers.named([shared['task']])}"
+            options = asdict(shared) | chosen | {"what": what, "operator": operator, "dtype": dtype}
+            title = f"{operator}: {WHAT[what]}, {pickers.named([shared.task])}"
             job_progress.begin("disable", options, title)
             st.rerun()
     st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tune page makes one.")

@@ -1,10 +1,10 @@
 """Fine-tuning with heads held at fixed patterns, beside the free model, in the form of Table 1."""
 
-import pandas as pd
 import streamlit as st
 
 from core.attention import parse_heads
 from core.measuring.tuned import METRICS
+from core.results.tuning import HeldChange, TunedScore
 from core.store.runs import run_rows
 from core.tasks.glue import TASKS
 from core.tuning.recipe import PRESET_NOTES, PRESETS
@@ -59,30 +59,30 @@ def _start() -> None:
 
 
 def _results() -> None:
-    picked = pick_run(
+    stored = pick_run(
         "held", "Nothing has been trained with heads held yet: choose a checkpoint and tasks, and press Train.", "held"
     )
-    if picked is None:
+    if stored is None:
         return
-    run, about = picked
-    rows = run_rows(resources.database(), run)
-    st.table(table_one.table_one(rows).set_index("task").T)
-    changes = [row for row in rows if row["kind"] == "change" and row["score"] is not None]
-    for row in changes:
-        ends = f"{100 * row['low']:+.1f} to {100 * row['high']:+.1f}"
+    rows = run_rows(resources.database(), stored.run)
+    scores = TunedScore.among(rows)
+    st.table(table_one.table_one(scores).set_index("task").T)
+    for change in HeldChange.among(rows):
+        if change.score is None or change.low is None or change.high is None:
+            continue
+        ends = f"{100 * change.low:+.1f} to {100 * change.high:+.1f}"
         st.markdown(
-            f"**{plain(task_name(row['task']))}**: with {row['held_heads']} heads held, {row['metric']} changes by "
-            f"**{100 * row['score']:+.1f}** points (95%: {ends}; n = {row['n']} rows, {row['seeds']} seeds)."
+            f"**{plain(task_name(change.task))}**: with {change.held_heads} heads held, {change.metric} changes by "
+            f"**{100 * change.score:+.1f}** points (95%: {ends}; n = {change.n} rows, {change.seeds} seeds)."
         )
-    table_one.show_bars(rows)
-    mine = pd.DataFrame([row for row in rows if row["kind"] == "run"])
+    table_one.show_bars(scores)
     st.caption(
         plain(
-            f"x 100; mean ± standard deviation over seeds · {about['checkpoint']} · {about['created']:%d %B %Y} · the "
+            f"x 100; mean ± standard deviation over seeds · {stored.checkpoint} · {stored.date} · the "
             "change is measured on the same dev rows, paired bootstrap · † predictions were constant in some run"
         )
     )
     with st.expander("Runs and their checkpoints"):
         columns = ["task", "initialisation", "seed", "held_heads", *METRICS, "folder"]
-        st.dataframe(mine[[name for name in columns if name in mine]], hide_index=True)
+        st.dataframe(table_one.runs_table(scores, columns), hide_index=True)
         st.caption("A checkpoint that learned with heads held opens as any other does, its heads free again.")

@@ -1,6 +1,5 @@
 """A set of sentences: start the study, show which heads survive, compare two checkpoints, export."""
 
-import json
 from typing import Any
 
 import pandas as pd
@@ -18,6 +17,7 @@ from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import ORIGINS, show_card
 from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
@@ -132,15 +132,15 @@ def _start(first: str | None, second: str | None, options: dict[str, Any]) -> No
 def show_runs() -> None:
     """The chosen result, or two, side by side."""
     db = resources.database()
-    known = runs.known_runs(db, "frame-heads")
-    if known.empty:
+    known = {stored.run: stored for stored in known_runs("frame-heads")}
+    if not known:
         st.info("No set was scored yet: choose sentences and a checkpoint above and press “Find the heads”.",
                 icon=":material/arrow_upward:")  # fmt: skip
         return
     said = {
-        row.run: f"{row.checkpoint} · {json.loads(row.options)['direction']} · {row.created:%d %b %H:%M} · "
-        + ORIGINS[row.source]
-        for row in known.itertuples()
+        run: f"{stored.checkpoint} · {stored.settings.direction} · {stored.created:%d %b %H:%M} · "
+        + ORIGINS[stored.source]
+        for run, stored in known.items()
     }
     finished = [api.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
     default = [run for run in finished if run in said][:2] or list(said)[:1]
@@ -150,7 +150,7 @@ def show_runs() -> None:
     most = max((row["value"] for rows in found.values() for row in rows if row["kind"] == "head"), default=1.0)
     for place, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
         with place, clear_errors():
-            show_card(run, known.set_index("run").loc[run], key=f"frames_{run[:8]}")
+            show_card(known[run], key=f"frames_{run[:8]}")
             show_result(run, found[run], most)
 
 

@@ -1,11 +1,14 @@
 """Raw and effective attention side by side: of one input as two grids, and of task rows as stored pictures."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from core import measuring
 from core.jobs import api
+from core.results.scores import LengthCorrelation, Score
 from core.scoring.definitions import TYPES
 from core.scoring.effective import correlation
 from core.store import runs as store
@@ -46,7 +49,6 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
 
 def show_stored() -> None:
     """Mean raw and effective attention to token types, and r by length, of the newest stored run."""
-    db = resources.database()
     with st.expander("Run effective attention on task rows", icon=":material/play_circle:"):
         _start()
     if job := st.session_state.get("job_effective"):
@@ -54,14 +56,16 @@ def show_stored() -> None:
     picked = pick_run("effective", "Nothing has been measured on a task's rows yet.", "effective_run")
     if picked is None:
         return
-    run = picked[0]
-    facts, rows = store.one_run(db, run), store.study_rows(db, run)
+    rows = store.run_rows(resources.database(), picked.run)
     drawn: list = []
-    lengths = rows[rows["statistic"] == "correlation by length"]
-    if len(lengths):
-        lengths = lengths.astype({"length_from": int}).assign(of=lengths["checkpoint"] + " · " + lengths["task"])
+    lengths = LengthCorrelation.among(rows)
+    if lengths:
+        lines = [
+            {"length_from": length.length_from, "mean": length.mean, "of": f"{length.checkpoint} · {length.task}"}
+            for length in lengths
+        ]
         chart = line_with_band(
-            lengths,
+            pd.DataFrame(lines),
             Axes(x="length_from", y="mean", colour="of", x_title="length in pieces, from", y_title="mean r"),
             title="Pearson r of raw and effective attention",
         )
@@ -69,13 +73,16 @@ def show_stored() -> None:
         drawn.append(chart)
     token_type = st.selectbox("Attention to", list(TYPES), format_func=TYPES.__getitem__, key="token_type")
     for kind in ("raw", "effective"):
-        some = rows[(rows["statistic"] == kind) & (rows["feature"] == token_type)]
-        some = some[some["layer"].notna()] if "layer" in some else some
-        if len(some):
+        some = [
+            replace(score, task=f"{score.task} · {kind}")
+            for score in Score.among(rows)
+            if score.statistic == kind and score.feature == token_type and score.layer is not None
+        ]
+        if some:
             st.markdown(f"**{kind.capitalize()}**")
-            drawn += attending.pictures(some.assign(task=some["task"] + f" · {kind}"), "value", f"{kind} attention")
-    show_files(rows, drawn, "effective")
-    st.caption(f"{plain(facts['checkpoint'])} · n = {len(facts['row_ids'] or [])} inputs · {facts['created']:%d %B %Y}")
+            drawn += attending.pictures(some, "value", f"{kind} attention")
+    show_files(pd.DataFrame(rows), drawn, "effective")
+    st.caption(f"{plain(picked.of)} · n = {picked.inputs} inputs · {picked.date}")
 
 
 def _start() -> None:

@@ -1,68 +1,109 @@
 """What a trained classifier is worth: scores, confusion with its maps, learning curve, calibration, and its loss."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
-from core.patterns.classes import ClassSet
+from core.results.patterns import Calibration, ClassScore, Confusion, HeldOutScore, LearningPoint
+from core.results.reading import record_of
 from core.store.database import Database
-from core.store.rows import Row
 from pages.parts.charts.curves import line_with_band, points
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label.label_tools import pictures
+from pages.parts.patterns.classifiers import HeldOut, KnownClassifier
 
 MOST_PICTURES = 12
 
 
-def show_results(db: Database, classifier: Row, classes: ClassSet) -> None:
+@dataclass(frozen=True)
+class ClickedCell:
+    """A cell of the confusions: the labels' class and the predictions'."""
+
+    truth: str
+    predicted: str
+
+
+@dataclass(frozen=True)
+class ScoredMap:
+    """A map with its label and what a classifier that did not see it called it."""
+
+    map_id: str
+    truth: str
+    predicted: str
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A line of a training's log: which of its fits (unit), which epoch of how many, loss in nats, macro F1."""
+
+    unit: str
+    epoch: int
+    of: int
+    loss: float
+    f1: float
+
+
+def show_results(db: Database, classifier: KnownClassifier) -> None:
     """Everything that was measured when it was trained."""
-    scores = classifier["scores"]
-    parts: dict[str, list[Row]] = {}
-    for row in scores.get("rows", []):
-        parts.setdefault(row["part"], []).append(row)
-    for row in sorted(parts.get("scores", []), key=lambda row: row["on"] != scores.get("on")):
+    held_out = classifier.held_out
+    scores = HeldOutScore.among(held_out.rows)
+    headlines = [score for score in scores if score.part == "scores"]
+    for score in sorted(headlines, key=lambda score: score.on != held_out.on):
+        low, high = (float("nan") if end is None else end for end in (score.low, score.high))
         st.metric(
-            f"Macro F1 on {row['on']}",
-            f"{row['macro_f1']:.3f}",
-            f"95 % {row['low']:.3f} to {row['high']:.3f} over {row['inputs']} inputs, {row['maps']} maps",
+            f"Macro F1 on {score.on}",
+            f"{score.macro_f1:.3f}",
+            f"95 % {low:.3f} to {high:.3f} over {score.inputs} inputs, {score.maps} maps",
             delta_color="off",
             delta_arrow="off",
         )
-        if "identity_f1" in row:
+        if score.identity_f1 is not None:
             st.caption(
-                f"Guessing from which head it is, without looking at the map: {row['identity_f1']:.3f} "
-                f"({row['identity_low']:.3f} to {row['identity_high']:.3f})."
+                f"Guessing from which head it is, without looking at the map: {score.identity_f1:.3f} "
+                f"({score.identity_low:.3f} to {score.identity_high:.3f})."
             )
-    if "checkpoint" in parts:
+    checkpoints = [score for score in scores if score.part == "checkpoint"]
+    if checkpoints:
         st.markdown(plain("Each checkpoint, by a classifier trained without any of its maps"))
         columns = ["checkpoint", "maps", "accuracy", "macro_f1", "low", "high", "ece", "unsure", "outside"]
-        st.dataframe(pd.DataFrame(parts["checkpoint"])[columns].round(3), hide_index=True)
-    per_class, matrix = st.columns([1, 1])
-    with per_class:
-        table = pd.DataFrame(parts.get("class", []))
-        if len(table):
-            st.dataframe(table[["class", "precision", "recall", "f1", "support"]].round(3), hide_index=True)
-            rare = [row["class"] for row in parts["class"] if 0 < row["support"] < 20]
-            if rare:
-                st.caption(plain(f"Fewer than 20 scored maps: {', '.join(rare)}; their F1 says little."))
-    with matrix:
-        _confusion(db, pd.DataFrame(parts.get("confusion", [])), scores, list(classifier["classes"]))
-    curve, reliability = st.columns(2)
-    with curve:
-        _curve(pd.DataFrame(parts.get("curve", [])))
-    with reliability:
-        _calibration(pd.DataFrame(parts.get("calibration", [])))
+        st.dataframe(pd.DataFrame(checkpoints, columns=columns).round(3), hide_index=True)
+    left, right = st.columns([1, 1])
+    with left:
+        _per_class(ClassScore.among(held_out.rows))
+    with right:
+        _confusion(db, Confusion.among(held_out.rows), held_out, classifier.classes)
+    left, right = st.columns(2)
+    with left:
+        _curve(LearningPoint.among(held_out.rows))
+    with right:
+        _calibration(Calibration.among(held_out.rows))
 
 
-def _confusion(db: Database, rows: pd.DataFrame, scores: Row, names: list[str]) -> None:
-    if rows.empty:
+def _per_class(scores: Sequence[ClassScore]) -> None:
+    if not scores:
+        return
+    lines = [
+        {"class": score.name, "precision": score.precision, "recall": score.recall, "f1": score.f1,
+         "support": score.support}
+        for score in scores
+    ]  # fmt: skip
+    st.dataframe(pd.DataFrame(lines).round(3), hide_index=True)
+    rare = [score.name for score in scores if 0 < score.support < 20]
+    if rare:
+        st.caption(plain(f"Fewer than 20 scored maps: {', '.join(rare)}; their F1 says little."))
+
+
+def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, names: Sequence[str]) -> None:
+    if not pairs:
         return
     chart = matrix(
-        rows,
+        pd.DataFrame(pairs),
         Axes(x="predicted", y="truth"),
         value="n",
         title="Labels (down) and predictions (across)",
@@ -74,19 +115,21 @@ def _confusion(db: Database, rows: pd.DataFrame, scores: Row, names: list[str]) 
     if not cells:
         st.caption("Click a cell to see its maps.")
         return
-    truth, predicted = cells[0].get("truth"), cells[0].get("predicted")
-    maps = [row["map_id"] for row in scores.get("maps", []) if (row["truth"], row["predicted"]) == (truth, predicted)]
+    clicked = record_of(ClickedCell, cells[0])
+    truth, predicted = clicked.truth, clicked.predicted
+    every = [record_of(ScoredMap, row) for row in held_out.maps]
+    maps = [scored.map_id for scored in every if (scored.truth, scored.predicted) == (truth, predicted)]
     st.markdown(plain(f"{len(maps)} maps labelled {truth} and predicted {predicted}"))
     pictures(db, maps[:MOST_PICTURES])
 
 
-def _curve(rows: pd.DataFrame) -> None:
-    if rows.empty:
+def _curve(steps: Sequence[LearningPoint]) -> None:
+    if not steps:
         st.caption("No learning curve was asked for in this training.")
         return
     st.altair_chart(
         line_with_band(
-            rows,
+            pd.DataFrame(steps),
             Axes(
                 x="labels",
                 y="macro_f1",
@@ -101,19 +144,19 @@ def _curve(rows: pd.DataFrame) -> None:
     )
 
 
-def _calibration(rows: pd.DataFrame) -> None:
-    if rows.empty:
+def _calibration(bins: Sequence[Calibration]) -> None:
+    if not bins:
         return
     st.altair_chart(
         points(
-            rows,
+            pd.DataFrame(bins),
             Axes(x="confidence", y="accuracy", x_title="probability it gave", y_title="share it got right"),
             title="Calibration",
             tooltip=["n"],
             square=True,
         )
     )
-    st.caption(f"Expected calibration error {rows['error'].iloc[0]:.3f}; on the diagonal, 0.7 means right in 7 of 10.")
+    st.caption(f"Expected calibration error {bins[0].error:.3f}; on the diagonal, 0.7 means right in 7 of 10.")
 
 
 def show_log(folder: str, *, live: bool) -> None:
@@ -134,10 +177,10 @@ def _log(folder: str) -> None:
             st.caption("The first epoch is not done yet.")
             return
         epochs = pd.DataFrame(rows)
-        newest = rows[-1]
+        newest = record_of(Epoch, rows[-1])
         st.caption(
-            f"{plain(newest['unit'])}: epoch {newest['epoch']} of {newest['of']}, loss {newest['loss']:.3f}, "
-            f"macro F1 on its training maps {newest['f1']:.3f}"
+            f"{plain(newest.unit)}: epoch {newest.epoch} of {newest.of}, loss {newest.loss:.3f}, "
+            f"macro F1 on its training maps {newest.f1:.3f}"
         )
         left, right = st.columns(2)
         left.altair_chart(line_with_band(epochs, Axes(x="epoch", y="loss", colour="unit"), title="Loss (nats)"))

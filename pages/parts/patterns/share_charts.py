@@ -1,6 +1,7 @@
 """Class shares as charts: stacked bars a task (Fig 2) and the majority class of each head."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,30 +10,34 @@ import streamlit as st
 
 from core.attention import Head
 from core.labelling.kept import unfamiliar
+from core.results.patterns import ClassNote, ClassRow, ClassShare, HeadClass
 from core.store import runs
-from core.store.database import Database
+from core.store.rows import Row
 from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
+from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
+from pages.parts.reports.provenance import known_runs
 from pages.parts.widgets.head_links import pick_and_link
 from pages.parts.widgets.pickers import task_name
 
+MOST_RUNS = 40  # looked through for the newest of each task
 
-def stored_rows(db: Database, study: str, class_set: str) -> pd.DataFrame:
-    """Rows of the newest run of each task and set of checkpoints, of this class set."""
-    known = runs.known_runs(db, study)
-    frames = []
-    for run in known["run"].head(40):
-        shares = runs.study_rows(db, run)
-        if len(shares) and shares["class_set"].iloc[0] == class_set:
-            frames.append(shares.assign(run=run))
-    if not frames:
-        return pd.DataFrame()
-    rows = pd.concat(frames, ignore_index=True)
-    newest = rows.groupby(["checkpoint", "task"])["run"].first().rename("newest")
-    rows = rows.join(newest, on=["checkpoint", "task"])
-    return rows[rows["run"] == rows["newest"]]
+
+def stored_rows(study: str, class_set: str) -> list[Row]:
+    """Rows of the newest run of each task and checkpoint, of this class set."""
+    newest: dict[tuple[str, str], str] = {}
+    kept = []
+    for stored in known_runs(study)[:MOST_RUNS]:
+        rows = runs.run_rows(resources.database(), stored.run)
+        said = ClassRow.among(rows)
+        if not said or said[0].class_set != class_set:
+            continue
+        for row, about in zip(rows, said, strict=True):
+            if about.task and newest.setdefault((about.checkpoint, about.task), stored.run) == stored.run:
+                kept.append(row)
+    return kept
 
 
 def shortened(checkpoint: str, most: int = 24) -> str:
@@ -41,36 +46,54 @@ def shortened(checkpoint: str, most: int = 24) -> str:
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"
 
 
-def bars(rows: pd.DataFrame, part: str, title: str, names: list[str]) -> None:
+def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -> None:
     """Stacked bars, one a task and checkpoint, and their numbers."""
-    shares = rows[rows["part"] == part].assign(percent=lambda frame: 100 * frame["share"])
-    if shares.empty:
+    shares = [share for share in every if share.part == part]
+    if not shares:
         st.caption("There is no held-out confusion to correct with.")
         return
-    pairs = zip(shares["task"], shares["checkpoint"], strict=True)
-    shares = shares.assign(bar=[f"{task_name(task)} · {shortened(checkpoint)}" for task, checkpoint in pairs])
+    table = pd.DataFrame([_line(share) for share in shares])
+    beside = {"bar": [_bar(share) for share in shares], "percent": [100 * share.share for share in shares]}
     st.altair_chart(
         stacked_bars(
-            shares.sort_values("task", kind="stable"),
+            table.assign(**beside).sort_values("task", kind="stable"),
             Axes(x="percent", y="bar", colour="class", x_title="percent of maps"),
             title=title,
             order=names,
             tooltip=["checkpoint", "low", "high", "maps"],
         )
     )
-    table = shares[["checkpoint", "task", "class", "share", "low", "high", "maps", "inputs", "classifier"]]
     with st.expander("Numbers, with 95 % intervals over inputs"):
         st.dataframe(table.round(4), hide_index=True)
         st.download_button("CSV", table.to_csv(index=False), f"shares-{part}.csv", on_click="ignore", key=f"csv_{part}")
 
 
-def doubts(notes: pd.DataFrame) -> None:
+def _bar(share: ClassShare) -> str:
+    return f"{task_name(str(share.task))} · {shortened(share.checkpoint)}"
+
+
+def _line(share: ClassShare) -> dict[str, str | float | None]:
+    return {
+        "checkpoint": share.checkpoint,
+        "task": share.task,
+        "class": share.name,
+        "share": share.share,
+        "low": share.low,
+        "high": share.high,
+        "maps": share.maps,
+        "inputs": share.inputs,
+        "classifier": share.classifier,
+    }
+
+
+def doubts(notes: Sequence[ClassNote]) -> None:
     """How much of each checkpoint the classifier was unsure of, and a warning where it never saw such maps."""
-    if "outside" not in notes or notes["outside"].isna().all():
-        return
-    known = notes.dropna(subset=["outside"])
-    for name, mine in known.groupby("checkpoint", sort=False):
-        unsure, outside = (float(np.average(mine[part], weights=mine["maps"])) for part in ("unsure", "outside"))
+    known = [note for note in notes if note.outside is not None]
+    for name in dict.fromkeys(note.checkpoint for note in known):
+        mine = [note for note in known if note.checkpoint == name]
+        maps = [note.maps for note in mine]
+        unsure = float(np.average([float(note.unsure or 0) for note in mine], weights=maps))
+        outside = float(np.average([float(note.outside or 0) for note in mine], weights=maps))
         said = (
             f"{shortened(str(name))}: the classifier was unsure of {unsure:.1%} of its maps (no class has half of the "
             f"probability), and {outside:.1%} lie outside what it was trained on"
@@ -87,21 +110,23 @@ def doubts(notes: pd.DataFrame) -> None:
         )
 
 
-def heads(rows: pd.DataFrame, names: list[str]) -> None:
+def heads(every: Sequence[HeadClass], names: list[str]) -> None:
     """Each head's majority class, checkpoints side by side."""
-    task = st.selectbox("Task of the head picture", sorted(rows["task"].unique()), format_func=task_name)
-    shares = rows[(rows["part"] == "head") & (rows["task"] == task)]
+    tasks = sorted({str(head.task) for head in every})
+    task = st.selectbox("Task of the head picture", tasks, format_func=task_name)
     beside = st.container(horizontal=True)  # wraps where there is no room for both
-    for name, mine in shares.groupby("checkpoint", sort=False):
-        mine = mine.assign(
-            counts=[json.dumps(counts) for counts in mine["counts"]],
-            layer=mine["layer"].astype(int),
-            head=mine["head"].astype(int),
-        )
+    shown = [head for head in every if head.task == task]
+    for name in dict.fromkeys(head.checkpoint for head in shown):
+        mine = [head for head in shown if head.checkpoint == name]
+        lines = [
+            {"layer": head.layer, "head": head.head, "class": head.name, "share": head.share,
+             "counts": json.dumps(head.counts)}
+            for head in mine
+        ]  # fmt: skip
         place = beside.container(width="content")
         place.altair_chart(
             head_picture(
-                mine,
+                pd.DataFrame(lines),
                 Shade("class", categories=names),
                 title=f"{shortened(name)}: class of most inputs",
                 tooltip=["share", "counts"],
@@ -109,5 +134,5 @@ def heads(rows: pd.DataFrame, names: list[str]) -> None:
             width="content",
         )
         with place:
-            named = [str(Head(int(a), int(b))) for a, b in zip(mine["layer"], mine["head"], strict=True)]
+            named = [str(Head(head.layer, head.head)) for head in mine]
             pick_and_link(name, named, here="shares", key=f"go_on|{name}")

@@ -1,12 +1,19 @@
 """The same on a task's rows, as jobs: perturbed inputs, patching, cut edges, and whether [SEP] is a no-op."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core import capture
-from core.store.runs import study_rows
+from core.results.disabling import Changed, EdgeCut, Patched, Perturbation, SeparatorLayer, Untouched
+from core.results.estimate import Estimate
+from core.results.metrics import Metric
+from core.store.rows import Row
+from core.store.runs import run_rows
 from core.studies import patch, perturb
 from core.studies.contract import declared
 from core.studies.knockout import Options
@@ -34,13 +41,10 @@ def show_rows() -> None:
         _start(study)
     active_jobs(study)
     with clear_errors():
-        picked = pick_run(study, "Nothing has been measured yet: choose a fine-tuned checkpoint and press Measure.")
-        if picked is not None:
-            rows = study_rows(resources.database(), picked[0])
-            RESULTS[study](rows)
-            about = picked[1]
-            n = int(rows["n"].dropna().max()) if "n" in rows else 0
-            st.caption(plain(f"{about['checkpoint']} · {about['task']} · n up to {n} · {about['created']:%d %B %Y}"))
+        stored = pick_run(study, "Nothing has been measured yet: choose a fine-tuned checkpoint and press Measure.")
+        if stored is not None:
+            n = RESULTS[study](run_rows(resources.database(), stored.run))
+            st.caption(plain(f"{stored.checkpoint} · {stored.task} · n up to {n} · {stored.date}"))
 
 
 def _start(study: str) -> None:
@@ -48,7 +52,7 @@ def _start(study: str) -> None:
     told = _told(study)
     if st.button("Measure", type="primary", disabled=shared is None) and shared:
         with clear_errors():
-            job_progress.begin(study, shared | told, f"{study} of {shared['checkpoint']}")
+            job_progress.begin(study, asdict(shared) | told, f"{study} of {shared.checkpoint}")
             st.rerun()
 
 
@@ -57,16 +61,8 @@ def _told(study: str) -> dict[str, Any]:
     if study == "perturb":
         return {"kinds": st.multiselect("Changes", perturb.DEFAULT, default=perturb.DEFAULT, key="kinds")}
     if study == "knockout":
-        default = declared(Options)["edges"].default
-        return {
-            "edges": st.multiselect(
-                "Edges",
-                list(capture.knockout.EDGES),
-                default=list(default),
-                format_func=capture.knockout.EDGES.get,
-                key="cuts",
-            )
-        }
+        edges, default = capture.knockout.EDGES, list(declared(Options)["edges"].default)
+        return {"edges": st.multiselect("Edges", list(edges), default=default, format_func=edges.get, key="cuts")}
     if study == "patch":
         left, right = st.columns(2)
         kind = left.selectbox("The second input is made by", perturb.DEFAULT,
@@ -75,12 +71,13 @@ def _told(study: str) -> dict[str, Any]:
     return {}
 
 
-def _perturbed(rows: pd.DataFrame) -> None:
-    baseline, body = rows[rows["kind"] == "baseline"].iloc[0], rows[(rows["kind"] != "baseline") & (rows["n"] > 1)]
-    metric = next(name for name in ("accuracy", "f1", "pearson") if name in rows)
-    if "changed_rate" in body and body["changed_rate"].notna().any():
+def _perturbed(rows: list[Row]) -> int:
+    baseline, every = Untouched.among(rows)[0], Perturbation.among(rows)
+    body = [row for row in every if row.n > 1]
+    first = baseline.metrics.first
+    if any(row.changed_rate is not None for row in body):
         chart = bars_with_intervals(
-            body,
+            pd.DataFrame(body, columns=["name", "changed_rate", "changed_low", "changed_high", "n"]),
             Axes(
                 x="name",
                 y="changed_rate",
@@ -93,20 +90,29 @@ def _perturbed(rows: pd.DataFrame) -> None:
             tooltip=["n"],
         )
         st.altair_chart(chart)
-    said = f"Full input: {metric} {baseline[metric]:.3f}"
-    if pd.notna(baseline.get("constant")):
-        said += f"; the commonest label alone: {baseline['constant']:.3f}"
-    for _, row in body[body["kind"] == "partial input"].iterrows():
-        said += f"; {row['name']}: {row[metric]:.3f}"
+    said = f"Full input: {first.name} {_number(first.value):.3f}"
+    if baseline.constant is not None:
+        said += f"; the commonest label alone: {baseline.constant:.3f}"
+    for row in body:
+        if row.kind == "partial input":
+            said += f"; {row.name}: {_number(_metric(row, first.name).value):.3f}"
     st.markdown(plain(said + "."))
-    _table(body, ["name", "n", "of", "changed_rate", "changed_low", "changed_high", f"{metric}_full", metric,
-                  f"{metric}_change", f"{metric}_low", f"{metric}_high", "constant", "p"])  # fmt: skip
+    _table([
+        {"name": row.name, "n": row.n, "of": row.of_rows, "changed_rate": row.changed_rate,
+         "changed_low": row.changed_low, "changed_high": row.changed_high,
+         f"{first.name}_full": _metric(row, first.name).full, **_changes(row, first.name),
+         "constant": row.constant, "p": row.p}
+        for row in body
+    ])  # fmt: skip
+    return max(baseline.n, *(row.n for row in every))
 
 
-def _patched(rows: pd.DataFrame) -> None:
-    if rows["head"].notna().all():
+def _patched(rows: list[Row]) -> int:
+    patched = Patched.among(rows)
+    frame = pd.DataFrame(patched)
+    if all(row.head is not None for row in patched):
         chart = head_picture(
-            rows,
+            frame,
             Shade("recovered", label="share brought back", diverging=True),
             title="What each head brings back, patched alone",
             tooltip=["p"],
@@ -114,41 +120,55 @@ def _patched(rows: pd.DataFrame) -> None:
         st.altair_chart(chart, width="content")
     else:
         chart = bars_with_intervals(
-            rows,
+            frame,
             Axes(x="name", y="recovered", low="low", high="high"),
             rule=0.0,
             title="What each brings back, patched alone",
         )
         st.altair_chart(chart)
-    kept = rows[rows["p"] < 0.05].sort_values("recovered", ascending=False)["name"]
-    first = rows.iloc[0]
+    patched.sort(key=lambda row: -row.recovered)
+    kept = [row.name for row in patched if row.p is not None and row.p < 0.05]
+    first = Patched.among(rows)[0]
     st.markdown(plain(
-        f"Beyond luck (p < 0.05, corrected over {len(rows)}): {', '.join(kept) or 'none'}. {int(first['n'])} pairs by "
-        f"{first['made_by']}; {int(first['under_floor'])} differ too little, {int(first['not_made'])} were not made."
+        f"Beyond luck (p < 0.05, corrected over {len(rows)}): {', '.join(kept) or 'none'}. {first.n} pairs by "
+        f"{first.made_by}; {first.under_floor} differ too little, {first.not_made} were not made."
     ))  # fmt: skip
-    _table(rows.sort_values("recovered", ascending=False), ["name", "recovered", "low", "high", "p"])
+    st.dataframe(pd.DataFrame(patched, columns=["name", "recovered", "low", "high", "p"]), hide_index=True)
+    return max(row.n for row in patched)
 
 
-def _cut(rows: pd.DataFrame) -> None:
-    body = rows[rows["kind"] != "baseline"]
-    metric = next(name for name in ("accuracy", "f1", "pearson") if name in rows)
+def _cut(rows: list[Row]) -> int:
+    cuts = EdgeCut.among(rows)
+    _without(cuts, {cut.name: cut.with_edges for cut in cuts}, Untouched.among(rows)[0])
+    return max(row.n for row in [*cuts, *Untouched.among(rows)])
+
+
+def _without(body: Sequence[Changed], with_edges: Mapping[str, int | None], baseline: Untouched) -> None:
+    """What predictions do without edges, in one layer or in all. with_edges: rows that have such edges, by name."""
+    metric = baseline.metrics.first.name
+    lines = [
+        {"name": row.name, "with_edges": with_edges[row.name], "n": row.n, **_changes(row, metric),
+         "flipped": row.flipped, "changed_low": row.changed_low, "changed_high": row.changed_high,
+         "mcnemar": row.mcnemar, "p": row.p}
+        for row in body
+    ]  # fmt: skip
     chart = bars_with_intervals(
-        body,
+        pd.DataFrame(lines),
         Axes(x="name", y=f"{metric}_change", low=f"{metric}_low", high=f"{metric}_high", y_title=f"change of {metric}"),
         rule=0.0,
         title="Without these edges",
         tooltip=["n"],
     )
     st.altair_chart(chart)
-    _table(body, ["name", "with_edges", "n", metric, f"{metric}_change", f"{metric}_low", f"{metric}_high", "flipped",
-                  "changed_low", "changed_high", "mcnemar", "p"])  # fmt: skip
+    _table(lines)
 
 
-def _separators(rows: pd.DataFrame) -> None:
-    layers = rows[(rows["kind"] == "layer") & rows["layer"].notna()]
-    if layers["ratio"].notna().any():
+def _separators(rows: list[Row]) -> int:
+    every = SeparatorLayer.among(rows)
+    layers = [row for row in every if row.layer is not None]
+    if any(row.ratio is not None for row in layers):
         chart = bars_with_intervals(
-            layers,
+            pd.DataFrame(layers),
             Axes(
                 x="name",
                 y="ratio",
@@ -162,34 +182,57 @@ def _separators(rows: pd.DataFrame) -> None:
             title="How much the loss moves with attention to separators, beside other tokens",
         )
         st.altair_chart(chart)
-    if "norm_on_separators" in layers and layers["norm_on_separators"].notna().any():
+    if any(row.norm_on_separators is not None for row in layers):
         st.altair_chart(_weights_and_norms(layers))
         st.caption(
             "A no-op has weight and adds little: its share of norms (weight times the length of what the token hands "
             "on) is smaller than its share of weights. Dashed: the separators' share of the pieces."
         )
-    _table(layers, ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
-                    "gradient_other", "ratio", "ratio_low", "ratio_high"])  # fmt: skip
-    _cut(rows)
+    columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
+               "gradient_other", "ratio", "ratio_low", "ratio_high"]  # fmt: skip
+    st.dataframe(pd.DataFrame(layers, columns=columns).dropna(axis=1, how="all"), hide_index=True)
+    baseline = Untouched.among(rows)
+    _without(every, {row.name: row.with_separators for row in every}, baseline[0])
+    return max(row.n for row in [*every, *baseline] if row.n is not None)
 
 
-def _weights_and_norms(layers: pd.DataFrame) -> Any:
+def _weights_and_norms(layers: Sequence[SeparatorLayer]) -> Any:
     """The separators' share of weights and of norms, layer by layer."""
-    shares = {"weights": "weight_on_separators", "norms": "norm_on_separators"}
-    long = pd.concat([
-        layers.assign(of=kind, share=layers[name], low=layers[f"{name}_low"], high=layers[f"{name}_high"])
-        for kind, name in shares.items()
-    ])  # fmt: skip
+    lines = [
+        {"name": row.name, "of": "weights", "share": row.weight_on_separators,
+         "low": row.weight_on_separators_low, "high": row.weight_on_separators_high}
+        for row in layers
+    ] + [
+        {"name": row.name, "of": "norms", "share": row.norm_on_separators,
+         "low": row.norm_on_separators_low, "high": row.norm_on_separators_high}
+        for row in layers
+    ]  # fmt: skip
     return bars_with_intervals(
-        long,
+        pd.DataFrame(lines),
         Axes(x="name", y="share", low="low", high="high", colour="of", x_title="layer", y_title="share on separators"),
-        rule=float(layers["separators_of_pieces"].mean()),
+        rule=fmean(row.separators_of_pieces for row in layers if row.separators_of_pieces is not None),
         title="Weight on separators, and what it adds (95%)",
     )
 
 
-def _table(rows: pd.DataFrame, columns: list[str]) -> None:
-    st.dataframe(rows[[name for name in columns if name in rows]], hide_index=True)
+def _metric(row: Changed, name: str) -> Metric:
+    return row.metrics.of(name) or Metric(name)
+
+
+def _changes(row: Changed, name: str) -> dict[str, float | None]:
+    """A metric with its change and the change's interval, as columns."""
+    metric = _metric(row, name)
+    change = metric.change or Estimate(float("nan"))
+    return {name: metric.value, f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _table(lines: Sequence[Mapping[str, Any]]) -> None:
+    """Lines without the columns that none of them has."""
+    st.dataframe(pd.DataFrame(lines).dropna(axis=1, how="all"), hide_index=True)
 
 
 RESULTS = {"perturb": _perturbed, "patch": _patched, "knockout": _cut, "separators": _separators}

@@ -1,9 +1,15 @@
 """What layers know (a picture layer by property), how alike their vectors are, and what they are worth to a task."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import altair as alt
 import pandas as pd
 import streamlit as st
 
+from core.results.probing import MixingWeight, ProbedLayer
+from core.results.scores import LayerSimilarity
+from core.results.tuning import BestLayer, Transferred
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.probes.shipped import pick_result, say
@@ -16,16 +22,22 @@ VALUES = {
 }
 
 
-def layer_picture(rows: pd.DataFrame, value: str, label: str) -> alt.LayerChart:
+def layer_picture(probed: Sequence[ProbedLayer], value: str, label: str) -> alt.LayerChart:
     """Property by layer, the numbers in the cells."""
+    rows = pd.DataFrame(probed)
     least = min(0.0, float(rows[value].min()))
     base = alt.Chart(rows).encode(
         x=alt.X("layer:O", title="layer (0: embeddings)", axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("property:N", sort=list(dict.fromkeys(rows["property"])), title=None, axis=alt.Axis(labelLimit=260)),
+        y=alt.Y(
+            "property:N",
+            sort=list(dict.fromkeys(layer.property for layer in probed)),
+            title=None,
+            axis=alt.Axis(labelLimit=260),
+        ),
     )
     tips = [alt.Tooltip(f"{name}:{'N' if name == 'property' else 'Q'}") for name in
             ("property", "layer", "value", "low", "high", "control", "random_weights", "word_alone", "majority", "n")
-            if name in rows]  # fmt: skip
+            if rows[name].notna().any()]  # fmt: skip
     cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(
         color=alt.Color(f"{value}:Q", title=label, scale=alt.Scale(range="ramp", domain=[least, 1])), tooltip=tips
     )
@@ -40,38 +52,37 @@ def show_layers() -> None:
     result = pick_result("probe", key="probed")
     if result is None:
         return
-    rows = result.kind("probe").astype({"layer": int})
+    probed = result.of(ProbedLayer)
     left, right = st.columns(2)
     probe = left.segmented_control(
-        "Probe", list(dict.fromkeys(rows["probe"])), default="linear", required=True, key="probe"
+        "Probe", list(dict.fromkeys(layer.probe for layer in probed)), default="linear", required=True, key="probe"
     )
     value = right.segmented_control("Shown", list(VALUES), default="value", required=True,
                                     format_func=VALUES.__getitem__,
                                     key="shown_value")  # fmt: skip
-    some = rows[rows["probe"] == (probe or "linear")]
+    some = [layer for layer in probed if layer.probe == (probe or "linear")]
     picture = layer_picture(some, value or "value", VALUES[value or "value"])
     st.altair_chart(picture, width="content")
     st.caption(
         "“Rules part”: learnt where a linear and a hierarchical rule agree, tested where the linear one is wrong; "
         "0 is the linear rule, 1 the hierarchical one. Point at a cell for its interval, control task and baselines."
     )
-    centres = result.kind("centre")
-    if len(centres):
+    weights = result.of(MixingWeight)
+    centres, mixed = ([weight for weight in weights if weight.kind == kind] for kind in ("centre", "mixing"))
+    if centres:
         mixing = line_with_band(
-            result.kind("mixing").astype({"layer": int}),
+            pd.DataFrame(mixed),
             Axes(x="layer", y="value", colour="property", y_title="weight"),
             title="Weights of layers in a learnt mixture",
-            rule=float(result.kind("mixing")["uniform"].iloc[0]),
+            rule=mixed[0].uniform,
         )
         st.altair_chart(mixing)
-        said = (
-            f"{row['property']} {row['value']:.1f} ({row['low']:.1f} to {row['high']:.1f})"
-            for _, row in centres.iterrows()
-        )
+        said = (f"{centre.property} {centre.value:.1f} ({centre.low:.1f} to {centre.high:.1f})" for centre in centres)
         st.markdown("Centre of gravity, in layers: " + "; ".join(said) + ".")
-    say(f"{result.caption} · n from {int(rows['n'].min())} to {int(rows['n'].max())} words a property; intervals over "
+    counts = [layer.n for layer in probed]
+    say(f"{result.caption} · n from {min(counts)} to {max(counts)} words a property; intervals over "
         "sentences")  # fmt: skip
-    show_files(result.kind("probe", "mixing", "centre"), [picture], "layers")
+    show_files(result.table("probe", "mixing", "centre"), [picture], "layers")
 
 
 def show_representation() -> None:
@@ -79,15 +90,15 @@ def show_representation() -> None:
     result = pick_result("representation", key="represented")
     if result is None:
         return
-    rows = result.kind("layer").astype({"layer": int})
-    alike = rows[~rows["similarity"].str.contains("entropy|beyond")]
+    layers = result.of(LayerSimilarity)
+    alike = [layer for layer in layers if "entropy" not in layer.similarity and "beyond" not in layer.similarity]
     first = line_with_band(
-        alike,
+        pd.DataFrame(alike),
         Axes(x="layer", y="value", low="low", high="high", colour="similarity", y_title="mean cosine"),
         title="How alike token vectors are",
     )
     spread = line_with_band(
-        rows[rows["similarity"].str.contains("entropy")],
+        pd.DataFrame([layer for layer in layers if "entropy" in layer.similarity]),
         Axes(x="layer", y="value", low="low", high="high", y_title="share of a uniform row's entropy"),
         title="How spread attention is",
         domain=(0, 1),
@@ -95,13 +106,13 @@ def show_representation() -> None:
     left, right = st.columns(2)
     left.altair_chart(first)
     right.altair_chart(spread)
-    random = alike[alike["similarity"] == "random pairs"].set_index("layer")["value"]
+    random = [layer.value for layer in alike if layer.similarity == "random pairs"]
     st.markdown(
-        f"Tokens of different inputs have a mean cosine of **{random.iloc[0]:.2f}** in the embeddings and "
-        f"**{random.iloc[-1]:.2f}** in the last layer: the nearer to 1, the narrower the cone in which all vectors lie."
+        f"Tokens of different inputs have a mean cosine of **{random[0]:.2f}** in the embeddings and "
+        f"**{random[-1]:.2f}** in the last layer: the nearer to 1, the narrower the cone in which all vectors lie."
     )
-    say(f"{result.caption} · n = {int(rows['n'].max())} inputs; intervals over inputs")
-    show_files(rows, [first, spread], "representation")
+    say(f"{result.caption} · n = {max(layer.n for layer in layers)} inputs; intervals over inputs")
+    show_files(result.table("layer"), [first, spread], "representation")
 
 
 def show_transfer() -> None:
@@ -109,42 +120,31 @@ def show_transfer() -> None:
     result = pick_result("transfer", key="transferred")
     if result is None:
         return
-    pictures = []
-    for task, rows in result.rows.groupby("task", sort=False):
-        baseline = rows[rows["kind"] == "baseline"].iloc[0]
-        classifiers, frozen = (rows[rows["kind"] == kind] for kind in ("classifier", "frozen"))
-        rule = None if pd.isna(baseline["value"]) else float(baseline["value"])
-        shown = [
-            (
-                classifiers.astype({"layer": int}),
-                "layer",
-                "reading",
-                f"{task}: a classifier on each layer, nothing below learns",
-            )
-        ]
-        if len(frozen):
-            shown.append((frozen.astype({"frozen": int}), "frozen", None, f"{task}: fine-tuned above frozen layers"))
-        for place, (some, x, colour, title) in zip(st.columns(2), shown, strict=False):
-            chart = line_with_band(
-                some,
-                Axes(
-                    x=x,
-                    y="value",
-                    low="low",
-                    high="high",
-                    colour=colour,
-                    x_title="layer" if x == "layer" else "first layers frozen",
-                    y_title=str(baseline["metric"]),
-                ),
-                title=title,
-                rule=rule,
-            )
+    pictures, scores, best = [], result.of(Transferred), result.of(BestLayer)
+    for task in dict.fromkeys(score.task for score in scores):
+        mine = [score for score in scores if score.task == task]
+        baseline = next(score for score in mine if score.kind == "baseline")
+        classifiers, frozen = ([score for score in mine if score.kind == kind] for kind in ("classifier", "frozen"))
+        axes = Axes(x="layer", y="value", low="low", high="high", colour="reading", y_title=baseline.metric)
+        shown = [(classifiers, axes, f"{task}: a classifier on each layer, nothing below learns")]
+        if frozen:
+            axes = replace(axes, x="frozen", x_title="first layers frozen", colour=None)
+            shown.append((frozen, axes, f"{task}: fine-tuned above frozen layers"))
+        for place, (some, drawn, title) in zip(st.columns(2), shown, strict=False):
+            chart = line_with_band(pd.DataFrame(some), drawn, title=title, rule=baseline.value)
             place.altair_chart(chart)
             pictures.append(chart)
-        for _, best in rows[rows["kind"] == "best layer"].iterrows():
-            ends = " to ".join(f"{100 * best[end]:+.1f}" for end in ("low", "high"))
-            st.markdown(f"{best['reading'].capitalize()}: layer {int(best['layer'])} of {int(best['layers'])} is best "
-                        f"on one half of the rows; on the other it scores {100 * best['value']:+.1f} points ({ends}) "
-                        "more than the last layer.")  # fmt: skip
-    say(f"{result.caption} · dashed: the constant predictor · n = {int(result.rows['n'].max())} dev rows")
-    show_files(result.rows, pictures, "transfer")
+        for layer in best:
+            if layer.task == task and None not in (layer.low, layer.value, layer.high):
+                st.markdown(_gain(layer))
+    counts = [*(score.n for score in scores), *(layer.n for layer in best)]
+    say(f"{result.caption} · dashed: the constant predictor · n = {max(counts)} dev rows")
+    show_files(result.table(), pictures, "transfer")
+
+
+def _gain(best: BestLayer) -> str:
+    return (
+        f"{best.reading.capitalize()}: layer {best.layer} of {best.layers} is best on one half of the rows; on the "
+        f"other it scores {100 * float(best.value or 0):+.1f} points ({100 * float(best.low or 0):+.1f} to "
+        f"{100 * float(best.high or 0):+.1f}) more than the last layer."
+    )

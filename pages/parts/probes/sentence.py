@@ -1,8 +1,11 @@
 """One sentence: the tree that the probe draws from attention beside the gold one."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
+from core.results.probing import BestHeadTree, DrawnTree, HeadTree, LeftOut, ParsedScore, TreeDifference
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -16,36 +19,39 @@ def show_sentence() -> None:
     result = pick_result("syntax", key="parsed")
     if result is None:
         return
-    trees = result.kind("tree").reset_index(drop=True)
-    if trees.empty:
+    trees = result.of(DrawnTree)
+    if not trees:
         st.info("No sentence of this run is short enough to draw.", icon=":material/info:")
         return
     number = st.selectbox(
-        "Sentence", list(trees.index), format_func=lambda k: " ".join(trees.loc[k, "words"]), key="sentence",
+        "Sentence", range(len(trees)), format_func=lambda k: " ".join(trees[k].words), key="sentence",
         bind="query-params",
     )  # fmt: skip
-    row = trees.loc[number]
-    right = sum(gold == drawn for gold, drawn in zip(row["gold"], row["drawn"], strict=True))
-    st.markdown(f"**{right} of {len(row['words'])} words** have the governor that the treebank gives them.")
-    picked = st.altair_chart(tree_picture(row), on_select="rerun", selection_mode="word", key=f"tree_{number}",
+    tree = trees[number]
+    right = sum(gold == drawn for gold, drawn in zip(tree.gold, tree.drawn, strict=True))
+    st.markdown(f"**{right} of {len(tree.words)} words** have the governor that the treebank gives them.")
+    picked = st.altair_chart(tree_picture(tree), on_select="rerun", selection_mode="word", key=f"tree_{number}",
                              width="content")  # fmt: skip
     st.caption(
         "Above the words: the best tree of the probe that sees all heads' attention and nothing else; below: gold. An "
         "upright line is the root. Click a word to keep its arcs alone."
     )
-    points = picked["selection"].get("word") or []  # type: ignore[index]
-    chosen = int(points[0]["word"]) if points else None
+    clicked = [int(point["word"]) for point in picked.selection.get("word") or []]  # type: ignore[union-attr]
+    chosen = clicked[0] if clicked else None
     st.markdown("Every word of the sentence" if chosen is None else "The chosen word and its dependents in either tree")
-    st.dataframe(words_table(row, chosen), hide_index=True)
+    st.dataframe(words_table(tree, chosen), hide_index=True)
     _score(result)
 
 
 def _score(result: Result) -> None:
-    probe = result.kind("probe")
-    alone = probe[probe["name"] == "attention"].iloc[0]
-    say(f"{result.caption} · UAS of this probe on {int(alone['test'])} test sentences {alone['value']:.3f} "
-        f"({alone['low']:.3f} to {alone['high']:.3f}), each word's likeliest head; n = {int(alone['n'])} words "
+    alone = _named(result.of(ParsedScore), "attention")
+    say(f"{result.caption} · UAS of this probe on {alone.test} test sentences {alone.value:.3f} "
+        f"({alone.low:.3f} to {alone.high:.3f}), each word's likeliest head; n = {alone.n} words "
         "without punctuation")  # fmt: skip
+
+
+def _named(scores: Sequence[ParsedScore], name: str) -> ParsedScore:
+    return next(score for score in scores if score.name == name)
 
 
 def show_syntax() -> None:
@@ -53,30 +59,29 @@ def show_syntax() -> None:
     result = pick_result("syntax", key="parsed")
     if result is None:
         return
-    rows = result.kind("probe", "baseline")
-    alone, offset = (rows[rows["name"] == name].iloc[0] for name in ("attention", "one fixed offset"))
-    heads, (best, more) = result.kind("head"), (result.kind(kind).iloc[0] for kind in ("best head", "difference"))
+    scores = result.of(ParsedScore)
+    alone, offset = _named(scores, "attention"), _named(scores, "one fixed offset")
+    best, more = result.of(BestHeadTree)[0], result.of(TreeDifference)[0]
     st.markdown(
-        f"All heads together find **{alone['value']:.0%}** of governors; a fixed distance {offset['value']:.0%}. "
-        f"The best single head, {best['name']}, joins {best['value']:.0%} of words with their governor in its spanning "
-        f"tree, {more['value']:.0%} less than all heads together ({more['low']:.0%} to {more['high']:.0%})."
+        f"All heads together find **{alone.value:.0%}** of governors; a fixed distance {offset.value:.0%}. "
+        f"The best single head, {best.name}, joins {best.value:.0%} of words with their governor in its spanning "
+        f"tree, {more.value:.0%} less than all heads together ({more.low:.0%} to {more.high:.0%})."
     )
     bars = bars_with_intervals(
-        rows,
+        pd.DataFrame(scores),
         Axes(x="name", y="value", low="low", high="high", x_title="", y_title="UAS"),
         title="Words with their gold governor",
         tooltip=["note"],
     )
     st.altair_chart(bars)
     picture = head_picture(
-        heads.astype({"layer": int, "head": int}),
+        pd.DataFrame(result.of(HeadTree)),
         Shade("value", label="undirected UAS"),
         tooltip=("low", "high"),
         title="Spanning tree of each head alone: undirected UAS on test",
     )
     st.altair_chart(picture, width="content")
-    out = result.kind("left out")
-    left = "; ".join(f"{row['name']} {row['n']} ({row['note']})" for _, row in out.iterrows()) if len(out) else "none"
-    say(f"{result.caption} · n = {int(alone['n'])} words of {int(alone['test'])} test sentences, no punctuation · "
+    left = "; ".join(f"{out.name} {out.n} ({out.note})" for out in result.of(LeftOut)) or "none"
+    say(f"{result.caption} · n = {alone.n} words of {alone.test} test sentences, no punctuation · "
         f"left out: {left}")  # fmt: skip
-    show_files(pd.concat([rows, heads, result.kind("best head", "difference")]), [bars, picture], "syntax")
+    show_files(result.table("probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")

@@ -1,9 +1,13 @@
 """The pictures of the Subnetworks page."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
 from core.attention import Head
+from core.results.pruning import Subnetwork, SubnetworkComponent, SurvivorClass
 from pages.parts.charts.curves import bars_with_intervals, line_with_band
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -13,113 +17,125 @@ from pages.parts.widgets.files import show_files
 
 def warn_of_nothing_to_lose(result: Result) -> None:
     """Where the unpruned model is no better than the constant predictor, pruning can show nothing."""
-    rows = result.kind("subnetwork", "curve")
-    for _, row in rows[(rows["name"] == "full") | (rows["share"] == 0)].head(1).iterrows():
-        if pd.notna(row["constant"]) and not row["low"] > row["constant"]:
+    whole = [network for network in result.of(Subnetwork) if network.kind in ("subnetwork", "curve")]
+    for full in [network for network in whole if network.name == "full" or network.share == 0][:1]:
+        if full.constant is not None and not (full.low is not None and full.low > full.constant):
+            value, low, high = (float("nan") if end is None else end for end in (full.value, full.low, full.high))
             st.warning(
-                f"Nothing can be lost here: the unpruned model's {row['value']:.3f} ({row['low']:.3f} to "
-                f"{row['high']:.3f}) is not above the constant predictor's {row['constant']:.3f}: give more rows.",
+                f"Nothing can be lost here: the unpruned model's {value:.3f} ({low:.3f} to "
+                f"{high:.3f}) is not above the constant predictor's {full.constant:.3f}: give more rows.",
                 icon=":material/warning:",
             )
 
 
 def show_curves(result: Result) -> None:
     """The score against the share of weights that are gone."""
-    rows = result.kind("curve")
-    if rows.empty:
+    steps = [network for network in result.of(Subnetwork) if network.kind == "curve"]
+    if not steps:
         st.info("This run pruned nothing by magnitude.", icon=":material/info:")
         return
-    metric, constant = str(rows["metric"].iloc[0]), rows["constant"].iloc[0]
-    drawn = rows.assign(percent=100 * rows["share"], of=rows["moment"] + " fine-tuning, " + rows["scope"])
+    curves: dict[str, list[Subnetwork]] = {}
+    for step in steps:
+        curves.setdefault(f"{step.moment} fine-tuning, {step.scope}", []).append(step)
+    lines = [
+        {"percent": _percent(step), "value": step.value, "low": step.low, "high": step.high, "of": name}
+        for name, some in curves.items()
+        for step in some
+    ]
+    axes = Axes(x="percent", y="value", low="low", high="high", colour="of", x_title="% of weights gone")
     chart = line_with_band(
-        drawn,
-        Axes(x="percent", y="value", low="low", high="high", colour="of", x_title="% of weights gone", y_title=metric),
+        pd.DataFrame(lines),
+        replace(axes, y_title=steps[0].metric),
         title="Weights nearest to 0 go first",
-        rule=None if pd.isna(constant) else float(constant),
+        rule=steps[0].constant,
     )
     st.altair_chart(chart)
-    for name, some in drawn.groupby("of", sort=False):
-        st.markdown(f"{str(name).capitalize()}: {free_share(some)}")
-    n, seeds = int(rows["n"].max()), int(rows["seeds"].max())
-    say(f"{result.caption} · dashed: the constant predictor · n = {n} dev rows, {seeds} seed{'s' * (seeds > 1)}")
-    show_files(rows, [chart], "pruning")
+    for name, some in curves.items():
+        st.markdown(f"{name.capitalize()}: {free_share(some)}")
+    say(f"{result.caption} · dashed: the constant predictor · {_counted(steps)}")
+    show_files(result.table("curve"), [chart], "pruning")
 
 
-def free_share(rows: pd.DataFrame) -> str:
+def _percent(step: Subnetwork) -> float:
+    return 100 * float(step.share or 0)
+
+
+def _counted(networks: Sequence[Subnetwork]) -> str:
+    seeds = max(int(network.seeds or 0) for network in networks)
+    return f"n = {max(network.n for network in networks)} dev rows, {seeds} seed{'s' * (seeds > 1)}"
+
+
+def free_share(steps: Sequence[Subnetwork]) -> str:
     """How much goes before the score has fallen beyond luck: a sentence."""
-    ordered = rows.sort_values("share")
-    lost = ordered[ordered["change_high"] < 0] if "change_high" in ordered else ordered.iloc[:0]
-    if lost.empty:
-        return f"up to {ordered['percent'].max():.0f} % go before the score has fallen beyond luck (95 %)."
-    first = lost.iloc[0]
-    before = ordered[ordered["share"] < first["share"]]
-    ends = " to ".join(f"{100 * first[end]:+.1f}" for end in ("change_low", "change_high"))
+    ordered = sorted(steps, key=_percent)
+    first = next((step for step in ordered if step.change_high is not None and step.change_high < 0), None)
+    if first is None:
+        return f"up to {_percent(ordered[-1]):.0f} % go before the score has fallen beyond luck (95 %)."
+    before = max((_percent(step) for step in ordered if _percent(step) < _percent(first)), default=float("nan"))
+    change = first.change_estimate
     return (
-        f"{before['percent'].max():.0f} % go before the score has fallen beyond luck; at {first['percent']:.0f} % it "
-        f"has changed by {100 * first['change']:+.1f} points ({ends})."
+        f"{before:.0f} % go before the score has fallen beyond luck; at {_percent(first):.0f} % it "
+        f"has changed by {100 * change.value:+.1f} points ({100 * float(change.low or 0):+.1f} to "
+        f"{100 * float(change.high or 0):+.1f})."
     )
 
 
 def show_networks(result: Result) -> None:
     """Good, bad and random subnetworks, which components survived, and what their maps look like."""
-    rows = result.kind("subnetwork")
-    if rows.empty:
+    every = result.of(Subnetwork)
+    networks = [network for network in every if network.kind == "subnetwork"]
+    if not networks:
         st.info("This run made no subnetworks.", icon=":material/info:")
         return
-    constant = rows["constant"].iloc[0]
     bars = bars_with_intervals(
-        rows,
-        Axes(x="name", y="value", low="low", high="high", x_title="", y_title=str(rows["metric"].iloc[0])),
+        pd.DataFrame(networks),
+        Axes(x="name", y="value", low="low", high="high", x_title="", y_title=str(networks[0].metric)),
         title="Retrained from the pre-trained weights",
-        rule=None if pd.isna(constant) else float(constant),
+        rule=networks[0].constant,
         tooltip=["share"],
     )
     left, right = st.columns([3, 2])
     left.altair_chart(bars)
     with right:
-        _survivors(result)
-    for _, row in result.kind("difference").iterrows():
-        st.markdown(f"{row['name'].capitalize()}: {100 * row['value']:+.1f} points ({100 * row['low']:+.1f} to "
-                    f"{100 * row['high']:+.1f})")  # fmt: skip
-    gone = rows[rows["name"] == "good"]["share"]
-    n, seeds = int(rows["n"].max()), int(rows["seeds"].max())
-    say(f"{result.caption} · dashed: the constant predictor · the others lack {float(gone.iloc[0]):.0%} of heads "
-        f"and feed-forward blocks · n = {n} dev rows, {seeds} seed{'s' * (seeds > 1)}")  # fmt: skip
-    classes = result.kind("survivor class")
-    if len(classes):
-        st.altair_chart(
-            bars_with_intervals(
-                classes,
-                Axes(
-                    x="name",
-                    y="value",
-                    low="low",
-                    high="high",
-                    x_title="pattern class",
-                    y_title="share, survivors less the others",
-                ),
-                rule=0.0,
-                title="Maps of heads that survive, by pattern class",
-            )
-        )
-        say(f"n = {int(classes['n'].max())} inputs; classes by the bundled pattern classifier")
-    show_files(result.kind("subnetwork", "difference", "component", "survivor class"), [bars], "subnetworks")
+        _survivors(result.of(SubnetworkComponent))
+    for network in every:
+        if network.kind == "difference":
+            value, low, high = (100 * float(end or 0) for end in (network.value, network.low, network.high))
+            st.markdown(f"{network.name.capitalize()}: {value:+.1f} points ({low:+.1f} to {high:+.1f})")
+    gone = next(network.share for network in networks if network.name == "good")
+    say(f"{result.caption} · dashed: the constant predictor · the others lack {float(gone or 0):.0%} of heads "
+        f"and feed-forward blocks · {_counted(networks)}")  # fmt: skip
+    _classes(result.of(SurvivorClass))
+    show_files(result.table("subnetwork", "difference", "component", "survivor class"), [bars], "subnetworks")
 
 
-def _survivors(result: Result) -> None:
-    rows = result.kind("component")
-    heads = rows[~rows["name"].str.contains("-")]
-    named = [Head.parse(name) for name in heads["name"]]
-    drawn = heads.assign(layer=[head.layer for head in named], head=[head.head for head in named])
+def _classes(classes: Sequence[SurvivorClass]) -> None:
+    if not classes:
+        return
+    axes = Axes(x="name", y="value", low="low", high="high", x_title="pattern class")
     st.altair_chart(
-        head_picture(
-            drawn,
-            Shade("value", label="survived", domain=(0, 1), cell=34),
-            tooltip=("place", "n"),
-            title="In which share of seeds a head survives",
-        ),
-        width="content",
+        bars_with_intervals(
+            pd.DataFrame(classes),
+            replace(axes, y_title="share, survivors less the others"),
+            rule=0.0,
+            title="Maps of heads that survive, by pattern class",
+        )
     )
-    blocks = rows[rows["name"].str.contains("-") & (rows["value"] > 0)]
-    kept = ", ".join(blocks["name"].str.split("-").str[0]) or "none"
-    st.caption(f"Feed-forward blocks that survive: {kept}")
+    say(f"n = {max(known.n for known in classes)} inputs; classes by the bundled pattern classifier")
+
+
+def _survivors(components: Sequence[SubnetworkComponent]) -> None:
+    heads = [(Head.parse(head.name), head) for head in components if "-" not in head.name]
+    lines = [
+        {"layer": at.layer, "head": at.head, "value": head.value, "place": head.place, "n": head.n}
+        for at, head in heads
+    ]
+    picture = head_picture(
+        pd.DataFrame(lines),
+        Shade("value", label="survived", domain=(0, 1), cell=34),
+        tooltip=("place", "n"),
+        title="In which share of seeds a head survives",
+    )
+    st.altair_chart(picture, width="content")
+    kept = [block.name.split("-")[0] for block in components if "-" in block.name and block.value > 0]
+    st.caption(f"Feed-forward blocks that survive: {', '.join(kept) or 'none'}")

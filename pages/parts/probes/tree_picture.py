@@ -7,6 +7,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from core.results.probing import DrawnTree
+
 PROBE, GOLD = "probe", "gold"
 STEP, POINTS, ROOT_HEIGHT = 74, 21, 0.9
 COLOURS = {"as in gold": "#009E73", "not in gold": "#D55E00", "gold": "#0072B2"}
@@ -31,14 +33,14 @@ def arcs(heads: Sequence[int], gold: Sequence[int], side: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def tree_picture(row: pd.Series) -> alt.LayerChart:
-    """One sentence. row: words, relations, gold, drawn, probability; lists in the order of the words."""
-    words = list(row["words"])
-    lines = pd.concat([arcs(row["drawn"], row["gold"], PROBE), arcs(row["gold"], row["gold"], GOLD)])
-    told = pd.DataFrame([_told(row, k) for k in range(len(words))])
+def tree_picture(tree: DrawnTree) -> alt.LayerChart:
+    """One sentence, with the probe's tree and gold's."""
+    words = list(tree.words)
+    lines = pd.concat([arcs(tree.drawn, tree.gold, PROBE), arcs(tree.gold, tree.gold, GOLD)])
+    told = pd.DataFrame([_told(tree, k) for k in range(len(words))])
     chosen = alt.selection_point(name="word", fields=["word"], on="click", toggle=False, empty=True)
     axis = {"axis": None, "scale": alt.Scale(domain=[-0.6, len(words) - 0.4], nice=False)}
-    tall = float(lines["y"].abs().max()) + 0.3
+    tall = float(lines.y.abs().max()) + 0.3
     y: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[-tall, tall], nice=False)}
     colour = alt.Color("drawn:N", title="arc", scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())))
     drawn = (
@@ -60,20 +62,17 @@ def tree_picture(row: pd.Series) -> alt.LayerChart:
     return alt.layer(drawn, boxes, names).properties(width=STEP * len(words), height=height).configure_view(stroke=None)
 
 
-def _told(row: pd.Series, word: int) -> dict[str, Any]:
-    words, gold, drawn = row["words"], int(row["gold"][word]), int(row["drawn"][word])
+def _told(tree: DrawnTree, word: int) -> dict[str, Any]:
+    words, gold, drawn = tree.words, int(tree.gold[word]), int(tree.drawn[word])
     return {
         "word": word, "x": word, "y": 0, "text": words[word],
-        "relation": row["relations"][word], "gold head": "(root)" if gold == word else words[gold],
-        "probe head": "(root)" if drawn == word else words[drawn], "probability": row["probability"][word],
+        "relation": tree.relations[word], "gold head": "(root)" if gold == word else words[gold],
+        "probe head": "(root)" if drawn == word else words[drawn], "probability": tree.probability[word],
     }  # fmt: skip
 
 
-def words_table(row: pd.Series, chosen: int | None) -> pd.DataFrame:
+def words_table(tree: DrawnTree, chosen: int | None) -> pd.DataFrame:
     """Every word with both heads, or the chosen one and its dependents in either tree."""
-    rows = pd.DataFrame([_told(row, k) for k in range(len(row["words"]))])
-    rows["right"] = [gold == drawn for gold, drawn in zip(row["gold"], row["drawn"], strict=True)]
-    if chosen is not None:
-        own = [k == chosen or chosen in (row["gold"][k], row["drawn"][k]) for k in range(len(rows))]
-        rows = rows[own]
+    own = [k for k in range(len(tree.words)) if chosen is None or chosen in (k, tree.gold[k], tree.drawn[k])]
+    rows = pd.DataFrame([_told(tree, k) | {"right": tree.gold[k] == tree.drawn[k]} for k in own])
     return rows[["text", "relation", "gold head", "probe head", "probability", "right"]]

@@ -1,7 +1,8 @@
 """What the three pages about what heads attend to share: where rows come from, pictures side by side, files."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -9,7 +10,9 @@ import streamlit as st
 from core.attention import Head
 from core.errors import InputError
 from core.jobs.worker import find_study
+from core.results.scores import Score
 from core.store import runs as store
+from core.store.rows import Row
 from core.studies.attending import AttendingOptions
 from core.studies.contract import declared, identity
 from core.tasks.glue import TASKS
@@ -29,43 +32,48 @@ WEIGHTS, NORMS = "weights", "norms"
 BY_NORMS = "Norms: weight times the length of what is read, each row over its sum (Kobayashi et al. 2020)"
 TOO_FEW = "too few"  # inputs; docs/few-inputs.md says how many that are
 SURE = 0.05  # q below which a head counts as above its null
+S = TypeVar("S", bound=Score)
 
 
-class Found(NamedTuple):
-    """Rows to show, a caption that says where they are from, and for links a checkpoint and an input like theirs."""
+@dataclass(frozen=True)
+class Measured(Generic[S]):
+    """Scores to show, the rows they were read from, a caption that says where they are from, and for links a
+    checkpoint and an input like theirs."""
 
-    rows: pd.DataFrame
+    scores: list[S]
+    rows: Sequence[Row]
     caption: str
     checkpoint: str
     text: str
     pair: str
 
 
-def measured_by(study: str, statistics: Collection[str]) -> tuple[str, Callable[[pd.DataFrame], pd.DataFrame]]:
-    """The study itself, or the one of norms |alpha f(x)| where the user asks; and what leaves its rows of `statistics`.
+def measured_by(study: str, statistics: Collection[str]) -> tuple[str, Callable[[Score], bool]]:
+    """The study itself, or the one of norms |alpha f(x)| where the user asks; and which of its rows are `statistics`.
 
     The study norms has the statistics and the features of norm-based maps among its rows.
     """
     chosen = bound.pick(st.segmented_control, "By", [WEIGHTS, NORMS], key="by", help=BY_NORMS)
     if chosen == WEIGHTS:
-        return study, lambda rows: rows
+        return study, lambda score: True
     featured = study == "features"
-    return "norms", lambda rows: rows[rows["statistic"].isin(statistics) & (rows["feature"].notna() == featured)]
+    return "norms", lambda score: score.statistic in statistics and (score.feature is not None) == featured
 
 
-def rows_of(study: str, *, task: str, options: dict[str, Any]) -> Found | None:
+def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) -> Measured[S] | None:
     """Rows of pasted sentences or of a stored run; None (and what to do next) when there are none.
 
-    options: of the study, beyond checkpoint, task and texts; both ways of getting rows use them.
+    kind: of record that its rows are read as. options: of the study, beyond checkpoint, task and texts; both ways of
+    getting rows use them.
     """
     titles = {"task rows": "results on a task's rows", "sentences": "sentences of your own"}
     place = bound.pick(
         st.segmented_control, "Inputs", list(titles), key="inputs", required=True, format_func=titles.__getitem__
     )
-    return _pasted(study, options) if place == "sentences" else _stored(study, task, options)
+    return _pasted(study, kind, options) if place == "sentences" else _stored(study, kind, task, options)
 
 
-def _pasted(study: str, options: dict[str, Any]) -> Found | None:
+def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> Measured[S] | None:
     name = pickers.pick_checkpoint()
     text = st.text_area(
         "Sentences, one a line",
@@ -90,10 +98,11 @@ def _pasted(study: str, options: dict[str, Any]) -> Found | None:
     mark = identity(study, wanted)
     if st.session_state.get("measured_mark") != mark:
         with st.spinner("Measuring every head ..."):
-            st.session_state["measured_rows"] = measured(study, wanted)
-        st.session_state["measured_mark"] = mark
+            st.session_state.measured_rows = measured(study, wanted)
+        st.session_state.measured_mark = mark
     caption = f"{plain(name)} · pasted sentences, {len(texts)} inputs"
-    return Found(notes(pd.DataFrame(st.session_state["measured_rows"])), caption, name, *_first_of(wanted))
+    rows: list[Row] = st.session_state.measured_rows
+    return Measured(notes(kind, rows), rows, caption, name, *_first_of(wanted))
 
 
 def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
@@ -103,24 +112,22 @@ def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
     return find_study(study).measured_now(options, checkpoint, pipeline)
 
 
-def _stored(study: str, task: str, options: dict[str, Any]) -> Found | None:
-    db = resources.database()
+def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Measured[S] | None:
     with drawer("Run on a task's rows", study):
         _start(study, task, options)
     job = st.session_state.get(f"job_{study}")
     if job:
         job_progress.show_job(job, rows=False)
-    picked = pick_run(
+    stored = pick_run(
         study, "Nothing is stored yet: run this on a task's rows above.", f"run_{study}", icon=":material/database:"
     )
-    if picked is None:
+    if stored is None:
         return None
-    run, facts = picked[0], store.one_run(db, picked[0])
-    shown = [facts[name] for name in ("checkpoint", "task", "split") if facts.get(name)]
-    inputs = f"{len(facts['row_ids'])} inputs" if facts["row_ids"] else "rows of several tasks"
-    caption = " · ".join([*(plain(fact) for fact in shown), inputs, f"{facts['created']:%d %B %Y}"])
-    ran = find_study(study).read(facts["options"])
-    return Found(notes(store.study_rows(db, run)), caption, ran.checkpoint, *_first_of(ran))
+    shown = [fact for fact in (stored.checkpoint, stored.task, stored.split) if fact]
+    inputs = f"{stored.inputs} inputs" if stored.inputs else "rows of several tasks"
+    caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
+    ran, rows = stored.settings, store.run_rows(resources.database(), stored.run)
+    return Measured(notes(kind, rows), rows, caption, ran.checkpoint, *_first_of(ran))
 
 
 def _first_of(options: AttendingOptions) -> tuple[str, str]:
@@ -160,56 +167,72 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
             st.rerun()
 
 
-def pictures(rows: pd.DataFrame, value: str, label: str, *, diverging: bool = False) -> list[Any]:
+def most_inputs(scores: Sequence[Score]) -> int:
+    """The largest n among these scores; 0 of none."""
+    return max((int(score.n or 0) for score in scores), default=0)
+
+
+def by_place(scores: Sequence[S]) -> dict[tuple[str, str], list[S]]:
+    """The scores of each checkpoint and task, in order."""
+    places: dict[tuple[str, str], list[S]] = {}
+    for score in scores:
+        places.setdefault((str(score.checkpoint), str(score.task)), []).append(score)
+    return places
+
+
+def pictures(scores: Sequence[Score], value: str, label: str, *, diverging: bool = False) -> list[Any]:
     """One layer x head picture a checkpoint and task, side by side on one scale; heads above their null outlined."""
-    drawn = []
-    known = pd.to_numeric(rows[value]).dropna()
-    domain = (min(0.0, float(known.min())), float(known.max())) if len(known) else (0.0, 1.0)
-    groups = list(rows.groupby(["checkpoint", "task"], sort=False))
+    drawn: list[Any] = []
+    groups = list(by_place(scores).items())
+    known = pd.to_numeric(pd.DataFrame(scores)[value]).dropna() if groups else ()
+    domain = (min(0.0, float(min(known))), float(max(known))) if len(known) else (0.0, 1.0)
     for start in range(0, len(groups), 3):
         for place, ((checkpoint, task), some) in zip(st.columns(3), groups[start : start + 3], strict=False):
+            frame, changed = pd.DataFrame(some), checkpoint == "difference"
+            shade = Shade(value, label, diverging or changed, None if changed else domain)
             chart = head_picture(
-                some,
-                Shade(
-                    value,
-                    label=label,
-                    diverging=diverging or checkpoint == "difference",
-                    domain=None if checkpoint == "difference" else domain,
-                ),
+                frame,
+                shade,
                 title=f"{checkpoint} · {task}",
                 highlight=above_null(some),
-                tooltip=[name for name in ("low", "high", "n", "baseline", "q") if name in some],
+                tooltip=[name for name in ("low", "high", "n", "baseline", "q") if frame[name].notna().any()],
             )
             place.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{value}")
             drawn.append(chart)
     return drawn
 
 
-def above_null(rows: pd.DataFrame) -> list[Head]:
+def above_null(scores: Sequence[Score]) -> list[Head]:
     """Heads whose effect is above 0 (of a difference: either way) after the correction for all heads."""
-    if "q" not in rows:
-        return []
-    sure = pd.to_numeric(rows["q"]) < SURE
-    if "effect" in rows:
-        sure &= (rows["checkpoint"] == "difference") | (pd.to_numeric(rows["effect"]) > 0)
-    return [Head(int(a), int(b)) for a, b in zip(rows.loc[sure, "layer"], rows.loc[sure, "head"], strict=True)]
+    judged = any(score.effect is not None for score in scores)
+    return [
+        Head(int(score.layer or 0), int(score.head or 0))
+        for score in scores
+        if score.q is not None
+        and score.q < SURE
+        and (not judged or score.checkpoint == "difference" or (score.effect is not None and score.effect > 0))
+    ]
 
 
-def shared_heads(rows: pd.DataFrame) -> list[Head]:
+def shared_heads(scores: Sequence[Score]) -> list[Head]:
     """Heads above their null in every task of a checkpoint that was measured on several."""
-    groups = [set(above_null(some)) for _, some in rows.groupby("task", sort=False)]
+    tasks = dict.fromkeys(score.task for score in scores)
+    groups = [set(above_null([score for score in scores if score.task == task])) for task in tasks]
     return sorted(set.intersection(*groups)) if len(groups) > 1 else []
 
 
-def table(found: Found, rows: pd.DataFrame, columns: Sequence[str], *, by: str, key: str) -> None:
+def table(measured: Measured, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str) -> None:
     """Heads by name with these columns, most of `by` first; the chosen one, or the first, leads to its maps."""
-    size = rows[by].abs() if key == "differences" else rows[by]
-    shown = rows.loc[size.sort_values(ascending=False).index]
-    shown = shown.assign(name=[str(Head(int(a), int(b))) for a, b in zip(shown["layer"], shown["head"], strict=True)])
-    kept = ["checkpoint", "task", "name", *(name for name in columns if name in shown)]
-    shown = shown[kept].rename(columns={"name": "head", "low": "95% from", "high": "95% to"})
-    for name in {"p", "q"} & set(shown):
-        shown[name] = tested(shown[name])
+    if not scores:
+        st.dataframe(pd.DataFrame(columns=["checkpoint", "task", "head"]), hide_index=True, key=f"table_{key}")
+        return
+    frame = pd.DataFrame(scores).assign(name=[score.name for score in scores])
+    size = pd.to_numeric(frame[by])
+    order = (size.abs() if key == "differences" else size).sort_values(ascending=False).index
+    there = {by}.union(*measured.rows)
+    kept = ["checkpoint", "task", "name", *(name for name in columns if name in there)]
+    shown = frame.loc[order, kept].rename(columns={"name": "head", "low": "95% from", "high": "95% to"})
+    shown = shown.assign(**{name: tested(shown[name]) for name in ("p", "q") if name in shown})
     short = {name: st.column_config.NumberColumn(format="%.3g") for name in shown.select_dtypes("float").columns}
     event = st.dataframe(
         shown,
@@ -220,10 +243,9 @@ def table(found: Found, rows: pd.DataFrame, columns: Sequence[str], *, by: str, 
         selection_mode="single-row",
         key=f"table_{key}",
     )
-    if len(shown):
-        row = shown.iloc[(event["selection"]["rows"] or [0])[0]]
-        name = found.checkpoint if row["checkpoint"] == "difference" else row["checkpoint"]
-        links(name, row["head"], found)
+    chosen = scores[order[(event.selection.rows or [0])[0]]]
+    name = measured.checkpoint if chosen.checkpoint == "difference" else str(chosen.checkpoint)
+    show_links(name, chosen.name, here="", text=measured.text, pair=measured.pair)
 
 
 def tested(values: pd.Series) -> pd.Series:
@@ -234,17 +256,13 @@ def tested(values: pd.Series) -> pd.Series:
     return numbers.map(lambda p: TOO_FEW if pd.isna(p) else f"{p:.3g}")
 
 
-def links(checkpoint: str, head: str, found: Found) -> None:
-    """Where to go on with a head."""
-    show_links(checkpoint, head, here="", text=found.text, pair=found.pair)
-
-
-def notes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Say what no input has; returns the rows of heads."""
-    if "note" in rows:
-        said = rows[rows["note"].notna()]
-        names = said["feature"].fillna(said["statistic"]) if "feature" in said else said["statistic"]
-        for note, some in said.assign(about=names).groupby("note"):
-            st.caption(plain(f"{', '.join(dict.fromkeys(some['about'].astype(str)))}: {note}."))
-        rows = rows[rows["note"].isna()]
-    return rows[rows["layer"].notna()] if "layer" in rows else rows.iloc[:0]
+def notes(kind: type[S], rows: Sequence[Row]) -> list[S]:
+    """Say what no input has; returns the scores of heads."""
+    noted: dict[str, dict[str, None]] = {}
+    scores = kind.among(rows)
+    for score in scores:
+        if score.note is not None:
+            noted.setdefault(score.note, {}).setdefault(str(score.feature or score.statistic))
+    for note, names in noted.items():
+        st.caption(plain(f"{', '.join(names)}: {note}."))
+    return [score for score in scores if score.note is None and score.layer is not None]

@@ -8,6 +8,7 @@ import streamlit as st
 
 from core import findings
 from core.report.headlines import Headline
+from core.results.scores import Score
 from core.store import runs, shipped
 from core.store.rows import Row
 from pages.parts.charts.encoding import Shade
@@ -16,51 +17,51 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports import headlines
+from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.pin import offer_pin_of_run
 
 ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas"}
 
 
-def show_card(run: str, about: pd.Series, *, key: str) -> None:
-    """The result that is open. about: its line among `core.store.runs.known_runs`."""
-    said = headlines.headline_of(run)
+def show_card(stored: StoredRun, *, key: str) -> None:
+    """The result that is open."""
+    run, said = stored.run, headlines.headline_of(stored.run)
     with st.container(border=True, key=f"result_{key}"):
         st.markdown(f"**{plain(said.sentence)}**")
-        st.caption(plain(" · ".join(facts(said, about))))
-        if about["source"] == "shipped" and (note := (shipped.about() or {}).get("note")):
+        st.caption(plain(" · ".join(facts(said, stored))))
+        if stored.source == "shipped" and (note := (shipped.about() or {}).get("note")):
             st.caption(plain(note))
         with st.container(horizontal=True, vertical_alignment="center"):
             _files(run, key)
             st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(run,),
                       help="The same study with the same settings, as a job of your own")  # fmt: skip
             offer_pin_of_run(run, key=f"pin_{key}")
-            if about["source"] == "yours":
+            if stored.source == "yours":
                 with st.popover("Delete", icon=":material/delete:", key=f"asked_{key}"):
                     st.caption("The result and its rows go for good.")
                     st.button("Delete this result", key=f"delete_{key}", on_click=_delete, args=(run,))
 
 
-def show_line(run: str, about: pd.Series, *, key: str, chosen: str) -> None:
+def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
     """One of the other results: its headline, and a button that opens it. chosen: the key that says which is open."""
-    said = headlines.headline_of(run)
+    said = headlines.headline_of(stored.run)
     text, button = st.columns([6, 1], vertical_alignment="center")
     text.markdown(plain(said.sentence))
-    text.caption(plain(" · ".join(facts(said, about))))
-    button.button("Open", key=f"open_{key}_{run}", on_click=_open, args=(chosen, run), width="stretch")
+    text.caption(plain(" · ".join(facts(said, stored))))
+    button.button("Open", key=f"open_{key}_{stored.run}", on_click=_open, args=(chosen, stored.run), width="stretch")
 
 
-def facts(said: Headline, about: pd.Series) -> list[str]:
+def facts(said: Headline, stored: StoredRun) -> list[str]:
     """n, interval, baseline, checkpoint, task, date and source, as far as they are known."""
     known = [
         f"n = {said.n} {said.of}" if said.n else "",
         said.interval,
         f"beside: {said.baseline}" if said.baseline else "",
     ]
-    if " (stopped: " in about["title"]:
-        known.append("partial: " + about["title"].rpartition(" (stopped: ")[2].rstrip(")"))
-    known += [str(about[name]) for name in ("checkpoint", "task") if pd.notna(about.get(name))]
-    return [fact for fact in (*known, f"{about['created']:%d %B %Y}", ORIGINS[about["source"]]) if fact]
+    if " (stopped: " in stored.title:
+        known.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
+    return [fact for fact in (*known, stored.checkpoint, stored.task, stored.date, ORIGINS[stored.source]) if fact]
 
 
 # ---------------------------------------------------------------- what the buttons do
@@ -72,8 +73,8 @@ def _open(chosen: str, run: str) -> None:
 
 def _again(run: str) -> None:
     with clear_errors():
-        known = runs.one_run(resources.database(), run)
-        job_progress.begin(known["study"], known["options"], known["title"])
+        known = stored_run(run)
+        job_progress.begin(known.study, known.told, known.title)
 
 
 def _delete(run: str) -> None:
@@ -101,19 +102,14 @@ def _page(run: str) -> str:
 
 def picture(rows: Sequence[Row]) -> Any:
     """Layer x head pictures of a run's first statistic, one a checkpoint and task."""
-    frame = headlines.heads_of(rows)
-    groups = frame.groupby(["checkpoint", "task"], sort=False, dropna=False)
-    return together(
-        [
-            head_picture(
-                some,
-                Shade(
-                    "value",
-                    label=str(some["statistic"].iloc[0]),
-                    diverging=bool((some["value"].astype(float) < 0).any()),
-                ),
-                title=" · ".join(str(key) for key in name if pd.notna(key)),
-            )
-            for name, some in groups
-        ]
+    groups: dict[tuple[str, ...], list[Score]] = {}
+    for score in headlines.heads_of(rows):
+        groups.setdefault(tuple(str(of) for of in (score.checkpoint, score.task) if of), []).append(score)
+    return together([_picture(" · ".join(name), scores) for name, scores in groups.items()])
+
+
+def _picture(title: str, scores: list[Score]) -> Any:
+    below = any(score.value is not None and score.value < 0 for score in scores)
+    return head_picture(
+        pd.DataFrame(scores), Shade("value", label=str(scores[0].statistic), diverging=below), title=title
     )

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable
 
-import pandas as pd
 import streamlit as st
 
-from core.store.runs import known_runs
-from pages.parts.frame import history, resources
+from pages.parts.frame import history
 from pages.parts.reports import result_card
+from pages.parts.reports.provenance import StoredRun, known_runs
 
 MOST_LISTED = 12
 
 
-def title_of(about: pd.Series) -> str:
+def title_of(stored: StoredRun) -> str:
     """A run as pickers name it."""
-    return f"{about['title']} · {about['checkpoint']} · {about['created']:%d %B %Y %H:%M}"
+    return f"{stored.title} · {stored.checkpoint} · {stored.created:%d %B %Y %H:%M}"
 
 
 def pick_run(
@@ -24,34 +23,30 @@ def pick_run(
     *,
     label: str = "result",
     icon: str = ":material/block:",
-    kept: Callable[[pd.Series], bool] | None = None,
-) -> tuple[str, pd.Series] | None:
+    kept: Callable[[StoredRun], bool] = lambda stored: True,
+) -> StoredRun | None:
     """One of the results of a study as a card, the others below it to be opened; what is known of it.
 
     Without any, None and a hint what to do first. The URL names the one that is open; one that has just come is. kept:
     which results are meant, of those of the study.
     """
-    known = known_runs(resources.database(), study)
-    known = known[known["rows"] > 0] if len(known) else known
-    if kept is not None and len(known):
-        known = known[[kept(about) for _, about in known.iterrows()]]
-    if known.empty:
+    known = {stored.run: stored for stored in known_runs(study) if kept(stored)}
+    if not known:
         st.info(empty, icon=icon)
         return None
-    about = known.set_index("run")
-    run = _opened(list(about.index), key)
-    result_card.show_card(run, about.loc[run], key=key)
-    others = [other for other in about.index if other != run]
+    run = _opened(list(known), key)
+    result_card.show_card(known[run], key=key)
+    others = [other for other in known.values() if other.run != run]
     if others:
         with st.expander(f"{len(others)} more {label}" + ("" if len(others) == 1 else "s")):
             for other in others[:MOST_LISTED]:
-                result_card.show_line(other, about.loc[other], key=key, chosen=key)
-    return run, about.loc[run]
+                result_card.show_line(other, key=key, chosen=key)
+    return known[run]
 
 
 def has_results(study: str) -> bool:
     """Whether there is anything to show, so that the form for one's own can be a drawer."""
-    return len(known_runs(resources.database(), study)) > 0
+    return bool(known_runs(study))
 
 
 def drawer(title: str, study: str, icon: str = ":material/play_circle:"):

@@ -1,113 +1,135 @@
 """The pictures of the Change page: heads and layers per task, and the rows where a head changed most."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.attention import Head
 from core.report.published import QQP_CHANGE
+from core.results.scores import ChangeScore
+from core.studies.change import Options
 from core.tasks.glue import read_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import CELL, Axes, Shade
-from pages.parts.charts.heads import head_picture
+from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.frame.messages import plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.pickers import task_name
 
+
+@dataclass(frozen=True)
+class Likeness:
+    """How alike two maps are: in words, its unit, and the ends of its scale."""
+
+    title: str
+    unit: str
+    domain: tuple[float, float]
+
+
 STATISTICS = {
-    "cosine": ("cosine of the flattened maps", "cosine", (0.0, 1.0)),
-    "divergence": ("Jensen-Shannon divergence of the rows, nats", "nats", (0.0, math.log(2))),
-    "cosine_without_first": ("cosine without the first token", "cosine", (0.0, 1.0)),
-    "divergence_without_first": (
-        "Jensen-Shannon divergence without the first token, nats",
-        "nats",
-        (0.0, math.log(2)),
+    "cosine": Likeness("cosine of the flattened maps", "cosine", (0.0, 1.0)),
+    "divergence": Likeness("Jensen-Shannon divergence of the rows, nats", "nats", (0.0, math.log(2))),
+    "cosine_without_first": Likeness("cosine without the first token", "cosine", (0.0, 1.0)),
+    "divergence_without_first": Likeness(
+        "Jensen-Shannon divergence without the first token, nats", "nats", (0.0, math.log(2))
     ),
 }
 
 
-def pictures(rows: pd.DataFrame, statistic: str, run: str) -> None:
+def pictures(scores: Sequence[ChangeScore], statistic: str, run: str) -> None:
     """A small picture per fine-tuned checkpoint, all on one scale, and the layers' means. A click chooses a head."""
-    title, unit, domain = STATISTICS[statistic]
-    heads = rows[(rows["kind"] == "head") & (rows["statistic"] == statistic)]
+    likeness = STATISTICS[statistic]
+    heads = [score for score in scores if score.kind == "head" and score.statistic == statistic]
+    domain = likeness.domain
     if st.toggle("Stretch the colours", help="From the least to the greatest value; the paper's run from 0 to 1."):
-        domain = (heads["value"].min(), heads["value"].max())
-    groups = list(heads.groupby("after", sort=False))
+        values = [score.value for score in heads if score.value is not None]
+        domain = (min(values), max(values))
     beside = st.container(horizontal=True)
-    width = CELL * (int(heads["head"].max()) + 1) + 130  # with its legend, so that several stand side by side
-    for after, mine in groups:
-        task = task_name(mine["task"].iloc[0])
-        with beside.container(width=width):
+    widest = max(int(score.head or 0) for score in heads) + 1
+    for after in dict.fromkeys(score.after for score in heads):
+        mine = [score for score in heads if score.after == after]
+        with beside.container(width=CELL * widest + 130):  # with its legend, so that several stand side by side
             picture = head_picture(
-                mine, Shade("value", label=unit, domain=domain), title=task, tooltip=("low", "high", "n"), select=True
+                pd.DataFrame(mine),
+                Shade("value", label=likeness.unit, domain=domain),
+                title=task_name(mine[0].task),
+                tooltip=("low", "high", "n"),
+                select=True,
             )
             key = f"change|{run}|{statistic}|{after}"
             st.altair_chart(picture, width="content", on_select=partial(_clicked, key, after), key=key)
-            st.caption(plain(f"n = {int(mine['n'].iloc[0])} rows · {Path(after).name}"))
-    layers = rows[(rows["kind"] == "layer") & (rows["statistic"] == statistic)].astype({"layer": int})
-    layers = layers.assign(layer=layers["layer"] + 1, task=[task_name(key) for key in layers["task"]])
-    if statistic == "cosine" and layers["layer"].max() == len(QQP_CHANGE):
-        printed = pd.DataFrame(
-            {"layer": range(1, len(QQP_CHANGE) + 1), "value": QQP_CHANGE, "task": "QQP, the paper's"}
-        )
-        layers = pd.concat([layers, printed.assign(low=printed["value"], high=printed["value"])])
+            st.caption(plain(f"n = {mine[0].n} rows · {Path(after).name}"))
     chart = line_with_band(
-        layers,
-        Axes(x="layer", y="value", low="low", high="high", colour="task", y_title=title),
+        pd.DataFrame(_layers(scores, statistic)),
+        Axes(x="layer", y="value", low="low", high="high", colour="task", y_title=likeness.title),
         title="Mean over the heads of a layer, 95% interval",
     )
     st.altair_chart(chart)
 
 
+def _layers(scores: Sequence[ChangeScore], statistic: str) -> list[dict[str, Any]]:
+    """The layers' means, counted from 1, and beside cosines of as many layers those that the paper prints."""
+    layers = [score for score in scores if score.kind == "layer" and score.statistic == statistic]
+    lines: list[dict[str, Any]] = [
+        {"layer": score.layer + 1, "task": task_name(score.task)}
+        | {"value": score.value, "low": score.low, "high": score.high}
+        for score in layers
+    ]
+    if statistic == "cosine" and max(score.layer for score in layers) + 1 == len(QQP_CHANGE):
+        lines += [
+            {"layer": k, "task": "QQP, the paper's", "value": value, "low": value, "high": value}
+            for k, value in enumerate(QQP_CHANGE, 1)
+        ]
+    return lines
+
+
 def _clicked(key: str, after: str) -> None:
-    for cell in st.session_state[key].selection.get("cell", []):
-        st.session_state["changed_after"] = after
-        st.session_state["changed_head"] = str(Head(int(cell["layer"]), int(cell["head"])))
+    for head in clicked_heads(st.session_state[key]):
+        st.session_state.changed_after, st.session_state.changed_head = after, str(head)
 
 
-def strongest(rows: pd.DataFrame, about: dict) -> None:
+def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
     """One checkpoint's head, the rows where it changed most, and links to its maps before and after."""
-    cosines = rows[(rows["kind"] == "head") & (rows["statistic"] == "cosine")].sort_values("value")
     left, right = st.columns(2)
     after = left.selectbox(
         "Checkpoint after",
-        list(dict.fromkeys(rows["after"])),
+        list(dict.fromkeys(score.after for score in scores)),
         key="changed_after",
         on_change=lambda: st.session_state.pop("changed_head", None),  # back to the one that changed most
     )
-    cosines = cosines[cosines["after"] == after]
-    names = {
-        str(Head(int(a), int(b))): v
-        for a, b, v in zip(cosines["layer"], cosines["head"], cosines["value"], strict=True)
-    }
+    cosines = [score for score in scores if score.kind == "head" and score.statistic == "cosine"]
+    known = {score.name: score for score in sorted(cosines, key=_cosine) if score.after == after}
     name = right.selectbox(
         "Head, most changed first",
-        list(names),
-        format_func=lambda head_name: f"{head_name} · {names[head_name]:.3f}",
+        list(known),
+        format_func=lambda head: f"{head} · {_cosine(known[head]):.3f}",
         key="changed_head",
         help="Or click it in a picture above.",
     )
-    head = Head.parse(name)
-    show_links(after, head, here="change")
-    chosen = cosines[(cosines["layer"] == head.layer) & (cosines["head"] == head.head)].iloc[0]
-    options = about["options"]
-    texts = {
-        row.id: row for row in read_rows(chosen["task"], options["split"], folder=options["data"])
-    }  # fmt: skip
-    for changed in chosen["changed_most"]:
-        row = texts.get(changed["row"])
+    show_links(after, Head.parse(name), here="change")
+    chosen = known[name]
+    texts = {row.id: row for row in read_rows(chosen.task, compared.split, folder=compared.data)}
+    for changed in chosen.most_changed:
+        row = texts.get(changed.row)
         if row is None:
             continue
-        asked = {"checkpoint": options["before"], "beside": after, "text": row.text, "head": name}
+        asked = {"checkpoint": compared.before, "beside": after, "text": row.text, "head": name}
         asked |= {"pair": row.pair} if row.pair else {}
         place, link = st.columns([5, 2], vertical_alignment="center")
-        place.text(
-            f"{changed['row']} · cosine {changed['cosine']:.3f}\n{row.text}" + (f"\n{row.pair}" if row.pair else "")
-        )
+        second = f"\n{row.pair}" if row.pair else ""
+        place.text(f"{changed.row} · cosine {changed.cosine:.3f}\n{row.text}{second}")
         link.page_link(
             PAGES_FOLDER / "maps.py", label=f"{name} before and after", icon=":material/grid_on:", query_params=asked
         )
+
+
+def _cosine(score: ChangeScore) -> float:
+    """1 where there is none: such heads stand last."""
+    return 1.0 if score.value is None else score.value

@@ -1,12 +1,12 @@
 """Table 1 as text and as bars: our means over seeds beside the constant predictor and what the papers printed."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from core.report.published import PAPER, REPLICATION, printed
+from core.results.tuning import TunedScore
 from core.tasks.glue import Task, task_of
 from core.tasks.metrics import shown
 from core.tasks.own import is_own
@@ -16,36 +16,39 @@ from pages.parts.charts.encoding import Axes
 
 ORDER = ("untrained", "frozen", "random", "pretrained", "free", "held")
 NAMES = INITIALISATIONS | {"free": "free", "held": "held at fixed patterns"}
-PAPER_COLUMNS = {"untrained": "pre-trained", "random": "random + FT", "pretrained": "pre-trained + FT"}
+UNTRAINED = "pre-trained"  # the paper's column of a classifier that was never trained
+PAPER_COLUMNS = {"untrained": UNTRAINED, "random": "random + FT", "pretrained": "pre-trained + FT"}
 REPLICATION_COLUMNS = {"ND": "ND", "PT": "PT", "pretrained": "FT"}
 PRINTED_METRICS = {"mrpc": ("f1", "accuracy"), "qqp": ("f1", "accuracy")}  # F1/Acc in the papers' order
 
 
-def cell(task: Task, row: dict[str, Any]) -> str:
+def cell(task: Task, row: TunedScore) -> str:
     """ "81.2/68.4 ± 1.3", x 100; a dagger where runs were constant, "undefined" for a correlation that is."""
     names = PRINTED_METRICS.get(task.key, task.metrics)
-    spread, error = row.get(f"{task.metric}_sd"), row.get("mse")
+    spread = row.spread(task.metric)
     return (
-        "/".join(shown(row.get(name)) for name in names)
+        "/".join(shown(row.of_metric(name)) for name in names)
         + (f" ± {100 * spread:.1f}" if spread is not None else "")
-        + (f", MSE {error:.2f}" if error is not None else "")  # what the replication printed for STS-B
-        + (" †" if row.get("constant") else "")
+        + (f", MSE {row.mse:.2f}" if row.mse is not None else "")  # what the replication printed for STS-B
+        + (" †" if row.constant else "")
     )
 
 
-def table_one(rows: Sequence[dict[str, Any]], *, beside_printed: bool = False) -> pd.DataFrame:
+def table_one(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> pd.DataFrame:
     """One row a task: ours by initialisation, the constant predictor, and, `beside_printed`, the papers' columns."""
     lines = []
-    for key in dict.fromkeys(row["task"] for row in rows):
-        task, mine = task_of(key), [row for row in rows if row["task"] == key]
-        line = {"task": f"{task.name} ({'/'.join(PRINTED_METRICS.get(key, task.metrics))})"}
-        line["rows"] = next((f"{row['train_rows']} / {row['dev_rows']}" for row in mine if row["kind"] == "run"), "")
-        baseline = next((row for row in mine if row["kind"] == "baseline"), None)
-        line["constant"] = f"{cell(task, baseline)} ({baseline['initialisation']})" if baseline else ""
+    for key in dict.fromkeys(score.task for score in scores):
+        task, mine = task_of(key), [score for score in scores if score.task == key]
+        baseline = next((score for score in mine if score.kind == "baseline"), None)
+        line = {
+            "task": f"{task.name} ({'/'.join(PRINTED_METRICS.get(key, task.metrics))})",
+            "rows": next((f"{run.train_rows} / {run.dev_rows}" for run in mine if run.kind == "run"), ""),
+            "constant": f"{cell(task, baseline)} ({baseline.initialisation})" if baseline else "",
+        }
         for name in ORDER:
-            mean = next((row for row in mine if row["kind"] == "mean" and row["initialisation"] == name), None)
+            mean = next((score for score in mine if score.kind == "mean" and score.initialisation == name), None)
             if mean is not None:
-                line[NAMES[name]] = f"{cell(task, mean)} (n = {mean['n']})"
+                line[NAMES[name]] = f"{cell(task, mean)} (n = {mean.n})"
         line |= _printed(task) if beside_printed and not is_own(key) else {}
         lines.append(line)
     return pd.DataFrame(lines).fillna("")
@@ -59,16 +62,16 @@ def _printed(task: Task) -> dict[str, str]:
     ):
         cells = {cell.initialisation: cell for cell in printed(task.key) if cell.source == source}
         for name, column in columns.items():
-            values = cells[name].values
+            values, error = cells[name].values, cells[name].values.get("mse")
             names = [metric for metric in PRINTED_METRICS.get(task.key, task.metrics) if metric in values]
-            text = f"MSE {values['mse']:.2f}" if "mse" in values else "/".join(shown(values[name]) for name in names)
+            text = "/".join(shown(values[name]) for name in names) if error is None else f"MSE {error:.2f}"
             line[f"{short}: {column}"] = text + (" ‡" if cells[name].constant else "")
     return line
 
 
-def note(rows: Sequence[dict[str, Any]], *, beside_printed: bool = False) -> str:
+def note(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> str:
     """What the columns of `table_one` are, in their own names; nothing of a sign or column that the table lacks."""
-    table = table_one(rows, beside_printed=beside_printed)
+    table = table_one(scores, beside_printed=beside_printed)
     text = "\n".join(table.astype(str).to_numpy().ravel())
     said = [
         "x 100",
@@ -80,38 +83,44 @@ def note(rows: Sequence[dict[str, Any]], *, beside_printed: bool = False) -> str
         said.append("† predictions were constant in at least one run")
     if "‡" in text:
         said.append("‡ the printed number equals a constant predictor's")
-    untrained = f"BERT paper: {PAPER_COLUMNS['untrained']}"
+    untrained = f"BERT paper: {UNTRAINED}"
     if untrained in table:
-        said.append(f"“{untrained}” is a classifier that was never trained, as in “{NAMES['untrained']}”")
+        said.append(f"“{untrained}” is a classifier that was never trained, as in “{NAMES[ORDER[0]]}”")
     if "MSE" in text:
         said.append("MSE: mean squared error of scores from 0 to 5, not x 100")
     return " · ".join(said)
 
 
-def bars(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+def runs_table(scores: Sequence[TunedScore], columns: Sequence[str]) -> pd.DataFrame:
+    """One row a run, with those of these columns that any run has."""
+    table = pd.DataFrame([score for score in scores if score.kind == "run"], columns=list(columns))
+    return table.dropna(axis=1, how="all")
+
+
+def bars(scores: Sequence[TunedScore]) -> pd.DataFrame:
     """Means with one standard deviation either way, for a chart: task initialisation value low high n."""
     means = []
-    for row in rows:
-        value = row.get(row["metric"]) if row["kind"] == "mean" else None
+    for mean in scores:
+        value = mean.of_metric(mean.metric) if mean.kind == "mean" else None
         if value is None:
             continue
-        spread = row.get(f"{row['metric']}_sd") or 0.0
+        spread = mean.spread(mean.metric) or 0.0
         means.append(
             {
-                "task": task_of(row["task"]).name,
-                "initialisation": NAMES[row["initialisation"]],
+                "task": task_of(mean.task).name,
+                "initialisation": NAMES[str(mean.initialisation)],
                 "value": 100 * value,
                 "low": 100 * (value - spread),
                 "high": 100 * (value + spread),
-                "n": row["n"],
+                "n": mean.n,
             }
         )
     return pd.DataFrame(means)
 
 
-def show_bars(rows: Sequence[dict[str, Any]]) -> None:
+def show_bars(scores: Sequence[TunedScore]) -> None:
     """The chart of `bars`, where a mean is defined."""
-    means = bars(rows)
+    means = bars(scores)
     if len(means):
         st.altair_chart(
             bars_with_intervals(

@@ -3,7 +3,7 @@
 Both parts are fragments that ask again by themselves while something runs, and rest when nothing does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import streamlit as st
@@ -12,7 +12,7 @@ from core.errors import AtlasError
 from core.jobs import api, foreseen
 from core.jobs.api import JobStatus
 from core.measuring import fitting
-from core.store.jobs import by_worker, unit_outcomes
+from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
@@ -46,6 +46,17 @@ def progress_line(now: JobStatus) -> str:
     if now.left is not None:
         parts.append(f"about {duration(now.left)} left")
     return " · ".join(parts)
+
+
+def jobs_under_way(*studies: str, states: Collection[str] = ("queued", "running", "failed")) -> list[str]:
+    """The jobs of these studies in one of these states, newest first."""
+    known = jobs(resources.database()).itertuples()
+    return [str(job.job) for job in known if job.study in studies and job.state in states]
+
+
+def options_of(job: str) -> dict[str, Any]:
+    """The options of a job, with its study's defaults. Raises JobError when there is no such job."""
+    return one_job(resources.database(), job)["options"]
 
 
 def begin(study: str, options: Any, title: str) -> str:

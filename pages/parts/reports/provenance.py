@@ -1,0 +1,68 @@
+"""What is known of a stored run, as pages say it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from core.jobs.worker import find_study
+from core.results.reading import record_of
+from core.store import runs
+from core.store.rows import from_json
+from pages.parts.frame import resources
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun:
+    """A run: of which study, of what, when, and whose. source: "yours" or "shipped". rows: how many it has."""
+
+    run: str
+    study: str
+    title: str
+    checkpoint: str | None = None
+    task: str | None = None
+    split: str | None = None
+    seed: int | None = None
+    dtype: str | None = None
+    operator: str | None = None
+    row_ids: Any = None
+    options: Any = None
+    created: datetime
+    rows: int = 0
+    source: str = "yours"
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """Its options as they are stored."""
+        return (from_json(self.options) if isinstance(self.options, str) else self.options) or {}
+
+    @property
+    def settings(self) -> Any:
+        """Its options as its study reads them. Raises InputError where an earlier version left what it cannot read."""
+        return find_study(self.study).read(dict(self.told))
+
+    @property
+    def inputs(self) -> int:
+        """How many rows of a task it used; 0 of several tasks."""
+        return len((from_json(self.row_ids) if isinstance(self.row_ids, str) else self.row_ids) or ())
+
+    @property
+    def of(self) -> str:
+        """Its checkpoint, as pickers of checkpoints name it."""
+        return str(self.checkpoint)
+
+    @property
+    def date(self) -> str:
+        """The day it was made."""
+        return f"{self.created:%d %B %Y}"
+
+
+def known_runs(study: str) -> list[StoredRun]:
+    """The runs of a study that have rows: the user's own, newest first, then those that ship."""
+    known = [record_of(StoredRun, row) for row in runs.known_runs(resources.database(), study).to_dict("records")]
+    return [stored for stored in known if stored.rows > 0]
+
+
+def stored_run(run: str) -> StoredRun:
+    """One run. Raises StoreError if unknown."""
+    return record_of(StoredRun, runs.one_run(resources.database(), run) | {"run": run})
