@@ -6,7 +6,7 @@ import streamlit as st
 from core.scoring.registry import label_of
 from core.store.rows import Row
 from pages.parts.atlas import choices, likeness
-from pages.parts.atlas.atlas_view import Axis, axis_of, kinds_of, show_atlas
+from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
@@ -57,11 +57,13 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     elif layout == COMPARE:
         across, up, colour, note = compared(across_key, mine, frame, f"{name} · {task}", shape)
     lines, before = likeness.lines(mine, shape), st.session_state.get("brushed", [])
-    brushed, opened = show_atlas(shape, across, up, colour, key="atlas_heads", bars=bars, labels=lines, selected=before)
+    brushed, opened = show_atlas(
+        Plane(shape, across, up, colour), key="atlas_heads", bars=bars, labels=lines, selected=before
+    )
     if opened:
         choices.ask_for(opened, name, task)
         st.switch_page(PAGES_FOLDER / "head.py")
-    st.session_state["brushed"] = brushed
+    st.session_state.brushed = brushed
     st.caption(plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the "
                      "first layer"))  # fmt: skip
     table(mine, brushed, [colour_key] if layout == LIKENESS else list(dict.fromkeys([across_key, up_key, colour_key])))

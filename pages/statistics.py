@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from core.attention import Head
 from core.results.patterns import HeadClass
 from core.results.scores import PlaceScore
 from core.scoring.definitions import KINDS, STATISTICS
@@ -15,6 +16,7 @@ from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.maps import effective
 from pages.parts.reports import attending
+from pages.parts.reports.provenance import known_runs
 from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
 

@@ -17,7 +17,7 @@ import gc
 import streamlit as st
 from core.jobs import api
 from pages.parts.widgets import job_progress
-from pages.parts.frame import resources
+from pages.parts.frame import resources, running
 def button():
     db = resources.database()
     if st.button("Press"):
@@ -33,7 +33,7 @@ if "count" not in st.session_state:
     st.session_state["count"] = 0
 page = st.navigation([st.Page(button), st.Page({str(PROJECT / "pages" / "jobs.py")!r}, url_path="jobs")])
 with st.sidebar:
-    job_progress.running_indicator()
+    running.running_indicator()
 page.run()
 """
 

@@ -1,6 +1,6 @@
 """The atlas, the page of one head, and the views beyond weights, on rows that are known."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 
 import numpy as np
@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.atlas import shipped
 from core.atlas.measured import run_here
+from core.results.scores import AlikeHead, HeadGroup, LikenessKept
 from core.store import runs
 from core.store.rows import plain
 from core.store.runs import Provenance
@@ -131,18 +132,19 @@ def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
     rows = run_here(redundancy.STUDY, given)
     runs.store_rows(filled, run, rows)
     app = opened("statistics")
-    kept = next(row for row in rows if row["kind"] == "kept")
+    kept = LikenessKept.among(rows)[0]
     assert escaped(groups.said(kept)) in [one.value for one in app.markdown]
-    assert f"r = {kept['r']:.2f} [{kept['low']:.2f}, {kept['high']:.2f}]" in groups.said(kept)
+    assert f"r = {kept.r:.2f} [{kept.low:.2f}, {kept.high:.2f}]" in groups.said(kept)
     assert any("phase-independent and task-agnostic" in one.value for one in app.caption)
     frame = pd.DataFrame(rows)
-    figures = groups._figures(frame[frame["task"] == "sst2"])
+    mine = [row for row in rows if row["task"] == "sst2"]
+    figures = groups._figures(HeadGroup.among(mine), AlikeHead.among(mine))
     assert sorted(" ".join(one.note.partition(": ")[2] for one in figures).split()) == sorted(
         frame.loc[(frame["task"] == "sst2") & (frame["kind"] == "head"), "name"]
     )
-    others = kept | {"low": -0.1, "p": 0.4}
+    others = replace(kept, low=-0.1, p=0.4)
     assert groups.said(others).endswith("not shown to be the same.")
-    assert groups.said(kept | {"low": 0.8, "p": 0.001}).endswith("the same heads are alike in both.")
+    assert groups.said(replace(kept, low=0.8, p=0.001)).endswith("the same heads are alike in both.")
 
 
 SOURCES = {  # of each study: what it is given, its page, and how that page is brought to one of its scores

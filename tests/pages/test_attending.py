@@ -148,7 +148,8 @@ def test_head_statistics_and_the_picture_of_heads(db):
 
 def test_heads_are_coloured_by_their_stored_pattern_class(db):
     heads = [
-        {"part": "head", "checkpoint": "atlas-encoder", "layer": k, "head": j, "class": "vertical" if k else "diagonal"}
+        {"part": "head", "checkpoint": "atlas-encoder", "layer": k, "head": j, "class": "vertical" if k else "diagonal",
+         "share": 1.0, "counts": {}, "inputs": 3}
         for k in range(6) for j in range(6)
     ]  # fmt: skip
     run = runs.record_run(db, "classify-maps", {"checkpoints": ["atlas-encoder"]}, runs.Provenance())

@@ -61,27 +61,30 @@ def axis_of(rows: pd.DataFrame, label: str, shape: tuple[int, int], *, diverging
                 diverging=signed)  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Plane:
+    """Layers and heads, and the three scores that place and colour a head."""
+
+    shape: tuple[int, int]
+    across: Axis
+    up: Axis
+    colour: Axis
+
+
 def show_atlas(
-    shape: tuple[int, int],
-    across: Axis,
-    up: Axis,
-    colour: Axis,
-    *,
-    key: str,
-    bars: bool = False,
-    labels: Sequence[str] = (),
-    selected: Sequence[str] = (),
+    plane: Plane, *, key: str, bars: bool = False, labels: Sequence[str] = (), selected: Sequence[str] = ()
 ) -> tuple[list[str], str | None]:
     """Mount it; returns the heads that are brushed, by name, and the one that was clicked in this run.
 
-    shape: layers, heads. labels: a line more about each head.
+    labels: a line more about each head.
     """
+    shape = plane.shape
     data: dict[str, Any] = {
-        "layers": shape[0], "heads": shape[1], "across": asdict(across), "up": asdict(up), "colour": asdict(colour),
-        "bars": bars, "labels": list(labels), "selected": list(selected),
+        "layers": shape[0], "heads": shape[1], "across": asdict(plane.across), "up": asdict(plane.up),
+        "colour": asdict(plane.colour), "bars": bars, "labels": list(labels), "selected": list(selected),
     }  # fmt: skip
-    data["id"] = hashlib.blake2b(json.dumps(data).encode(), digest_size=8).hexdigest()
-    result = _view(key=key, data=data, on_selected_change=lambda: None, on_opened_change=lambda: None)
+    known = hashlib.blake2b(json.dumps(data).encode(), digest_size=8).hexdigest()
+    result = _view(key=key, data=data | {"id": known}, on_selected_change=lambda: None, on_opened_change=lambda: None)
     names = [str(Head(layer, head)) for layer in range(shape[0]) for head in range(shape[1])]
     opened = (result.opened or "").partition(" ")[0]
     brushed = [name for name in result.selected or [] if name in names]

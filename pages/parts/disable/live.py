@@ -1,5 +1,6 @@
 """Click heads, and see what the checkpoint says without them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -53,25 +54,41 @@ def show_live() -> None:
         st.info("Type a sentence, then click heads in the picture to disable them.", icon=":material/touch_app:")
         return
     with clear_errors():
-        _compared(name, text, pair or None, typed or "", operator, task, by)
+        _compared(LiveChange(name, text, pair or None, typed or "", operator, task, by))
 
 
-def _compared(name: str, text: str, pair: str | None, typed: str, operator: str, task: str, by: str) -> None:
+@dataclass(frozen=True)
+class LiveChange:
+    """Components of a checkpoint, as they were typed, under an operator on one input. task: whose train rows fit
+    constants; by: what a mean is over."""
+
+    checkpoint: str
+    text: str
+    pair: str | None
+    typed: str
+    operator: str
+    task: str
+    by: str
+
+
+def _compared(asked: LiveChange) -> None:
+    name, operator, pair = asked.checkpoint, asked.operator, asked.pair
     checkpoint = opened(name)
-    components = parse_components(typed)
+    components = parse_components(asked.typed)
     heads = [component for component in components if isinstance(component, Head)]
-    encoding = checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)
-    source = resources.stand_in(name, checkpoint, operator, paired=pair is not None, by=by) if heads else None
+    encoding = checkpoint.encode(asked.text, pair, max_length=resources.PIECES_SHOWN)
+    source = resources.stand_in(name, checkpoint, operator, paired=pair is not None, by=asked.by) if heads else None
     if operator == "constant" and heads:
-        source = constants_of(name, checkpoint, task, heads)
-    effects = capture.comparing.compare(checkpoint, encoding, capture.sweeping.changes_of(components, operator, source))
+        source = constants_of(name, checkpoint, asked.task, heads)
+    changes = capture.sweeping.changes_of(components, operator, source)
+    effects = capture.comparing.compare(checkpoint, encoding, changes)
     left, right = st.columns([3, 2])
     with left:
         _picture(effects.moved, heads)
     with right:
         _said(checkpoint, encoding, effects, components)
     if heads:
-        show_links(name, heads[0], here="disable", text=text, pair=pair or "")
+        show_links(name, heads[0], here="disable", text=asked.text, pair=pair or "")
         st.button("Disable these on a task's rows", icon=":material/playlist_play:", on_click=_on_rows)
     cut = f" · {encoding.cut} pieces cut" if encoding.cut else ""
     st.caption(plain(f"{name} · {len(encoding)} pieces{cut} · {checkpoint.dtype} · operator {operator}"))

@@ -30,14 +30,12 @@ from pages.parts.frame.shelf import Shelf
 if TYPE_CHECKING:
     from core.attention import Head
     from core.capture.constants import Fitted
-    from core.capture.generating import Generated, Step
     from core.capture.interventions import Source
     from core.capture.long_maps import BlockMaps
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
     from core.store.database import Database
     from core.store.people import Person
-    from pages.parts.generation.asking import Asked
 
 SMALL_MODEL = 30_000_000  # parameters; a sentence through a smaller one is milliseconds of work
 MODELS_SHARE = 0.4  # of the machine's memory, for open models together; the bundled ones take 30 MB each
@@ -117,32 +115,6 @@ def window_shown(
     model = checkpoint(name)
     with st.spinner("Computing the window ..."):
         return capture.long_maps.window(model, model.encode(text, pair), head, queries, keys)
-
-
-def generated(name: str, asked: "Asked") -> "Generated":
-    """What a decoder writes on from a prompt or a chat. Raises CheckpointError, InputError."""
-    model = checkpoint(name, "language")
-    place = st.empty()
-    told: list[str] = []
-
-    def tell(step: "Step") -> None:
-        told.append(step.token)
-        place.caption(plain("".join(told)))
-
-    def make() -> "Generated":
-        if asked.chat:
-            turns = [models.chat.Message("system", asked.system)] if asked.system.strip() else []
-            prompt = models.chat.encode_chat(model, [*turns, models.chat.Message("user", asked.text)])
-        else:
-            prompt = model.encode(asked.text)
-        return capture.generating.generate(
-            model, prompt, new=asked.new, temperature=asked.temperature, seed=asked.seed, on_step=tell
-        )  # fmt: skip
-
-    with st.spinner("Writing on ..."):
-        made = _generations().get((name, asked, stamp(split_revision(name)[0])), make, lambda made: made.size)
-    place.empty()
-    return made
 
 
 def database() -> "Database":
@@ -288,11 +260,6 @@ database.clear = _database.clear  # type: ignore[attr-defined]
 @st.cache_resource(show_spinner=False)
 def _models() -> "Shelf[Checkpoint]":
     return Shelf(lambda: int(psutil.virtual_memory().total * MODELS_SHARE))
-
-
-@st.cache_resource(show_spinner=False)
-def _generations() -> "Shelf[Generated]":
-    return Shelf(lambda: MAPS_ROOM // 4)
 
 
 @st.cache_resource(show_spinner=False)

@@ -8,7 +8,7 @@ from pages.parts.frame import history, loading, people, style, warming
 from pages.parts.frame.messages import clear_errors
 from pages.parts.frame.page_table import PAGES, PAGES_FOLDER
 from pages.parts.frame.resources import settle
-from pages.parts.widgets.job_progress import running_indicator
+from pages.parts.frame.running import running_indicator
 
 READY = ("atlas", "head", "label")  # pages that stand without a model, so they need not wait for one
 _NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")  # a parameter that some page may read; Streamlit keeps embed for itself

@@ -7,9 +7,9 @@ import pandas as pd
 import streamlit as st
 
 from core.drawing.panes import scored_pane, telling_head
-from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
 from pages.parts.generation.asking import Asked
+from pages.parts.generation.writing import generated
 from pages.parts.maps import maps_grid
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def show_steps(name: str, asked: Asked) -> None:
     """Written text, a slider over its tokens, the maps so far, and the newest row. Raises AtlasErrors."""
-    made = resources.generated(name, asked)
+    made = generated(name, asked)
     _show_text(made)
     last = len(made.steps)
     least = 0 if made.maps is not None else 1

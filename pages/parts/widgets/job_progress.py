@@ -8,14 +8,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import AtlasError
 from core.jobs import api, foreseen
 from core.jobs.api import JobStatus
 from core.measuring import fitting
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES_FOLDER
 
 STATES = {
     "queued": ("waiting", ":material/schedule:"),
@@ -149,22 +147,3 @@ def _partial(job: str, now: JobStatus) -> None:
     label = "Rows" if now.state == "done" else f"Rows so far, of {now.done} of {now.units} units"
     with st.expander(f"{label} ({len(partial)})"):
         st.dataframe(partial, hide_index=True)
-
-
-def running_indicator() -> None:
-    """ "2 jobs running" in the sidebar of every page, with the way to the Jobs page; nothing when none runs."""
-    try:
-        count = api.running_count(resources.database())
-    except AtlasError:
-        return  # pages that need the database say what is wrong with it, once
-    if count:
-        st.fragment(_indicator, run_every=3.0)()
-
-
-def _indicator() -> None:
-    with clear_errors():
-        count = api.running_count(resources.database())
-        if not count:
-            st.rerun()
-        label = f"{count} job{'s' if count > 1 else ''} running"
-        st.page_link(PAGES_FOLDER / "jobs.py", label=label, icon=":material/progress_activity:")

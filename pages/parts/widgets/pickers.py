@@ -41,7 +41,6 @@ def pick_checkpoint(
     key: str = "checkpoint",
     default: str = config.ENCODER,
     none: str | None = None,
-    help: str = CHECKPOINT_HELP,
     width: int | Literal["stretch"] = "stretch",
     bare: bool = False,
 ) -> str | None:
@@ -62,7 +61,7 @@ def pick_checkpoint(
         index=names.index(start) if start in names else 0 if names else None,
         key=key,
         accept_new_options=True,
-        help=help,
+        help=CHECKPOINT_HELP,
         bind="query-params",
         placeholder="a folder or a hub id",
         width=width,

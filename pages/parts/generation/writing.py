@@ -1,0 +1,47 @@
+"""What a decoder writes on, kept so that moving over its tokens computes nothing again."""
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from core import capture, models
+from pages.parts.frame import resources
+from pages.parts.frame.messages import plain
+from pages.parts.frame.shelf import Shelf
+from pages.parts.generation.asking import Asked
+
+if TYPE_CHECKING:
+    from core.capture.generating import Generated, Step
+
+
+def generated(name: str, asked: Asked) -> "Generated":
+    """What a decoder writes on from a prompt or a chat. Raises CheckpointError, InputError."""
+    model = resources.checkpoint(name, "language")
+    place = st.empty()
+    told: list[str] = []
+
+    def tell(step: "Step") -> None:
+        told.append(step.token)
+        place.caption(plain("".join(told)))
+
+    def make() -> "Generated":
+        if asked.chat:
+            turns = [models.chat.Message("system", asked.system)] if asked.system.strip() else []
+            prompt = models.chat.encode_chat(model, [*turns, models.chat.Message("user", asked.text)])
+        else:
+            prompt = model.encode(asked.text)
+        return capture.generating.generate(
+            model, prompt, new=asked.new, temperature=asked.temperature, seed=asked.seed, on_step=tell
+        )  # fmt: skip
+
+    with st.spinner("Writing on ..."):
+        made = _generations().get(
+            (name, asked, resources.stamp(resources.split_revision(name)[0])), make, lambda made: made.size
+        )
+    place.empty()
+    return made
+
+
+@st.cache_resource(show_spinner=False)
+def _generations() -> "Shelf[Generated]":
+    return Shelf(lambda: resources.MAPS_ROOM // 4)
