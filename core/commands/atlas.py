@@ -33,7 +33,7 @@ def atlas(
         if db:
             db.close()
     if score:
-        frame = frame[frame["score"].str.startswith(tuple(score))]
+        frame = frame[frame.score.str.startswith(tuple(score))]
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     provenance = {"checkpoint": checkpoint, "task": task, "heads": frame.groupby(["layer", "head"]).ngroups}
     show_rows("atlas", provenance | ({"note": holder} if holder else {}), rows, form)

@@ -3,6 +3,7 @@
 import typer
 
 from core.commands.declared import Ran, command
+from core.results.disabling import OperatorAgreement, OperatorEffect, Patched
 from core.store.rows import Row
 from core.studies import knockout as knockouts
 from core.studies import operators as standing
@@ -15,19 +16,19 @@ def _show_operators(ran: Ran) -> None:
     if ran.form in ("json", "csv"):
         ran.show()
         return
-    ran.show([row for row in ran.rows if row["kind"] == "agreement"])
+    ran.show([row for row in ran.rows if row.get(OperatorAgreement.BY) in OperatorAgreement.KINDS])
     if ran.form == "table":
         typer.echo(said_of_operators(ran.rows))
 
 
 def said_of_operators(rows: list[Row]) -> str:
     """Which heads matter under every operator, and which only under some."""
-    effects = [row for row in rows if row["kind"] == "effect"]
-    operators = list(dict.fromkeys(row["operator"] for row in effects))
+    effects = OperatorEffect.among(rows)
+    operators = list(dict.fromkeys(effect.operator for effect in effects))
     under: dict[str, list[str]] = {}
-    for row in effects:
-        if row["p"] < 0.05 and row["value"] > 0:
-            under.setdefault(row["name"], []).append(row["operator"])
+    for effect in effects:
+        if effect.p < 0.05 and effect.value > 0:
+            under.setdefault(effect.name, []).append(effect.operator)
     every = [name for name, some in under.items() if len(some) == len(operators)]
     some = [name for name in under if name not in every]
     return (
@@ -41,12 +42,14 @@ def _show_patches(ran: Ran) -> None:
     if ran.form in ("json", "csv"):
         ran.show()
         return
-    ran.show([_short_patch(row) for row in sorted(ran.rows, key=lambda row: -row["recovered"])])
+    ran.show(
+        [_short_patch(patched) for patched in sorted(Patched.among(ran.rows), key=lambda patched: -patched.recovered)]
+    )
 
 
-def _short_patch(row: Row) -> Row:
+def _short_patch(patched: Patched) -> Row:
     names = ("name", "recovered", "low", "high", "p", "n", "under_floor", "not_made")
-    return {name: row[name] for name in names}
+    return {name: getattr(patched, name) for name in names}
 
 
 operators = command(standing.STUDY, show=_show_operators)

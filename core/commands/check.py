@@ -28,15 +28,15 @@ def check(
         checkpoint, revision=revision, dtype=DTYPES.get(dtype, dtype), on_progress=_tell if shown else None
     )
     seen: list[capture.selfcheck.Finding] = []
-    for one in capture.selfcheck.findings(opened):
-        seen.append(one)
+    for finding in capture.selfcheck.findings(opened):
+        seen.append(finding)
         if form == "table":
-            typer.echo(f"{'passed' if one.passed else 'FAILED'}  {one.name}: {one.seen}")
+            typer.echo(f"{'passed' if finding.passed else 'FAILED'}  {finding.name}: {finding.seen}")
     if form != "table":
-        rows = [{"check": one.name, "passed": one.passed, "seen": one.seen} for one in seen]
+        rows = [{"check": finding.name, "passed": finding.passed, "seen": finding.seen} for finding in seen]
         provenance = {"checkpoint": opened.name, "weights_hash": opened.weights_hash, "dtype": opened.dtype}
         show_rows("check", provenance, rows, form)
-    failed = [one.name for one in seen if not one.passed]
+    failed = [finding.name for finding in seen if not finding.passed]
     if failed:
         raise CheckpointError(
             f"Every check must pass before numbers from {checkpoint} mean anything; failed: "

@@ -2,18 +2,20 @@
 
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
 
-from core.commands.output import Cluster, Csv, Form, Json, Latex, Workers, form_of, ran, show_rows
+from core.commands.output import Cluster, Csv, Form, Json, Latex, Workers, form_of, place, ran, show_rows
+from core.jobs.executors import Place
 from core.store.rows import Row
 from core.studies.contract import Declared, Study, as_json, declared, read_options
 
 FORMS: dict[str, Any] = {"as_json": Json, "csv": Csv, "latex": Latex}
 PLACES: dict[str, Any] = {"cluster": Cluster, "workers": Workers}
+DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
 
 
 @dataclass(frozen=True)
@@ -60,29 +62,60 @@ def command(
     options, extra = declared(study.options), declared(own)
 
     def run(**given: Any) -> None:
-        form = form_of(*(given[name] for name in FORMS))
+        form = _form(given)
         chosen = study.read(_given(options, given))
         own_chosen: Any = read_options(own, study.name, _given(extra, given))
         made_ready = ready(chosen, own_chosen)
-        where = {name: given[name] for name in PLACES}
         other = instead(chosen, own_chosen)
         doing, asked = other or (study, chosen)
-        known, rows = ran(doing.name, as_json(asked), title=doing.title(asked), **where)
+        known, rows = ran(doing.name, as_json(asked), title=doing.title(asked), where=_where(given))
         (show_instead if other else show)(Ran(doing.name, asked, own_chosen, made_ready, known, rows, form))
 
-    parameters = [_parameter(one) for one in (*options.values(), *extra.values()) if one.flag]
-    parameters += [_plain_parameter(name, hint, default=False) for name, hint in FORMS.items()]
-    parameters += [_plain_parameter(name, hint, default=None) for name, hint in PLACES.items()]
-    parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__name__, run.__doc__ = study.name.replace("-", "_"), study.help
+    return _told(run, (*options.values(), *extra.values()), FORMS | PLACES)
+
+
+def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function that takes its options as one record of `kind`, declared as a study's are, then the
+    form of its rows and, where it runs on several processes, the place: do(options, form) or do(options, form, where).
+
+    beside: the options of form and place, in the order of the command's help.
+    """
+    options = declared(kind)
+
+    def made(do: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            places = [_where(given)] if beside.keys() >= PLACES.keys() else []
+            form = _form(given)
+            do(read_options(kind, do.__name__, _given(options, given)), form, *places)
+
+        run.__name__, run.__doc__ = do.__name__, do.__doc__
+        return _told(run, tuple(options.values()), beside)
+
+    return made
+
+
+def _told(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
+    """The function with the parameters that typer reads; required ones first."""
+    parameters = [_parameter(option) for option in options if option.flag]
+    parameters += [_plain_parameter(name, hint, default=DEFAULTS[name]) for name, hint in beside.items()]
+    parameters.sort(key=lambda parameter: parameter.default is not inspect.Parameter.empty)
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _form(given: Mapping[str, Any]) -> Form:
+    return form_of(*(bool(given.get(name)) for name in FORMS))
+
+
+def _where(given: Mapping[str, Any]) -> Place:
+    return place(*(given.get(name) for name in PLACES))
 
 
 def _given(options: dict[str, Declared], given: dict[str, Any]) -> Row:
     """What the terminal said of these options; what it left out keeps its declared default."""
-    said = {name: given[name] for name, one in options.items() if one.flag}
+    said = {name: given.get(name) for name, option in options.items() if option.flag}
     return {name: value for name, value in said.items() if value is not None and value != []}
 
 
@@ -110,7 +143,7 @@ def _typed(option: Declared) -> Any:
     hint = option.hint
     while get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
-    arms = [one for one in get_args(hint) if one is not type(None)]
+    arms = [arm for arm in get_args(hint) if arm is not type(None)]
     if get_origin(hint) in (Union, types.UnionType) and len(arms) == 1:
         return arms[0] | None
     if get_origin(hint) is tuple:

@@ -11,6 +11,11 @@ from core.commands.declared import Ran, command
 from core.commands.output import database
 from core.commands.racing import Racing, raced, show_race
 from core.errors import InputError
+from core.results.disabling import SplitHalf, SweptVariant, Untouched
+from core.results.estimate import Estimate
+from core.results.metrics import Metrics
+from core.results.pruning import PruneStep
+from core.results.reading import Result
 from core.store import runs
 from core.store.rows import Row
 from core.studies import disable as sweeps
@@ -37,7 +42,7 @@ def _show_sweep(ran: Ran) -> None:
     if ran.form in ("json", "csv"):
         ran.show(every)
         return
-    ran.show([_short(row) for row in ran.rows if row["kind"] != "split half"])
+    ran.show(_table(ran.rows))
     if ran.form == "table":
         typer.echo(said_of(ran.rows))
         if other is not None:
@@ -49,7 +54,7 @@ def earlier_sweep(run: str) -> list[Row]:
     """The rows of a stored sweep. Raises InputError where it is none, naming those there are."""
     with database(beside=False) as db:
         known = runs.runs(db, "disable")
-        if run in set(known["run"]):
+        if run in set(known.run):
             return runs.run_rows(db, run)
     there = "; ".join(f"{row.run} ({row.title})" for row in known.head(5).itertuples()) or "none"
     raise InputError(f"--beside takes the run of an earlier sweep; {run!r} is none. Stored: {there}.")
@@ -58,55 +63,83 @@ def earlier_sweep(run: str) -> list[Row]:
 def correlation(rows: list[Row], other: list[Row]) -> Row:
     """One row: how the ranks of two sweeps' changes agree."""
     pairs, agreement = sweeps.shared(rows, other)
-    both = sorted(pairs, key=lambda row: max(row["this"] or 0.0, row["other"] or 0.0))[:3]
-    name = "most harm in both: " + ", ".join(row["name"] for row in both)
-    fields = {one: getattr(agreement, one) for one in ("spearman", "kendall", "p", "n")}
+    both = sorted(map(SharedVariant.of, pairs), key=lambda variant: max(variant.this or 0.0, variant.other or 0.0))[:3]
+    name = "most harm in both: " + ", ".join(variant.name for variant in both)
+    fields = {field: getattr(agreement, field) for field in ("spearman", "kendall", "p", "n")}
     return {"kind": "correlation", "name": name, **fields}
 
 
-def _short(row: Row) -> Row:
-    metrics = [name for name in ("accuracy", "f1", "pearson") if name in row]
-    found: Row = {"name": row["name"], **{name: row[name] for name in metrics}}
-    found |= {f"{metrics[0]}_change": row.get(f"{metrics[0]}_change"), "p corrected": row.get("p")}  # the claim
-    found |= {f"alone_{end}": row.get(f"{metrics[0]}_{end}") for end in ("low", "high")}  # no claim of one of many
-    found |= {"flipped": row.get("flipped"), "mcnemar": row.get("mcnemar")}
-    if row["what"] == "duplicates":
-        ends = ("apart", "control", "beyond_apart", "beyond_apart_low", "beyond_apart_high")
-        found |= {"heads": row.get("heads"), "distance": row.get("distance")}
-        found |= {f"{metrics[0]}_{end}": row.get(f"{metrics[0]}_{end}") for end in ends}
-    return found
+@dataclass(frozen=True, kw_only=True)
+class SharedVariant(Result):
+    """A variant of two sweeps, and its change in each."""
+
+    name: str
+    this: float | None
+    other: float | None
+
+
+def _table(rows: list[Row]) -> list[Row]:
+    """What a table shows of a sweep: the untouched model, with nothing where only a variant has something."""
+    variants = list(map(_short, SweptVariant.among(rows)))
+    blank = dict.fromkeys(variants[0] if variants else ())
+    untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Untouched.among(rows)]
+    return [*untouched, *variants]
+
+
+def _scores(metrics: Metrics) -> Row:
+    return {metric.name: metric.value for metric in metrics.every}
+
+
+def _short(variant: SweptVariant) -> Row:
+    metric, nothing = variant.metrics.first, Estimate(float("nan"))
+    shown: Row = {"name": variant.name, **_scores(variant.metrics)}
+    shown |= {f"{metric.name}_change": metric.change and metric.change.value, "p corrected": variant.p}  # the claim
+    alone = metric.change or nothing
+    shown |= {"alone_low": alone.low, "alone_high": alone.high}  # no claim of one of many
+    shown |= {"flipped": variant.flipped, "mcnemar": variant.mcnemar}
+    if variant.what == "duplicates":
+        beyond = metric.beyond_apart or nothing
+        shown |= {"heads": variant.heads or None, "distance": variant.distance}
+        shown |= {
+            f"{metric.name}_apart": metric.apart and metric.apart.value,
+            f"{metric.name}_control": metric.control and metric.control.value,
+            f"{metric.name}_beyond_apart": metric.beyond_apart and metric.beyond_apart.value,
+            f"{metric.name}_beyond_apart_low": beyond.low,
+            f"{metric.name}_beyond_apart_high": beyond.high,
+        }
+    return shown
 
 
 def said_of(rows: list[Row]) -> str:
     """What holds after the correction, and what the best one does on rows that did not choose it."""
-    variants = [row for row in rows if row["kind"] == "variant"]
-    kept = [row["name"] for row in variants if row["p"] < 0.05]
+    variants = SweptVariant.among(rows)
+    kept = [variant.name for variant in variants if variant.p < 0.05]
     sentence = (
         f"{len(kept)} of {len(variants)} change the outcome beyond luck (p < 0.05, corrected over all): "
         f"{', '.join(kept) or 'none'}."
     )
-    if rows and rows[0].get("effect_within") is not None:
-        sentence += (
-            f" {rows[0]['in_float32']} of {len(variants)}, every claim among them, are computed again in float32; the "
-            f"others' effects are within {100 * rows[0]['effect_within']:.2f} points of it."
-        )
-    for row in rows:
-        if row["kind"] == "split half":
+    for untouched in Untouched.among(rows):
+        if untouched.effect_within is not None:
             sentence += (
-                f" Best of one half of the rows: {100 * row['chosen']:+.1f} there, {100 * row['held_out']:+.1f} on the "
-                f"other half (most often {row['name']}, in {row['same']:.0%} of the splits)."
+                f" {untouched.in_float32} of {len(variants)}, every claim among them, are computed again in float32; "
+                f"the others' effects are within {100 * untouched.effect_within:.2f} points of it."
             )
+    for half in SplitHalf.among(rows):
+        sentence += (
+            f" Best of one half of the rows: {100 * half.chosen:+.1f} there, {100 * half.held_out:+.1f} on the "
+            f"other half (most often {half.name}, in {half.same:.0%} of the splits)."
+        )
     return sentence
 
 
 def save_from(rows: list[Row], checkpoint: str, folder: str, share: float) -> str:
     """Save the checkpoint without that share of its heads, in the first order of the rows; says what was done."""
-    steps = [row for row in rows if row["kind"] == "step" and row["order"] == rows[0]["order"]]
-    nearest = min(steps, key=lambda row: (abs(row["share"] - share), row["share"]))
-    found = capture.pruning.save_pruned(
-        models.opening.open_checkpoint(checkpoint, head="classifier"), parse_heads(nearest["heads"]), folder
-    )
-    return f"Saved {found} without {nearest['removed']} heads, in the order of {nearest['order']}."
+    steps = PruneStep.among(rows)
+    of_first = [step for step in steps if step.order == steps[0].order]
+    nearest = min(of_first, key=lambda step: (abs(step.share - share), step.share))
+    opened = models.opening.open_checkpoint(checkpoint, head="classifier")
+    saved = capture.pruning.save_pruned(opened, parse_heads(nearest.heads), folder)
+    return f"Saved {saved} without {nearest.removed} heads, in the order of {nearest.order}."
 
 
 @dataclass(frozen=True)

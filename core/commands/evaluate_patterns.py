@@ -1,19 +1,23 @@
 """`python -m core patterns evaluate`: a classifier on maps and labels that lie in files."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from core import patterns
-from core.commands.output import SEEDS, Csv, Json, Latex, database, form_of, show_rows
+from core.commands.declared import of_record
+from core.commands.output import Form, database, show_rows
 from core.errors import InputError
 from core.labelling.kept import bundled_weights, open_classifier
 from core.patterns.classes import SHIPPED
 from core.patterns.labelled_files import matched, read_label_file, read_map_file
 from core.store.classifiers import one_classifier
 from core.store.rows import Row, plain
+from core.studies.contract import Flag
+from core.studies.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from core.patterns.evaluated import Evaluated
@@ -22,24 +26,28 @@ if TYPE_CHECKING:
 FILE_ENDING = ".safetensors"
 
 
-def evaluate(
-    maps: Annotated[Path, typer.Option(help=".npz: key -> square float map whose rows sum to 1")],
-    labels: Annotated[Path, typer.Option(help='.jsonl: a line a map, {"key": ..., "class": ...}')],
-    classifier: Annotated[str, typer.Option(help="bundled, a stored one's name, or a .safetensors file")] = "bundled",
-    class_set: Annotated[str | None, typer.Option(help="default: the classifier's; bert for the bundled one")] = None,
-    seed: Annotated[int, typer.Option(**SEEDS, help="of the interval")] = 0,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-) -> None:
+@dataclass(frozen=True)
+class Options:
+    """Which classifier is judged, on which files."""
+
+    maps: Annotated[Path, Flag(".npz: key -> square float map whose rows sum to 1")]
+    labels: Annotated[Path, Flag('.jsonl: a line a map, {"key": ..., "class": ...}')]
+    classifier: Annotated[str, Flag("bundled, a stored one's name, or a .safetensors file")] = "bundled"
+    class_set: Annotated[str | None, Flag("default: the classifier's; bert for the bundled one")] = None
+    seed: Annotated[int, Flag("of the interval", least=0, most=LARGEST_SEED)] = 0
+
+
+@of_record(Options)
+def evaluate(asked: Options, form: Form) -> None:
     """Judge a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure share and confusion."""
-    form = form_of(as_json, csv, latex)
-    found, set_name = opened(classifier, class_set)
-    given = read_label_file(labels, found.classes, set_name)
-    pictures = matched(read_map_file(maps), given)
-    groups = [one.key.split("-", 1)[0] for one in given]
-    result = patterns.evaluated.evaluated(found, pictures, [one.name for one in given], groups, seed=seed)
-    about = {"classifier": classifier, "class_set": set_name, "seed": seed, "recipe": found.recipe.kind}
+    classifier, set_name = opened(asked.classifier, asked.class_set)
+    labels = read_label_file(asked.labels, classifier.classes, set_name)
+    pictures = matched(read_map_file(asked.maps), labels)
+    groups = [label.key.split("-", 1)[0] for label in labels]
+    names = [label.name for label in labels]
+    result = patterns.evaluated.evaluated(classifier, pictures, names, groups, seed=asked.seed)
+    about = {"classifier": asked.classifier, "class_set": set_name, "seed": asked.seed}
+    about |= {"recipe": classifier.recipe.kind}
     if form == "json":
         typer.echo(json.dumps(plain(as_record(result) | {"study": "evaluate", "provenance": about})))
         return
@@ -75,13 +83,13 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
         with database(beside=True) as db:
             return open_classifier(db, name, class_set=class_set), one_classifier(db, name)["class_set"]
     try:
-        found = patterns.training.Classifier.from_bytes(Path(name).read_bytes())
+        classifier = patterns.training.Classifier.from_bytes(Path(name).read_bytes())
     except OSError as error:
         raise InputError(f"A classifier is read from a file; {name} cannot be opened: check its name.") from error
-    sets = [one.name for one in SHIPPED.values() if one.names == found.classes]
+    sets = [known.name for known in SHIPPED.values() if known.names == classifier.classes]
     if class_set is not None and class_set not in sets:
         raise InputError(
-            f'This classifier knows the classes {", ".join(found.classes)}; "{class_set}" was asked for: choose one '
-            "trained on that set."
+            f'This classifier knows the classes {", ".join(classifier.classes)}; "{class_set}" was asked for: choose '
+            "one trained on that set."
         )
-    return found, class_set or (sets[0] if sets else "own")
+    return classifier, class_set or (sets[0] if sets else "own")

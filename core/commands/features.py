@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from core.attention import Head
 from core.commands.declared import Ran, command
 from core.errors import InputError
+from core.results.scores import Score
 from core.scoring.definitions import DEFINITIONS
 from core.store.rows import Row
 from core.studies import dependencies as trees
@@ -52,9 +52,12 @@ def _shown(by: str) -> Callable[[Ran], None]:
 
     def show(ran: Ran) -> None:
         only = getattr(ran.own, "definition", ())
-        rows = [row for row in ran.rows if not only or row["statistic"] in only]
-        ran.show(outstanding(rows, by) if ran.form == "table" else rows)
-        for note in dict.fromkeys(_note(row) for row in rows if "note" in row and ran.form == "table"):
+        rows = [row for row in ran.rows if not only or row.get("statistic") in only]
+        if ran.form != "table":
+            ran.show(rows)
+            return
+        ran.show(outstanding(rows, by))
+        for note in dict.fromkeys(_note(score) for score in Score.among(rows) if score.note):
             typer.echo(note)
 
     return show
@@ -73,8 +76,8 @@ redundancy = command(alike.STUDY)
 # ---------------------------------------------------------------- behind them
 
 
-def _note(row: Row) -> str:
-    return f"{row.get('feature') or row['statistic']}: {row['note']}"
+def _note(score: Score) -> str:
+    return f"{score.feature or score.statistic}: {score.note}"
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[Row]:
@@ -84,14 +87,16 @@ def outstanding(rows: Sequence[Row], by: str) -> list[Row]:
     """
     groups: dict[tuple, list[tuple[float, Row]]] = {}
     for row in rows:
-        size = abs(row["value"]) if row["checkpoint"] == "difference" else row.get(by, row.get("mean"))
+        score = Score.of(row)
+        size = abs(score.value or 0.0) if score.checkpoint == "difference" else row.get(by, row.get("mean"))
         if size is not None and row.get("chosen", True):
             key = tuple(row.get(name) for name in ("checkpoint", "task", "statistic", "feature", "length_from"))
             groups.setdefault(key, []).append((size, row))
-    best = [sorted(some, key=lambda one: -one[0])[:BEST] for some in groups.values()]
-    return [_named(row) for some in best for _, row in some]
+    best = [sorted(sized, key=lambda pair: -pair[0])[:BEST] for sized in groups.values()]
+    return [_named(row) for sized in best for _, row in sized]
 
 
 def _named(row: Row) -> Row:
-    name = str(Head(row["layer"], row["head"])) if "layer" in row else None
+    score = Score.of(row)
+    name = None if score.layer is None else score.name
     return {column: (row | {"head": name}).get(column) for column in SHOWN if column in row or column == "head"}

@@ -1,14 +1,16 @@
 """`python -m core findings list|export`: pinned results, and files of them to send."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from core.commands.output import Csv, Json, Latex, database, form_of, show_rows
+from core.commands.declared import of_record
+from core.commands.output import Csv, Form, Json, Latex, database, form_of, show_rows
 from core.findings import export
 from core.store.findings import findings
+from core.studies.contract import Flag
 
 app = typer.Typer(help="Results that were pinned with a note.", no_args_is_help=True)
 COLUMNS = ("finding", "title", "note", "about", "checkpoint", "weights_hash", "command", "annotator", "stored")
@@ -19,22 +21,24 @@ def list_findings(as_json: Json = False, csv: Csv = False, latex: Latex = False)
     """Which results are pinned, newest first, each with the command that gives it again."""
     form = form_of(as_json, csv, latex)
     with database(beside=False) as db:
-        rows = [{name: asdict(one)[name] for name in COLUMNS} for one in findings(db)]
+        rows = [{name: fields[name] for name in COLUMNS} for fields in map(asdict, findings(db))]
         show_rows("findings", {"database": str(db.path)}, rows, form)
 
 
+@dataclass(frozen=True)
+class Exporting:
+    """Which findings go to which files."""
+
+    html: Annotated[Path | None, Flag("one page to open anywhere, with maps to explore")] = None
+    md: Annotated[Path | None, Flag("Markdown, with a folder of pictures beside it")] = None
+    bib: Annotated[Path | None, Flag("BibTeX")] = None
+    only: Annotated[list[str] | None, Flag("a finding's id; several times; default: all")] = None
+
+
 @app.command("export")
-def export_findings(
-    html: Annotated[Path | None, typer.Option(help="one page to open anywhere, with maps to explore")] = None,
-    md: Annotated[Path | None, typer.Option(help="Markdown, with a folder of pictures beside it")] = None,
-    bib: Annotated[Path | None, typer.Option(help="BibTeX")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="a finding's id; several times; default: all")] = None,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-) -> None:
+@of_record(Exporting)
+def export_findings(asked: Exporting, form: Form) -> None:
     """Write the findings to files: pictures, numbers with intervals, the exact command and checkpoint hash."""
-    form = form_of(as_json, csv, latex)
     with database(beside=False) as db:
-        written = export.write(findings(db, only or None), page=html, text=md, cited=bib)
+        written = export.write(findings(db, asked.only or None), page=asked.html, text=asked.md, cited=asked.bib)
     show_rows("findings-export", {}, [{"file": str(file), "bytes": file.stat().st_size} for file in written], form)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import typer
 
 from core.commands.declared import Ran, command
+from core.results.frames import FrameHead, FrameSummary, SkippedLine
 from core.studies.frame_heads import STUDY
 
 SAID = 20  # skipped lines that are named
@@ -18,17 +19,15 @@ def _show(ran: Ran) -> None:
     if ran.form == "json":
         about.show()
         return
-    about.show([{name: row[name] for name in SHOWN} for row in ran.rows if row["kind"] == "head"])
+    about.show([{name: getattr(head, name) for name in SHOWN} for head in FrameHead.among(ran.rows)])
     if ran.form == "table":
-        summary = ran.rows[0]
-        kept = ", ".join(summary["survivors"]) or "no head"
-        weaker = ", ".join(summary["beat_places"]) or "no head"
-        for one in summary.get("skipped_lines", ())[:SAID]:
-            typer.echo(f"skipped {one['where']}: {one['why']}", err=True)
-        typer.echo(
-            f"{summary['read']} sentences read, {summary['kept']} pass the filter; lines skipped: {summary['skipped']}."
-        )
-        typer.echo(f"{summary['n']} {summary['average']} scored; survive all four nulls: {kept}.")
+        summary = FrameSummary.of(ran.rows[0])
+        kept = ", ".join(summary.survivors) or "no head"
+        weaker = ", ".join(summary.beat_places or ()) or "no head"
+        for line in map(SkippedLine.of, summary.skipped_lines[:SAID]):
+            typer.echo(f"skipped {line.where}: {line.why}", err=True)
+        typer.echo(f"{summary.read} sentences read, {summary.kept} pass the filter; lines skipped: {summary.skipped}.")
+        typer.echo(f"{summary.n} {summary.average} scored; survive all four nulls: {kept}.")
         typer.echo(f"Beat the two place nulls alone (any word may look there): {weaker}.")
 
 

@@ -1,12 +1,13 @@
 """`python -m core study index-frames FOLDER`: index a FrameNet release, so that the Frames page can search it."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import typer
 
 from core.commands.declared import NoOptions, Ran, command
 from core.commands.output import database
+from core.results.frames import IndexedSlice
 from core.studies.index_frames import STUDY
 
 
@@ -17,14 +18,15 @@ def _needs_the_database(_: Any, own: NoOptions) -> None:
 
 
 def _show(ran: Ran) -> None:
-    skipped = [one for row in ran.rows for one in row["skipped"]]
+    slices = IndexedSlice.among(ran.rows)
+    skipped = [line for indexed in slices for line in indexed.skipped_lines]
     counted: dict[str, int] = {}
-    for row in ran.rows:
-        counted[row["release"]] = counted.get(row["release"], 0) + row["annotations"]
+    for indexed in slices:
+        counted[indexed.release] = counted.get(indexed.release, 0) + indexed.annotations
     shown = [{"release": name, "annotations": count, "skipped": len(skipped)} for name, count in counted.items()]
-    replace(ran, known=ran.known | {"skipped": skipped}).show(shown)
-    for one in skipped[:20] if ran.form == "table" else []:
-        typer.echo(f"skipped {one['where']}: {one['why']}", err=True)
+    replace(ran, known=ran.known | {"skipped": [asdict(line) for line in skipped]}).show(shown)
+    for line in skipped[:20] if ran.form == "table" else []:
+        typer.echo(f"skipped {line.where}: {line.why}", err=True)
 
 
 index_frames = command(STUDY, show=_show, ready=_needs_the_database)

@@ -4,14 +4,17 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
+from core.commands.declared import FORMS, PLACES, of_record
 from core.commands.output import (
     Cluster,
     Csv,
+    Form,
     Json,
     Latex,
     Workers,
@@ -19,25 +22,28 @@ from core.commands.output import (
     follow,
     form_of,
     place,
-    run_study,
+    ran,
     show_rows,
 )
 from core.config import settings
 from core.errors import InputError, JobError
 from core.jobs import api
 from core.jobs.executors import Place
+from core.results.jobs import one_job
+from core.results.runs import one_run
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
 from core.store.recovery import HeldError
 from core.store.rows import Row
+from core.studies.contract import Flag
 
 app = typer.Typer(help="List, start, resume and cancel jobs.", no_args_is_help=True)
 Id = Annotated[str, typer.Argument(help="the job's id, as `jobs list` prints it")]
 
 
-def _records(found: pd.DataFrame) -> list[Row]:
-    return found.astype(object).where(found.notna(), None).to_dict("records")
+def _records(frame: pd.DataFrame) -> list[Row]:
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 @app.command("list")
@@ -45,25 +51,26 @@ def list_jobs(as_json: Json = False, csv: Csv = False, latex: Latex = False) -> 
     """Which jobs there are, newest first."""
     form = form_of(as_json, csv, latex)
     with _opened() as db:
-        found = store.jobs(db).drop(columns=["run"])
-        show_rows("jobs", {"database": str(db.path)}, _records(found), form)
+        jobs = store.jobs(db).drop(columns="run")
+        show_rows("jobs", {"database": str(db.path)}, _records(jobs), form)
+
+
+@dataclass(frozen=True)
+class Starting:
+    """Which study runs, with which options."""
+
+    study: Annotated[str, Flag("a study's name, such as heads", argument=True)]
+    options: Annotated[list[str] | None, Flag("an option as NAME=VALUE, VALUE as JSON or plain text", name="--set")] = (
+        None
+    )
 
 
 @app.command()
-def start(
-    study: Annotated[str, typer.Argument(help="a study's name, such as heads")],
-    options: Annotated[
-        list[str] | None, typer.Option("--set", help="an option as NAME=VALUE, VALUE as JSON or plain text")
-    ] = None,
-    cluster: Cluster = None,
-    workers: Workers = None,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-) -> None:
+@of_record(Starting, beside=PLACES | FORMS)
+def start(asked: Starting, form: Form, where: Place) -> None:
     """Run any study with the options given; the others keep their defaults."""
-    form = form_of(as_json, csv, latex)
-    run_study(study, dict(map(_option, options or [])), form=form, cluster=cluster, workers=workers)
+    known, rows = ran(asked.study, dict(map(_option, asked.options or [])), where=where)
+    show_rows(asked.study, known, rows, form)
 
 
 def _option(said: str) -> tuple[str, Any]:
@@ -89,8 +96,8 @@ def resume(
     form = form_of(as_json, csv, latex)
     with _opened(place(cluster, workers)) as db:
         api.resume(db, job)
-        known = runs.one_run(db, run := follow(db, job))
-        show_rows(known["study"], known, runs.run_rows(db, run), form)
+        run = follow(db, job)
+        show_rows(one_run(db, run).study, runs.one_run(db, run), runs.run_rows(db, run), form)
 
 
 @app.command()
@@ -100,7 +107,7 @@ def cancel(job: Id) -> None:
         raise JobError(f"A job's id has letters and digits, but {job!r} has not; take one from `jobs list`.")
     try:
         with _opened() as db:
-            if store.one_job(db, job)["state"] == "done":
+            if one_job(db, job).state == "done":
                 raise JobError("Only a job with work left can be cancelled, and this one is done.")
             store.set_state(db, job, "cancelled")
     except HeldError as error:
@@ -117,7 +124,7 @@ def show(job: Id, as_json: Json = False, csv: Csv = False, latex: Latex = False)
     form = form_of(as_json, csv, latex)
     with _opened() as db:
         known = store.one_job(db, job)
-        show_rows(known["title"], known, _records(store.unit_outcomes(db, job)), form)
+        show_rows(one_job(db, job).title, known, _records(store.unit_outcomes(db, job)), form)
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """`python -m core labels`: labels of attention maps in and out, maps from elsewhere, one truth, and erasure."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from core.commands.declared import of_record
 from core.commands.output import Csv, Form, Json, Latex, database, form_of, show_rows
 from core.errors import InputError
 from core.labelling import crowd
@@ -14,10 +16,10 @@ from core.labelling.label_studio import export_studio, import_studio
 from core.labelling.snapshot import retire_unknown
 from core.store import erasure, label_files, labels, projects, retiring
 from core.store.database import Database
+from core.studies.contract import Flag
 
 app = typer.Typer(help="Labels of attention maps, in and out; many people's labels as one.", no_args_is_help=True)
 FILE = "ends in .jsonl or .parquet; .json: Label Studio's form; a folder: Parquet with its card"
-ClassSetName = Annotated[str, typer.Option(help="bert, gpt2, or a set of your own")]
 
 
 @app.command("export")
@@ -56,28 +58,29 @@ def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, *
         show_rows(study, about, rows, form)
 
 
+@dataclass(frozen=True)
+class Importing:
+    """Which labels come in."""
+
+    file: Annotated[Path, Flag("what `export` wrote; JSONL with map_id, class, class_set, annotator", argument=True)]
+    all_or_nothing: Annotated[bool, Flag("keep nothing if one row is bad", name="--all-or-nothing")] = False
+    class_set: Annotated[str, Flag("of Label Studio's JSON")] = "bert"
+    person: Annotated[list[str] | None, Flag("ID=NAME: who a user of Label Studio is; may be repeated")] = None
+
+
 @app.command("import")
-def import_command(
-    file: Annotated[Path, typer.Argument(help="what `export` wrote; JSONL with map_id, class, class_set, annotator")],
-    all_or_nothing: Annotated[bool, typer.Option("--all-or-nothing", help="keep nothing if one row is bad")] = False,
-    class_set: Annotated[str, typer.Option(help="of Label Studio's JSON")] = "bert",
-    person: Annotated[
-        list[str] | None, typer.Option(help="ID=NAME: who a user of Label Studio is; may be repeated")
-    ] = None,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-) -> None:
+@of_record(Importing)
+def import_command(asked: Importing, form: Form) -> None:
     """Add labels to the store; rows that cannot be used are named with their number and the reason."""
-    form = form_of(as_json, csv, latex)
-    people = dict(map(_named, person or []))
+    file, keep_rest = asked.file, not asked.all_or_nothing
+    people = dict(map(_named, asked.person or []))
     with database(beside=False) as db:
         if file.suffix.lower() == ".json":
-            report = import_studio(db, file, class_set, people=people, keep_rest=not all_or_nothing)
+            report = import_studio(db, file, asked.class_set, people=people, keep_rest=keep_rest)
         elif file.is_dir():
-            report = import_dataset(db, file, keep_rest=not all_or_nothing)
+            report = import_dataset(db, file, keep_rest=keep_rest)
         else:
-            report = label_files.import_labels(db, file, keep_rest=not all_or_nothing)
+            report = label_files.import_labels(db, file, keep_rest=keep_rest)
     if form != "table":
         rows = [{"row": number, "reason": reason} for number, reason in report.refused]
         said = {"rows": report.rows, "new": report.new, "already": report.already, "maps": report.maps}
@@ -93,27 +96,30 @@ def import_command(
         raise typer.Exit(2)
 
 
+@dataclass(frozen=True)
+class Retiring:
+    """Which labels are taken back, by whom and why."""
+
+    events: Annotated[list[str] | None, Flag('labels by "event", as `export` writes it', argument=True)] = None
+    unknown: Annotated[str | None, Flag("labels of no class of this class set")] = None
+    annotator: Annotated[str, Flag("who retires them")] = "admin"
+    why: Annotated[str, Flag("the reason, kept with the events")] = "retired from a terminal"
+
+
 @app.command("retire")
-def retire_command(
-    events: Annotated[list[str] | None, typer.Argument(help='labels by "event", as `export` writes it')] = None,
-    unknown: Annotated[str | None, typer.Option(help="labels of no class of this class set")] = None,
-    annotator: Annotated[str, typer.Option(help="who retires them")] = "admin",
-    why: Annotated[str, typer.Option(help="the reason, kept with the events")] = "retired from a terminal",
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-) -> None:
+@of_record(Retiring)
+def retire_command(asked: Retiring, form: Form) -> None:
     """Take labels back, whoever gave them, as events: nothing is deleted, and what stood before stands again."""
-    form = form_of(as_json, csv, latex)
-    if bool(events) == bool(unknown):
+    if bool(asked.events) == bool(asked.unknown):
         raise InputError("Labels to retire are given by event or as --unknown CLASS_SET; give one of the two.")
     with database(beside=False) as db:
-        if unknown:
-            count = retire_unknown(db, unknown, annotator=annotator)
+        if asked.unknown:
+            count = retire_unknown(db, asked.unknown, annotator=asked.annotator)
         else:
-            count = retiring.retire(db, events or [], annotator=annotator, why=why).new
+            count = retiring.retire(db, asked.events or [], annotator=asked.annotator, why=asked.why).new
     if form != "table":
-        show_rows("labels-retire", {"class_set": unknown, "annotator": annotator}, [{"retired": count}], form)
+        about = {"class_set": asked.unknown, "annotator": asked.annotator}
+        show_rows("labels-retire", about, [{"retired": count}], form)
     else:
         typer.echo(f"{count} labels retired")
 
@@ -140,40 +146,44 @@ def maps_command(
     _say("labels-maps", [{"file": str(file), "maps": count, "new": new}], form, f"{count} maps, {new} of them new")
 
 
+@dataclass(frozen=True)
+class Judging:
+    """Whose labels become one, and how."""
+
+    class_set: Annotated[str, Flag("bert, gpt2, or a set of your own")] = "bert"
+    project: Annotated[str | None, Flag("title of a project: its labels alone")] = None
+    method: Annotated[str, Flag("majority, dawid-skene or mace")] = "dawid-skene"
+    people: Annotated[bool, Flag("a row a person instead of a row a map", name="--people")] = False
+
+
 @app.command("truth")
-def truth_command(
-    class_set: ClassSetName = "bert",
-    project: Annotated[str | None, typer.Option(help="title of a project: its labels alone")] = None,
-    method: Annotated[str, typer.Option(help="majority, dawid-skene or mace")] = "dawid-skene",
-    people: Annotated[bool, typer.Option("--people", help="a row a person instead of a row a map")] = False,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-) -> None:
+@of_record(Judging)
+def truth_command(asked: Judging, form: Form) -> None:
     """One class a map from many people's labels, with the probability of each class; or who can be relied on."""
-    form = form_of(as_json, csv, latex)
-    chosen = crowd.checked_method(method) or "majority"
+    chosen = crowd.checked_method(asked.method) or "majority"
     with database(beside=False) as db:
-        known = _titled(db, project) if project else None
-        class_set = known.class_set if known else class_set
+        known = _titled(db, asked.project) if asked.project else None
+        class_set = known.class_set if known else asked.class_set
         judged = crowd.truth_of(db, class_set, chosen, known.project if known else None)
         pace = labels.pace(db, class_set)
     table = crowd.people_table(judged, pace)
-    if not people:
+    if not asked.people:
         best = judged.labels.fillna("(tie)")
         table = best.to_frame("class").join(judged.probabilities.round(4)).rename_axis("map").reset_index()
     rows = table.astype(object).where(table.notna(), None).to_dict("records")
-    show_rows("labels-truth", {"class_set": class_set, "project": project, "method": method}, rows, form)
+    about = {"class_set": class_set, "project": asked.project, "method": asked.method}
+    show_rows("labels-truth", about, rows, form)
 
 
 def _titled(db: Database, title: str) -> projects.Project:
-    found = [one for one in projects.projects(db) if title in (one.title, one.project)]
-    if not found:
+    known = projects.projects(db)
+    titled = next((project for project in known if title in (project.title, project.project)), None)
+    if titled is None:
         raise InputError(
             f"A project is named by its title; {title[:60]!r} is none of "
-            f"{', '.join(one.title for one in projects.projects(db))[:200] or 'none yet'}: correct it."
+            f"{', '.join(project.title for project in known)[:200] or 'none yet'}: correct it."
         )
-    return found[0]
+    return titled
 
 
 @app.command("erase")

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -67,13 +67,13 @@ def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "ta
             json.dumps({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))}, ensure_ascii=False)
         )
         return
-    found = pd.DataFrame(rows if form in ("csv", "latex") else [_with_words(row) for row in rows])
+    frame = pd.DataFrame(rows if form in ("csv", "latex") else [_with_words(row) for row in rows])
     if form == "csv":
-        print(found.to_csv(index=False), end="")
+        print(frame.to_csv(index=False), end="")
     elif form == "latex":
-        print(found.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
+        print(frame.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
     else:
-        _show_table(study, provenance, found)
+        _show_table(study, provenance, frame)
 
 
 def _with_words(row: Row) -> Row:
@@ -82,18 +82,18 @@ def _with_words(row: Row) -> Row:
     return row | few
 
 
-def _show_table(study: str, provenance: Row, found: pd.DataFrame) -> None:
+def _show_table(study: str, provenance: Row, frame: pd.DataFrame) -> None:
     names = ("checkpoint", "task", "split", "operator", "dtype", "device", "seed", "created")
     caption = " · ".join(f"{name} {cell(provenance[name])}" for name in names if provenance.get(name) is not None)
     table = Table(title=Text(study), title_justify="left")
-    for name in found.columns:
-        table.add_column(cell(name), justify="right" if pd.api.types.is_numeric_dtype(found[name]) else "left")
-    for row in found.itertuples(index=False):
+    for name in frame.columns:
+        table.add_column(cell(name), justify="right" if pd.api.types.is_numeric_dtype(frame[name]) else "left")
+    for row in frame.itertuples(index=False):
         table.add_row(*map(cell, row))
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(80, console.measure(table, options=console.options.update(width=10_000)).maximum))
-    console.print(table if len(found.columns) else Text(f"{study}: no rows"))
+    console.print(table if len(frame.columns) else Text(f"{study}: no rows"))
     if caption:
         console.print(cell(caption), soft_wrap=True)
 
@@ -114,26 +114,8 @@ def place(cluster: str | None, workers: int | None) -> Place:
     return Place(max(1, workers or chosen.workers), cluster or chosen.cluster)
 
 
-def run_study(
-    study: str,
-    options: Row,
-    *,
-    form: Form = "table",
-    title: str = "",
-    cluster: str | None = None,
-    workers: int | None = None,
-    shown: Callable[[list[Row]], list[Row]] = list,
-) -> list[Row]:
-    """Run `study` as a job as `ran` does, print its rows, and return them. shown: what is printed of the rows."""
-    known, rows = ran(study, options, title=title, cluster=cluster, workers=workers)
-    show_rows(study, known, shown(rows), form)
-    return rows
-
-
-def ran(
-    study: str, options: Row, *, title: str = "", cluster: str | None = None, workers: int | None = None
-) -> tuple[Row, list[Row]]:
-    """Run `study` as a job; what is known of its run, and its rows.
+def ran(study: str, options: Row, *, where: Place, title: str = "") -> tuple[Row, list[Row]]:
+    """Run `study` as a job there; what is known of its run, and its rows.
 
     The same command given again goes on where the last one stopped. While another process holds the database, the
     work is done beside it and the rows are left in a file that the Jobs page imports.
@@ -142,7 +124,6 @@ def ran(
     options = api.asked(options)
     db, holder = open_or_beside(study, options)
     try:
-        where = place(cluster, workers)
         run = follow(db, job := _job(db, study, options, title, where))
         if where.cluster:
             _say(_who_did_what(db, job))

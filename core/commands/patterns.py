@@ -1,31 +1,27 @@
 """`python -m core patterns train` and `python -m core study shares`: the pattern classifier from a terminal."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from core import models
+from core.commands.declared import FORMS, PLACES, of_record
 from core.commands.evaluate_patterns import evaluate
-from core.commands.output import (
-    SEEDS,
-    Cluster,
-    Csv,
-    Form,
-    Json,
-    Latex,
-    Workers,
-    database,
-    form_of,
-    ran,
-    show_rows,
-)
+from core.commands.output import Form, database, ran, show_rows
 from core.config import settings
 from core.errors import InputError
+from core.jobs.executors import Place
 from core.labelling.crowd import checked_method
 from core.labelling.kept import bundled_labels, classifying_options, headline, keep_best_known, training_options
 from core.labelling.snapshot import from_file, snapshot
+from core.results.patterns import ClassScore, ClassShare, HeldOutScore
+from core.results.runs import StoredRun
+from core.store.rows import Row
+from core.studies.contract import Flag
+from core.studies.options import LARGEST_SEED
 
 app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
 app.command("evaluate")(evaluate)
@@ -33,141 +29,122 @@ HEADLINE = (
     "on", "macro_f1", "low", "high", "identity_f1", "accuracy", "ece", "unsure", "outside", "n_labels", "maps",
     "inputs",
 )  # fmt: skip
-ClassSetName = Annotated[str, typer.Option(help="bert, gpt2, or a set of your own")]
+ClassSetName = Annotated[str, Flag("bert, gpt2, or a set of your own")]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Which classifier is trained, on what."""
+
+    class_set: ClassSetName = "bert"
+    labels: Annotated[Path | None, Flag("label file with weights; default: the stored and bundled ones")] = None
+    kind: Annotated[str, Flag("trees, paper, replication, baseline, or both (paper and baseline)")] = "trees"
+    epochs: Annotated[int, Flag("passes over the labelled maps", least=1)] = 200
+    folds: Annotated[int, Flag("parts of the cross-validation by input", least=2)] = 5
+    class_weights: Annotated[bool, Flag("weigh rare classes up", name="--class-weights")] = False
+    truth: Annotated[str | None, Flag("soft labels from many people's: majority, dawid-skene or mace")] = None
+    beside: Annotated[
+        bool, Flag("the learning curve too, and unseen checkpoints of every kind", name="--beside/--no-beside")
+    ] = False
+    seed: Annotated[int, Flag("of folds and weights", least=0, most=LARGEST_SEED)] = 0
 
 
 @app.command("train")
-def train(
-    class_set: ClassSetName = "bert",
-    labels: Annotated[
-        Path | None, typer.Option(help="label file with weights; default: the stored and bundled ones")
-    ] = None,
-    kind: Annotated[
-        str, typer.Option(help="trees, paper, replication, baseline, or both (paper and baseline)")
-    ] = "trees",
-    epochs: Annotated[int, typer.Option(min=1, help="passes over the labelled maps")] = 200,
-    folds: Annotated[int, typer.Option(min=2, help="parts of the cross-validation by input")] = 5,
-    class_weights: Annotated[bool, typer.Option("--class-weights", help="weigh rare classes up")] = False,
-    truth: Annotated[
-        str | None, typer.Option(help="soft labels from many people's: majority, dawid-skene or mace")
-    ] = None,
-    beside: Annotated[bool, typer.Option(help="the learning curve too, and unseen checkpoints of every kind")] = False,
-    seed: Annotated[int, typer.Option(**SEEDS, help="of folds and weights")] = 0,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-    cluster: Cluster = None,
-    workers: Workers = None,
-) -> None:
+@of_record(Training, beside=FORMS | PLACES)
+def train(asked: Training, form: Form, where: Place) -> None:
     """Train a pattern classifier; print macro and per-class F1 on inputs it never saw, and keep it in the store."""
-    form = form_of(as_json, csv, latex)
+    known, rows = ran("train-patterns", _training(asked), title=f"Pattern classifier, {asked.class_set}", where=where)
+    run = StoredRun.of(known)
+    about = {"seed": run.seed, "created": run.created, "code_version": run.code_version}
+    about |= {"classifier": run.run[:12], "class_set": asked.class_set, "kind": asked.kind, "epochs": asked.epochs}
+    print_scores(asked.class_set, rows, about, form)
+
+
+def _training(asked: Training) -> Row:
+    """The study's options, the labels beside them frozen in a snapshot."""
     with database(beside=True) as db:
-        if labels is None:
-            bundled_labels(db, class_set)
-        options = training_options(
-            db,
-            from_file(labels, class_set) if labels else snapshot(db, class_set, method=checked_method(truth)),
-            kind=kind,
-            epochs=epochs,
-            folds=folds,
-            class_weights=class_weights,
-            seed=seed,
-            curve=beside,
-            beside=beside,
-        )
-    title = f"Pattern classifier, {class_set}"
-    known, rows = ran("train-patterns", options, title=title, cluster=cluster, workers=workers)
-    best = headline(rows)
-    print_scores(
-        class_set,
-        best,
-        rows,
-        {name: known[name] for name in ("seed", "created", "code_version")}
-        | {"classifier": known["run"][:12], "class_set": class_set, "kind": kind, "epochs": epochs},
-        form,
-    )
+        if asked.labels is None:
+            bundled_labels(db, asked.class_set)
+            kept = snapshot(db, asked.class_set, method=checked_method(asked.truth))
+        else:
+            kept = from_file(asked.labels, asked.class_set)
+        return training_options(
+            db, kept, kind=asked.kind, epochs=asked.epochs, folds=asked.folds, class_weights=asked.class_weights,
+            seed=asked.seed, curve=asked.beside, beside=asked.beside,
+        )  # fmt: skip
 
 
-def print_scores(
-    class_set: str, best: dict[str, Any], rows: list[dict[str, Any]], provenance: dict[str, Any], form: Form
-) -> None:
+def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -> None:
     """The headline and a row a class."""
-    per_class = [
-        {name: row[name] for name in ("class", "precision", "recall", "f1", "support")}
-        for row in rows
-        if row["part"] == "class"
-    ]
+    best, per_class = HeldOutScore.of(headline(rows)), list(map(_class_row, ClassScore.among(rows)))
     if form == "json":
-        kept = {name: best[name] for name in HEADLINE}
-        beside = [row for row in rows if row["part"] in ("scores", "checkpoint", "curve")]
-        found = {
+        parts = ("scores", "checkpoint", "curve")
+        printed = {
             "study": "train-patterns",
             "class_set": class_set,
-            **kept,
+            **{name: getattr(best, name) for name in HEADLINE},
             "per_class": per_class,
-            "beside": beside,
+            "beside": [row for row in rows if row.get(HeldOutScore.BY) in parts],
             "provenance": provenance,
             "rows": per_class,
         }
-        typer.echo(json.dumps(found, default=str))
+        typer.echo(json.dumps(printed, default=str))
         return
     show_rows("train-patterns", provenance, per_class, form)
     if form != "table":
         return
     typer.echo(
-        f"macro F1 {best['macro_f1']:.3f} on {best['on']} ({best['low']:.3f} to {best['high']:.3f}, 95 % over "
-        f"{best['inputs']} inputs), ECE {best['ece']:.3f}, {best['maps']} maps scored, {best['n_labels']} labels, "
-        f"classifier {provenance['classifier']}"
+        f"macro F1 {best.macro_f1:.3f} on {best.on} ({best.low:.3f} to {best.high:.3f}, 95 % over {best.inputs} "
+        f"inputs), ECE {best.ece:.3f}, {best.maps} maps scored, {best.n_labels} labels, "
+        f"classifier {provenance.get('classifier')}"
     )
-    typer.echo(f"guessing from which head it is, without looking at the map: macro F1 {best['identity_f1']:.3f}")
+    typer.echo(f"guessing from which head it is, without looking at the map: macro F1 {best.identity_f1:.3f}")
 
 
-def shares(
-    checkpoints: Annotated[list[str], typer.Argument(help="one or more: bundled names, folders or hub ids")],
-    task: Annotated[str, typer.Option(help="mrpc stsb sst2 qqp rte qnli mnli, or a CSV of your own")],
-    limit: Annotated[int, typer.Option(min=1, help="rows of the task")] = 1000,
-    split: Annotated[str, typer.Option(help="dev or train")] = "dev",
-    folder: Annotated[
-        str | None, typer.Option("--data", "--glue", help="folder with GLUE's task folders; default: samples")
-    ] = None,
-    class_set: Annotated[str | None, typer.Option(help="default: gpt2 for decoders, bert for encoders")] = None,
-    classifier: Annotated[str | None, typer.Option(help="a stored one; default: the one that suggests")] = None,
-    seed: Annotated[int, typer.Option(**SEEDS, help="draws the rows")] = 0,
-    as_json: Json = False,
-    csv: Csv = False,
-    latex: Latex = False,
-    cluster: Cluster = None,
-    workers: Workers = None,
-) -> None:
+def _class_row(score: ClassScore) -> Row:
+    return {"class": score.name, "precision": score.precision, "recall": score.recall, "f1": score.f1,
+            "support": score.support}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Of which maps the classes are counted, by which classifier."""
+
+    checkpoints: Annotated[list[str], Flag("one or more: bundled names, folders or hub ids", argument=True)]
+    task: Annotated[str, Flag("mrpc stsb sst2 qqp rte qnli mnli, or a CSV of your own")]
+    limit: Annotated[int, Flag("rows of the task", least=1)] = 1000
+    split: Annotated[str, Flag("dev or train")] = "dev"
+    data: Annotated[str | None, Flag("folder with GLUE's task folders; default: samples", name="--data --glue")] = None
+    class_set: Annotated[str | None, Flag("default: gpt2 for decoders, bert for encoders")] = None
+    classifier: Annotated[str | None, Flag("a stored one; default: the one that suggests")] = None
+    seed: Annotated[int, Flag("draws the rows", least=0, most=LARGEST_SEED)] = 0
+
+
+@of_record(Sharing, beside=FORMS | PLACES)
+def shares(asked: Sharing, form: Form, where: Place) -> None:
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
-    form = form_of(as_json, csv, latex)
-    with database(beside=classifier is None) as db:
-        name = classifier or keep_best_known(db, class_set or class_set_of(checkpoints[0]))
+    with database(beside=asked.classifier is None) as db:
+        name = asked.classifier or keep_best_known(db, asked.class_set or class_set_of(asked.checkpoints[0]))
         options = classifying_options(
-            db,
-            name,
-            checkpoints=checkpoints,
-            task=task,
-            limit=limit,
-            split=split,
-            data=folder or settings_glue(),
-            seed=seed,
+            db, name, checkpoints=asked.checkpoints, task=asked.task, limit=asked.limit, split=asked.split,
+            data=asked.data or settings_glue(), seed=asked.seed,
+        )  # fmt: skip
+    class_set = options.get("class_set")
+    if asked.class_set and class_set != asked.class_set:
+        raise InputError(
+            f'The classifier {name} knows the classes of "{class_set}", not "{asked.class_set}": choose another '
+            "classifier or leave --class-set out."
         )
-        if class_set and options["class_set"] != class_set:
-            raise InputError(
-                f'The classifier {name} knows the classes of "{options["class_set"]}", not "{class_set}": '
-                "choose another classifier or leave --class-set out."
-            )
-    known, rows = ran("classify-maps", options, title=f"Class shares, {task}", cluster=cluster, workers=workers)
-    shown = rows if form == "json" else [row for row in rows if row["part"] in ("share", "corrected")]
+    known, rows = ran("classify-maps", options, title=f"Class shares, {asked.task}", where=where)
+    shown = rows if form == "json" else [row for row in rows if row.get(ClassShare.BY) in ClassShare.KINDS]
     about = {key: value for key, value in known.items() if key != "options"}
-    show_rows("shares", about | {"classifier": name, "class_set": options["class_set"]}, shown, form)
+    show_rows("shares", about | {"classifier": name, "class_set": class_set}, shown, form)
 
 
 def settings_glue() -> str | None:
     """The GLUE folder of the environment, as text."""
-    found = settings().glue
-    return None if found is None else str(found)
+    folder = settings().glue
+    return None if folder is None else str(folder)
 
 
 def class_set_of(checkpoint: str) -> str:

@@ -2,6 +2,7 @@
 left when weights go."""
 
 from core.commands.declared import Ran, command
+from core.results.reading import Result
 from core.studies import probe as layered
 from core.studies import representation as alike
 from core.studies import subnetworks as parts
@@ -16,7 +17,7 @@ def _show_short(ran: Ran) -> None:
     if ran.form in ("json", "csv"):
         ran.show()
         return
-    ran.show([row for row in ran.rows if row["kind"] not in QUIET])
+    ran.show([row for row in ran.rows if row.get(Result.BY) not in QUIET])
 
 
 syntax = command(parsing.STUDY, show=_show_short)

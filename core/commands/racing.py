@@ -1,5 +1,6 @@
 """`python -m core study race CHECKPOINT --task T`, and `--race` of `study disable`: verdicts from few rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -8,6 +9,9 @@ import typer
 from core.commands.declared import Ran, command
 from core.errors import InputError
 from core.measuring.race_table import said_of
+from core.results.disabling import RaceVerdict
+from core.results.metrics import RANKING
+from core.store.rows import Row
 from core.studies import race as racing
 from core.studies.contract import Flag
 
@@ -46,13 +50,22 @@ def show_race(ran: Ran) -> None:
     if ran.form in ("json", "csv"):
         ran.show()
         return
-    body = [row for row in ran.rows if row["kind"] == "verdict"]
-    body.sort(key=lambda row: -abs(row["effect"] or 0.0))
-    metrics = [name for name in ("accuracy", "f1", "pearson") if any(f"{name}_change" in row for row in body)]
-    columns = [*SHOWN, *(f"{name}_{end}" for name in metrics for end in ("change", "low", "high"))]
-    ran.show([{name: row.get(name) for name in columns} for row in body])
+    verdicts = sorted(RaceVerdict.among(ran.rows), key=lambda verdict: -abs(verdict.effect or 0.0))
+    metrics = [name for name in RANKING if any(verdict.metrics.of(name) for verdict in verdicts)]
+    ran.show([_short(verdict, metrics) for verdict in verdicts])
     if ran.form == "table":
         typer.echo(said_of(ran.rows[0]))
+
+
+def _short(verdict: RaceVerdict, metrics: Sequence[str]) -> Row:
+    """What a table has of a verdict; of survivors also the metrics."""
+    shown = {name: getattr(verdict, name) for name in SHOWN}
+    for name in metrics:
+        measured = verdict.metrics.of(name)
+        change = measured.change if measured else None
+        shown |= {f"{name}_change": change and change.value, f"{name}_low": change and change.low}
+        shown |= {f"{name}_high": change and change.high}
+    return shown
 
 
 race = command(racing.STUDY, show=show_race)

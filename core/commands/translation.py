@@ -3,6 +3,7 @@
 import typer
 
 from core.commands.declared import Ran, command
+from core.results.translation import AlignedHead, PrunedColumn, UntouchedTranslation, ZeroedHead
 from core.store.rows import Row
 from core.studies import translation as translating
 
@@ -11,28 +12,30 @@ def _show(ran: Ran) -> None:
     if ran.form in ("json", "csv"):
         ran.show()
         return
-    kinds = [row for row in ran.rows if row["kind"] in ("pruned", "baseline")]
-    ran.show([{name: row.get(name) for name in ("column", "removed", "exact", "low", "high", "n")} for row in kinds])
+    untouched = [{"column": None, "removed": None, "exact": model.exact, "low": None, "high": None, "n": model.n}
+                 for model in UntouchedTranslation.among(ran.rows)]  # fmt: skip
+    names = ("column", "removed", "exact", "low", "high", "n")
+    ran.show([*untouched, *({name: getattr(step, name) for name in names} for step in PrunedColumn.among(ran.rows))])
     if ran.form == "table":
         typer.echo(said_of(ran.rows))
 
 
 def said_of(rows: list[Row]) -> str:
     """Which heads matter alone, and how well cross attention aligns."""
-    zeroed = [row for row in rows if row["kind"] == "zeroed"]
+    zeroed = ZeroedHead.among(rows)
     parts = []
     if zeroed:
-        matter = [row["name"] for row in sorted(zeroed, key=lambda row: row["value"]) if row["p"] < 0.05]
+        matter = [head.name for head in sorted(zeroed, key=lambda head: head.value) if head.p < 0.05]
         parts.append(
             f"Zeroed alone, {len(matter)} of {len(zeroed)} heads change how many sentences come out right beyond luck "
             f"(p < 0.05, corrected over heads): {', '.join(matter[:8]) or 'none'}{' ...' if len(matter) > 8 else ''}."
         )
-    best = next((row for row in rows if row["kind"] == "alignment" and row["best"]), None)
+    best = next((head for head in AlignedHead.among(rows) if head.best), None)
     if best is not None:
         parts.append(
-            f"{best['name']}, chosen on train rows, looks most at the word that it translates for {best['value']:.0%} "
-            f"of words (95 % {best['low']:.0%} to {best['high']:.0%}); positions alone find {best['baseline']:.0%}, "
-            f"{best['above']:+.0%} ({best['above_low']:+.0%} to {best['above_high']:+.0%}; n = {best['n']} sentences)."
+            f"{best.name}, chosen on train rows, looks most at the word that it translates for {best.value:.0%} "
+            f"of words (95 % {best.low:.0%} to {best.high:.0%}); positions alone find {best.baseline:.0%}, "
+            f"{best.above:+.0%} ({best.above_low:+.0%} to {best.above_high:+.0%}; n = {best.n} sentences)."
         )
     return " ".join(parts)
 

@@ -195,7 +195,7 @@ def test_a_job_that_runs_in_the_app_is_cancelled_from_the_terminal(tmp_path):
 def test_a_job_that_fails_raises_its_own_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     with pytest.raises(JobError, match="1 of 2 units failed, the first with: ValueError: unit 1 is unlucky"):
-        output.run_study(TINY, {"count": 2, "fail": [1], "folder": str(tmp_path)}, workers=1)
+        output.ran(TINY, {"count": 2, "fail": [1], "folder": str(tmp_path)}, where=output.place(None, 1))
 
 
 def test_export_and_import_from_the_terminal(tmp_path):
