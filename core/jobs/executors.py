@@ -7,9 +7,6 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
-from loky import ProcessPoolExecutor
-from loky.backend import get_context
-
 from core.config import code_version
 from core.errors import JobError
 from core.jobs import worker
@@ -79,6 +76,9 @@ class Pool:
 
 def _processes(place: Place) -> Executor:
     """Fresh interpreters that never run this process's __main__ again, which inside Streamlit is a page."""
+    from loky import ProcessPoolExecutor  # 0.1 s of start-up, of jobs only
+    from loky.backend import get_context  # 0.1 s of start-up, of jobs only
+
     threads = str(place.threads_each)
     environment: Mapping[str, str] = {
         **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads),

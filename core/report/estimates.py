@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+import scipy  # its parts load when they are used
 
 from core.results.estimate import Estimate
 
@@ -10,9 +11,7 @@ from core.results.estimate import Estimate
 def among(estimate: Estimate, several: int) -> Estimate:
     """An estimate with the interval that holds for all of `several` at once (Bonferroni), each half widened by the
     ratio of the normal quantiles: for reading off the largest of them."""
-    from scipy.stats import norm  # 1 s of start-up
-
-    wider = float(norm.ppf(1 - 0.025 / several) / norm.ppf(0.975))
+    wider = float(scipy.stats.norm.ppf(1 - 0.025 / several) / scipy.stats.norm.ppf(0.975))
     low = None if estimate.low is None else estimate.value - wider * (estimate.value - estimate.low)
     high = None if estimate.high is None else estimate.value + wider * (estimate.high - estimate.value)
     return Estimate(estimate.value, low, high)

@@ -8,6 +8,7 @@ added up, and random heads of the same layers tell what that many heads cost any
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Float
 
 from core.attention import Head
@@ -30,17 +31,16 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: int, *, within: 
     distance between their heads is at most this share of the mean between any two heads. Raises InputError unless it
     is above 0 and below 1.
     """
-    from scipy.cluster.hierarchy import fcluster, linkage  # 0.3 s of start-up
-    from scipy.spatial.distance import squareform  # 0.2 s of start-up
-
     if not 0 < within < 1:
         raise InputError(
             f"Near-duplicates are closer than heads are on average: a share between 0 and 1, not {within}."
         )
-    apart = squareform(distances, checks=False)
+    apart = scipy.spatial.distance.squareform(distances, checks=False)
     if not apart.size or not apart.any():
         return []
-    label = fcluster(linkage(apart, "average"), within * apart.mean(), criterion="distance")
+    label = scipy.cluster.hierarchy.fcluster(
+        scipy.cluster.hierarchy.linkage(apart, "average"), within * apart.mean(), criterion="distance"
+    )
     members = [np.flatnonzero(label == cluster) for cluster in np.unique(label)]
     groups = [_group(distances, some, heads) for some in members if len(some) > 1]
     return sorted(groups, key=lambda group: (group.distance, group.heads))

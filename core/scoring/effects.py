@@ -10,6 +10,7 @@ choose it (split half).
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Float, Int, Shaped
 
 from core.errors import InputError
@@ -252,8 +253,6 @@ class Agreement:
 
 def rank_agreement(one: Shaped[np.ndarray, " some"], two: Shaped[np.ndarray, " others"]) -> Agreement:
     """Spearman's rho and Kendall's tau-b between two scores of the same heads (pairs with NaN left out)."""
-    from scipy.stats import kendalltau, spearmanr  # 1 s of start-up
-
     first, second = np.asarray(one, dtype=float), np.asarray(two, dtype=float)
     if first.shape != second.shape:
         raise InputError(f"Scores of the same heads are compared; seen {first.shape} and {second.shape}.")
@@ -261,6 +260,6 @@ def rank_agreement(one: Shaped[np.ndarray, " some"], two: Shaped[np.ndarray, " o
     first, second = first[known], second[known]
     if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Agreement(None, None, None, len(first))
-    rho = spearmanr(first, second)
-    tau = kendalltau(first, second)
+    rho = scipy.stats.spearmanr(first, second)
+    tau = scipy.stats.kendalltau(first, second)
     return Agreement(float(rho.statistic), float(tau.statistic), float(rho.pvalue), len(first))

@@ -10,8 +10,8 @@ read far in the tail, where a few skewed inputs mislead most. docs/few-inputs.md
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Float, Shaped
-from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats starts slowly
 
 FEWEST = 12  # inputs with a value that is not 0, below which there is no p
 LEVEL = 0.95
@@ -66,7 +66,7 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
     It stays on the side of 0 on which all inputs lie (weights are never below 0).
     """
     with np.errstate(invalid="ignore"):
-        far = stdtrit(np.maximum(spread.different - 1, 1), (1 + LEVEL) / 2)
+        far = scipy.special.stdtrit(np.maximum(spread.different - 1, 1), (1 + LEVEL) / 2)
         low = mean - spread.error * np.maximum(far, _unbent(far, spread.lean))
         high = mean + spread.error * np.maximum(far, -_unbent(-far, spread.lean))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
@@ -83,7 +83,7 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / spread.error
         freedom = np.maximum((spread.different - 1) / TAIL, 1)
-        p = np.maximum(stdtr(freedom, -t), stdtr(freedom, -_bent(t, spread.lean)))
+        p = np.maximum(scipy.special.stdtr(freedom, -t), scipy.special.stdtr(freedom, -_bent(t, spread.lean)))
     same = np.where(mean > 0, 0.5**spread.different, 1.0)
     known = np.isfinite(mean) & (spread.different >= FEWEST)
     return np.where(known, np.where(spread.error > 0, p, same), np.nan)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -59,13 +60,14 @@ class Grouping:
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
     """At most `groups` groups by Ward's linkage of the patterns' square roots (Hellinger distance of the rows)."""
-    from scipy.cluster.hierarchy import fcluster, linkage  # 0.3 s of start-up
     from sklearn.metrics import silhouette_samples  # 1 s of start-up
 
     roots = np.sqrt(patterns).reshape(len(patterns), -1)
     if len(roots) < 2:
         return Grouping(np.zeros(len(roots), int), patterns, np.zeros(len(roots)))
-    label = fcluster(linkage(roots, "ward"), groups, criterion="maxclust")
+    label = scipy.cluster.hierarchy.fcluster(
+        scipy.cluster.hierarchy.linkage(roots, "ward"), groups, criterion="maxclust"
+    )
     names, place, counts = np.unique(label, return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     number = np.argsort(order)[place]

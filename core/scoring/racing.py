@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Float, Int
-from scipy.special import ndtri, stdtrit  # quantiles of the normal and of Student's t; scipy.stats starts slowly
 
 from core.errors import InputError
 
@@ -148,7 +148,7 @@ def estimated(
 def batch_half_widths(estimate: Estimate, rules: Rules) -> PerHead:
     """Of t-intervals at level alpha / (heads x looks), two-sided: all of them hold together with 1 - alpha."""
     level = rules.alpha / (rules.heads * len(rules.looks))
-    return stdtrit(estimate.degrees, 1 - level / 2) * estimate.error
+    return scipy.special.stdtrit(estimate.degrees, 1 - level / 2) * estimate.error
 
 
 def sequence_scale(n: int, alpha: float, tightest: int) -> float:
@@ -171,7 +171,7 @@ def sequence_half_widths(estimate: Estimate, rules: Rules, control: Control | No
     alpha, tightest = rules.alpha / rules.heads, max(rules.first, rules.rows // 4)
     if control is None:
         return estimate.residual * sequence_scale(estimate.n, alpha, tightest)
-    about_g = ndtri(1 - alpha / 4) * np.abs(control.slope) * control.spreads / np.sqrt(rules.rows)
+    about_g = scipy.special.ndtri(1 - alpha / 4) * np.abs(control.slope) * control.spreads / np.sqrt(rules.rows)
     return estimate.residual * sequence_scale(estimate.n, alpha / 2, tightest) + about_g
 
 
@@ -324,7 +324,7 @@ def foreseen(estimate: Estimate, rules: Rules, spread: PerHead, *, control: bool
     for n in reversed(rules.looks):
         more = estimate.residual**2 * (1 / n - 1 / rules.rows)
         error = np.sqrt(spread**2 / rules.rows + more) if control else estimate.residual / np.sqrt(n)
-        needed = np.where(stdtrit(n - 2, 1 - level / 2) * error <= distance, n, needed)
+        needed = np.where(scipy.special.stdtrit(n - 2, 1 - level / 2) * error <= distance, n, needed)
     return needed
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
-from scipy.special import stdtrit  # quantiles of Student's t; scipy.stats starts slowly
+import scipy  # its parts load when they are used
 
 from core import config, measuring, probing
 from core.errors import InputError
@@ -218,6 +218,6 @@ def mixing_rows(mixed: Mixed) -> list[Row]:
     row: Row = {"kind": "centre", "property": mixed.property, "name": f"{mixed.property}, centre of gravity"}
     row |= {"value": float(centres[0]), "uniform": (layers - 1) / 2, "n": len(centres) - 1}
     if len(centres) > 2:
-        reach = stdtrit(len(centres) - 2, 0.975) * centres[1:].std(ddof=1)
+        reach = scipy.special.stdtrit(len(centres) - 2, 0.975) * centres[1:].std(ddof=1)
         row |= {"low": float(centres[0] - reach), "high": float(centres[0] + reach)}
     return [*rows, row]

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+import scipy  # its parts load when they are used
 
 from core.errors import InputError
 from core.tasks.glue import Task
@@ -37,7 +38,6 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
 
 
 def _correlations(gold: np.ndarray, predicted: np.ndarray) -> dict[str, Number]:
-    from scipy.stats import pearsonr, spearmanr  # 1 s of start-up
     from sklearn.metrics import mean_squared_error  # 1 s of start-up
 
     scores: dict[str, Number] = {"pearson": None, "spearman": None, "mse": float(mean_squared_error(gold, predicted))}
@@ -45,8 +45,8 @@ def _correlations(gold: np.ndarray, predicted: np.ndarray) -> dict[str, Number]:
         return scores
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # near-constant input: the value is judged below
-        scores["pearson"] = _finite(pearsonr(gold, predicted).statistic)
-        scores["spearman"] = _finite(spearmanr(gold, predicted).statistic)
+        scores["pearson"] = _finite(scipy.stats.pearsonr(gold, predicted).statistic)
+        scores["spearman"] = _finite(scipy.stats.spearmanr(gold, predicted).statistic)
     return scores
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import scipy  # its parts load when they are used
+
 from core.report import readings
 from core.report.claims.outcomes import (
     FAILS,
@@ -157,9 +159,7 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
     known = [readings.sweep(result.rows).known for result in (stsb, rte)]
     changes = [{variant.name: change.value for variant, change in pairs} for pairs in known]
     names = [name for name in changes[0] if name in changes[1]]
-    from scipy.stats import spearmanr  # 1 s of start-up
-
-    test = spearmanr(*([of_task[name] for name in names] for of_task in changes))
+    test = scipy.stats.spearmanr(*([of_task[name] for name in names] for of_task in changes))
     rho, p = float(test.statistic), float(test.pvalue)
     worst = [min(of_task, key=lambda name: of_task[name]) for of_task in changes]
     sentence = (
