@@ -125,6 +125,8 @@ def said_of(rows: list[Row]) -> str:
                 f"the others' effects are within {100 * untouched.effect_within:.2f} points of it."
             )
     for half in SplitHalf.among(rows):
+        if half.chosen is None or half.held_out is None:
+            continue
         sentence += (
             f" Best of one half of the rows: {100 * half.chosen:+.1f} there, {100 * half.held_out:+.1f} on the "
             f"other half (most often {half.name}, in {half.same:.0%} of the splits)."

@@ -3,7 +3,7 @@
 import contextlib
 import queue
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import asdict, replace
 from typing import Any
@@ -12,7 +12,6 @@ from core.errors import JobError
 from core.jobs.answers import Answer
 from core.jobs.executors import Place, Pool
 from core.results.jobs import JobUnit
-from core.store.rows import Row
 
 LOOK_SECONDS = 0.1  # how often a job looks for a cancel
 CRASHES = 2  # times a unit may end its worker before it counts as failed
@@ -78,7 +77,9 @@ class Flight:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
 
-    def each_unit(self, study: str, options: Row, units: Sequence[JobUnit]) -> Iterator[tuple[JobUnit | None, Answer]]:
+    def each_unit(
+        self, study: str, options: Mapping[str, Any], units: Sequence[JobUnit]
+    ) -> Iterator[tuple[JobUnit | None, Answer]]:
         """(unit, answer) in the order they end; a unit whose worker dies runs again, alone, then counts as failed."""
         waiting, suspects = deque(units), deque[JobUnit]()
         crashes: dict[int, int] = {}

@@ -242,7 +242,6 @@ class SeparatorLayer(Changed):
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
     layer: int | None
-    n: int | None = None
     gradient_separator: float | None = None
     gradient_other: float | None = None
     ratio: float | None = None

@@ -47,13 +47,17 @@ def _contrast(row: Mapping[str, Any], name: str) -> Estimate | None:
     return estimate_in(row, name, f"{name}_low", f"{name}_high")
 
 
+def _value(row: Mapping[str, Any], name: str) -> float | None:
+    known = estimate_in(row, name, "", "")
+    return None if known is None else known.value
+
+
 def _metric(row: Mapping[str, Any], name: str) -> Metric:
-    whole, full = (estimate_in(row, column, "", "") for column in (name, f"{name}_full"))
     return Metric(
         name,
-        whole and whole.value,
+        _value(row, name),
         estimate_in(row, f"{name}_change", f"{name}_low", f"{name}_high"),
-        full and full.value,
+        _value(row, f"{name}_full"),
         *(_contrast(row, f"{name}_{beside}") for beside in ("apart", "control", "beyond_apart", "beyond_control")),
     )
 

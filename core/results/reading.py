@@ -46,7 +46,7 @@ class Result:
 def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
     """The record of the dataclass `kind`. Raises StoreError naming a column that the row lacks."""
     values: dict[str, Any] = {}
-    for known in _fields(kind):
+    for known in _fields(kind):  # type: ignore[arg-type]  # a class can be hashed
         if known.read is not None:
             values[known.name] = known.read(row)
         elif known.column in row:

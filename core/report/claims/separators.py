@@ -17,13 +17,13 @@ def no_op(evidence: Evidence) -> list[Outcome]:
 
 def _smaller(result: StepResult) -> Outcome | None:
     layers = separator_layers(result.rows)
-    upper = [layer for layer in layers if layer.ratio is not None and layer.layer / len(layers) >= FROM]
+    upper = [layer for layer in layers if layer.ratio is not None and (layer.layer or 0) / len(layers) >= FROM]
     mean = mean_over(_below_one(layer) for layer in upper)
     if mean is None:
         return None
     ratio = mean.turned + Estimate(1.0, 1.0, 1.0)
     weight = sum(layer.weight_on_separators or 0.0 for layer in upper) / len(upper)
-    names = sorted(layer.layer + 1 for layer in upper)
+    names = sorted((layer.layer or 0) + 1 for layer in upper)
     decision = decided(mean)
     sentence = (
         f"gradient by attention to separators over that to other tokens, layers {names[0]} to {names[-1]}: "
@@ -49,7 +49,7 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
     parts: tuple[list[float], list[float]] = ([], [])
     for layer in layers:
         if layer.ratio is not None:
-            parts[int(layer.layer / len(layers) >= FROM)].append(layer.ratio)
+            parts[int((layer.layer or 0) / len(layers) >= FROM)].append(layer.ratio)
     if not all(parts):
         return None
     means = tuple(sum(part) / len(part) for part in parts)
