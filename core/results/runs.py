@@ -11,14 +11,20 @@ from core.store.database import Database
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredRun(Result):
-    """What is known of a run: its study, title and options, and where its numbers come from."""
+class TitledRun(Result):
+    """What a run is called, when it was made, and of which options."""
 
-    run: str
-    study: str
     title: str
     created: datetime
     options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRun(TitledRun):
+    """What is known of a run: its study too, and where its numbers come from."""
+
+    run: str
+    study: str
     checkpoint: str | None = None
     weights_hash: str | None = None
     task: str | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.report.plan import ReportOptions
 from core.report.records import ClaimRecord
-from core.results.runs import StoredRun
+from core.results.runs import TitledRun
 from core.tasks.glue import TASKS
 
 FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once for each of their values
@@ -27,7 +27,7 @@ class About:
     def of(cls, run: Mapping[str, Any]) -> "About":
         """Of a run as the store describes it; options that a report no longer has are left out."""
         names = {option.name for option in fields(ReportOptions)}
-        known = StoredRun.of(run)
+        known = TitledRun.of(run)
         options = {name: value for name, value in known.options.items() if name in names}
         return cls(known.title, known.created, ReportOptions(**options))
 
