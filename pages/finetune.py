@@ -43,7 +43,7 @@ def start() -> None:
     with middle:
         tasks = pickers.pick_tasks("sst2")
     chosen = right.multiselect(
-        "Initialisations", list(INITIALISATIONS), default=["pretrained"], format_func=INITIALISATIONS.get
+        "Initialisations", list(INITIALISATIONS), default=["pretrained"], format_func=INITIALISATIONS.__getitem__
     )
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
     preset = left.selectbox("Recipe", list(PRESETS), help="The paper's by default; every setting is below.")
@@ -53,7 +53,7 @@ def start() -> None:
         data, changed = pick_data(), pick_settings(preset)
     if right.button("Fine-tune", type="primary", width="stretch", disabled=not (checkpoint and tasks and chosen)):
         with clear_errors():
-            name, revision = resources.split_revision(checkpoint)
+            name, revision = resources.split_revision(str(checkpoint))
             options = {
                 "checkpoint": name,
                 "revision": revision,

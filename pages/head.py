@@ -1,5 +1,7 @@
 """One head: all that is known of it with its sources, the heads most like it, and its gallery."""
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -95,6 +97,14 @@ def example_maps(checkpoint: str, head: Head) -> Grid | str:
         return str(error)
 
 
+def page_of(
+    head: Head, checkpoint: str, scores: pd.DataFrame, rows: pd.DataFrame, task: str | None, gallery: Gallery
+) -> str:
+    """The page in one file. scores: of all heads on the task; rows: this head's, as the table shows them."""
+    maps = example_maps(checkpoint, head)
+    return head_page(head, checkpoint, scores, rows, task=task, gallery=gallery, maps=maps)
+
+
 st.title("One head")
 with clear_errors():
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -115,8 +125,7 @@ with clear_errors():
         rows = show_scores(known, head)
         show_files(
             rows, [], f"head-{head}",
-            page=lambda: head_page(head, checkpoint, known, rows, task=task, gallery=gallery,
-                                   maps=example_maps(checkpoint, head)),
+            page=partial(page_of, head, checkpoint, known, rows, task, gallery),
         )  # fmt: skip
     elif checkpoint:
         offer_to_measure(checkpoint, known=scores)

@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -21,13 +22,15 @@ from pages.parts.widgets.pin import offer_pin
 
 def weights_file(shown: resources.Shown) -> bytes:
     """The NPZ that `python -m core maps` writes as well."""
+    of_keys = shown.maps.key_tokens
+    keys: dict[str, Any] = {} if of_keys is None else {"key_tokens": np.array(of_keys, dtype=np.str_)}
     file = io.BytesIO()
     np.savez_compressed(
         file,
         weights=shown.maps.weights,
         tokens=np.array(shown.maps.tokens, dtype=np.str_),
         segments=np.array(shown.maps.segments),
-        **({} if shown.maps.key_tokens is None else {"key_tokens": np.array(shown.maps.key_tokens, dtype=np.str_)}),
+        **keys,
     )
     return file.getvalue()
 

@@ -31,7 +31,7 @@ CLASS = "class"  # a column of labels
 def start(db, class_set: str) -> None:
     """A form over the recipe; starts the job."""
     left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
-    kind = left.selectbox("Classifier", list(KINDS), format_func=KINDS.get)
+    kind = left.selectbox("Classifier", list(KINDS), format_func=KINDS.__getitem__)
     epochs = middle.number_input("Epochs", 1, 2000, 200, disabled=kind in ("trees", "baseline"))
     folds = right.number_input("Folds", 2, 20, 5, help="Parts of the cross-validation; no input is in two of them.")
     weights = left.toggle("Give rare classes more weight")
@@ -116,7 +116,7 @@ titles = {
     for stored in known.itertuples()
 }
 left, right = st.columns([4, 1], vertical_alignment="bottom")
-chosen = left.selectbox("Version", names, format_func=titles.get)
+chosen = str(left.selectbox("Version", names, format_func=titles.__getitem__))
 label = "Stop suggesting" if chosen == suggests else "Let it suggest"
 if right.button(label, width="stretch"):
     with clear_errors():

@@ -23,13 +23,13 @@ from pages.parts.widgets.files import show_files
 COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
 
 
-def pattern_classes(checkpoint: str) -> dict[str, str] | None:
-    """Each head's majority pattern class, by its name, in the newest stored shares of a checkpoint."""
+def pattern_classes(checkpoint: str) -> dict[str, str]:
+    """Each head's majority pattern class, by its name, in the newest stored shares of a checkpoint; {} without."""
     for stored in known_runs("classify-maps"):
         if checkpoint in stored.settings.checkpoints:
             heads = HeadClass.among(store.run_rows(resources.database(), stored.run))
             return {str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint}
-    return None
+    return {}
 
 
 def picture_of_heads(places: list[PlaceScore]) -> list:
@@ -39,10 +39,10 @@ def picture_of_heads(places: list[PlaceScore]) -> list:
     )
     drawn = []
     for (checkpoint, task), some in attending.by_place(places).items():
-        classes: dict[str, str] | None = {}
+        classes: dict[str, str] = {}
         if colour == "class":
             classes = pattern_classes(checkpoint)
-            if classes is None:
+            if not classes:
                 st.info(f"No pattern classes of {plain(checkpoint)} are stored: compute its class shares first.")
                 st.page_link(PAGES_FOLDER / "shares.py", label="Class shares", icon=":material/stacked_bar_chart:")
                 continue

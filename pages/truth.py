@@ -99,14 +99,14 @@ st.title("Truth")
 db = resources.database()
 class_set, project = choosing.pick(db)
 method = st.segmented_control(
-    "One class a map by", list(crowd.METHODS), default="majority", required=True, format_func=crowd.METHODS.get
+    "One class a map by", list(crowd.METHODS), default="majority", required=True, format_func=crowd.METHODS.__getitem__
 )
 votes = crowd.votes_of(db, class_set, project)
 if votes[(votes["pass"] == 1) & (votes["queue_order"] != "adjudication")].empty:
     st.info("Nobody has labelled a map here yet: label some on the Label page.", icon=":material/stylus:")
     st.stop()
 names = list(known_class_set(db, class_set).names)
-truth = judged(votes, tuple(names), method)
+truth = judged(votes, tuple(names), method or "majority")
 if len(votes) <= AT_ONCE or st.toggle("Is a learned truth worth it here?", help="Weighs every label; takes minutes."):
     st.info(crowd.advice(judged(votes, tuple(names), "dawid-skene")).sentence, icon=":material/balance:")
 table = maps_table(truth, votes)

@@ -31,7 +31,7 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
             "Inputs", [TASK_ROWS, OWN], default=TASK_ROWS, required=True, key="gallery_inputs"
         )
         asked = st.toggle("Show the gallery", key="gallery", bind="query-params", help="Runs every input once")
-    texts = _own() if source == OWN else _rows(task if is_task(task) else "sst2")
+    texts = _own() if source == OWN else _rows(task if task and is_task(task) else "sst2")
     if not asked or not texts:
         st.info("Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
                 icon=":material/gallery_thumbnail:")  # fmt: skip

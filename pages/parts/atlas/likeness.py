@@ -4,30 +4,34 @@ import pandas as pd
 import streamlit as st
 
 from core.atlas.head import classes
+from core.results.scores import PlaceScore
 from core.scoring.registry import SCORES
 from core.store import runs
 from pages.parts.atlas.atlas_view import Axis, axis_of
 from pages.parts.frame import resources
 
 SURE = 0.05
+SHIPPED = "statistics/place "  # before x, y and stress, in keys of scores
 
 
 def places(name: str, task: str | None, mine: pd.DataFrame, shape: tuple[int, int]) -> tuple[Axis, Axis, str]:
     """The two axes of the scaling, and what they are; from the newest stored run of statistics, or what ships."""
-    rows, stress = _stored(name, task), None
-    if rows.empty:
-        rows, stress = _shipped(mine)
-    else:
-        stress = float(rows["stress"].iloc[0])
-    if rows.empty:
+    placed = _stored(name, task) or _shipped(mine)
+    if not placed:
         st.info("Measure head statistics below: the distances between heads come with them.", icon=":material/info:")
-    axes = [
-        axis_of(rows.assign(value=rows[axis] if len(rows) else [], low=None, high=None, n=None), label, shape,
-                diverging=True)
-        for axis, label in (("x", "likeness, first axis"), ("y", "likeness, second axis"))
-    ]  # fmt: skip
     note = "Jensen-Shannon distance between heads' rows, placed by metric scaling (Clark et al. 2019)"
-    return axes[0], axes[1], note if stress is None else f"{note}, stress {stress:.2f}"
+    across = _axis(placed, [score.x for score in placed], "likeness, first axis", shape)
+    up = _axis(placed, [score.y for score in placed], "likeness, second axis", shape)
+    return across, up, f"{note}, stress {placed[0].stress:.2f}" if placed else note
+
+
+def _axis(placed: list[PlaceScore], values: list[float | None], label: str, shape: tuple[int, int]) -> Axis:
+    lines = [
+        {"layer": score.layer, "head": score.head, "value": value, "low": None, "high": None, "n": None}
+        for score, value in zip(placed, values, strict=True)
+    ]
+    rows = pd.DataFrame(lines, columns=["layer", "head", "value", "low", "high", "n"])
+    return axis_of(rows, label, shape, diverging=True)
 
 
 def lines(mine: pd.DataFrame, shape: tuple[int, int]) -> list[str]:
@@ -42,22 +46,21 @@ def lines(mine: pd.DataFrame, shape: tuple[int, int]) -> list[str]:
     return ["\n".join(told.get((layer, head), [])) for layer in range(shape[0]) for head in range(shape[1])]
 
 
-def _stored(name: str, task: str | None) -> pd.DataFrame:
+def _stored(name: str, task: str | None) -> list[PlaceScore]:
     db = resources.database()
     known = runs.head_scores(db, statistic="place", study="statistics")
-    for run in dict.fromkeys(known["run"]):
-        rows = runs.study_rows(db, run)
-        mine = rows[(rows["statistic"] == "place") & (rows["checkpoint"] == name) & (rows["task"] == task)]
-        if len(mine):
-            return mine.astype({"layer": int, "head": int})
-    return pd.DataFrame()
+    for run in dict.fromkeys(known.run):
+        places = [score for score in PlaceScore.among(runs.run_rows(db, run)) if score.statistic == "place"]
+        mine = [score for score in places if score.checkpoint == name and score.task == task]
+        if mine:
+            return mine
+    return []
 
 
-def _shipped(mine: pd.DataFrame) -> tuple[pd.DataFrame, float | None]:
-    some = mine[mine["score"].str.startswith("statistics/place ")]
-    if some.empty:
-        return pd.DataFrame(columns=["layer", "head", "x", "y"]), None
-    table = some.assign(name=some["score"].str.removeprefix("statistics/place ")).pivot_table(
-        "value", ["layer", "head"], "name", aggfunc="first"
-    )
-    return table.reset_index(), float(table["stress"].iloc[0])
+def _shipped(mine: pd.DataFrame) -> list[PlaceScore]:
+    """What ships of each head: one score for x, one for y and one for the stress."""
+    parts: dict[tuple[int, int], dict[str, float]] = {}
+    for row in mine.itertuples():
+        if row.score.startswith(SHIPPED):
+            parts.setdefault((row.layer, row.head), {}).setdefault(row.score.removeprefix(SHIPPED), row.value)
+    return [PlaceScore.of({"layer": layer, "head": head} | known) for (layer, head), known in parts.items()]

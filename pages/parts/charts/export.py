@@ -9,7 +9,7 @@ import vl_convert
 from core.drawing import theme
 
 
-def together(drawn: Sequence[Any]) -> alt.TopLevelMixin:
+def together(drawn: Sequence[Any]) -> Any:
     """Several pictures as one for a file, three a row."""
     return drawn[0] if len(drawn) == 1 else alt.concat(*drawn, columns=3).resolve_scale(color="independent")
 

@@ -1,7 +1,7 @@
 """Click heads, and see what the checkpoint says without them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import streamlit as st
@@ -16,6 +16,9 @@ from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.head_links import show_links
+
+if TYPE_CHECKING:
+    from core.capture.interventions import Operator
 
 OPERATORS = {
     "disable": "uniform (Kovaleva)",
@@ -66,7 +69,7 @@ class LiveChange:
     text: str
     pair: str | None
     typed: str
-    operator: str
+    operator: "Operator"
     task: str
     by: str
 

@@ -9,7 +9,7 @@ import pandas as pd
 from core.attention import Head
 from core.results.disabling import RaceLook, RaceSummary, RaceVerdict
 from pages.parts.charts.curves import points
-from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.encoding import Axes, Layers, Shade
 from pages.parts.charts.heads import head_picture
 
 VERDICTS = ("matters", "does not matter", "open")
@@ -20,7 +20,7 @@ def verdict_counts(race: RaceSummary) -> str:
     return f"{race.matters} matter, {race.does_not_matter} do not, {race.open} are open"
 
 
-def intervals(verdicts: Sequence[RaceVerdict], margin: float, *, always: bool = False) -> alt.LayerChart:
+def intervals(verdicts: Sequence[RaceVerdict], margin: float, *, always: bool = False) -> Layers:
     """Every head's interval, least effect first, with the margin as lines. always: those that hold at any time."""
     lines = []
     for verdict in verdicts:

@@ -144,7 +144,7 @@ def _picture(variants: Sequence[SweptVariant], metric: str, title: str) -> Any:
         {
             "layer": variant.layer,
             "head": variant.head,
-            "change": _points(change and change.value),
+            "change": None if change is None else 100 * change.value,
             "flipped": variant.flipped,
             "p": variant.p,
             metric: _metric_of(variant, metric).value,

@@ -8,7 +8,7 @@ import ipaddress
 import unicodedata
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit import config as server
@@ -82,7 +82,8 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator", bare: bo
 
     bare: for a bar, without the label above it.
     """
-    known, shown = person().name, "collapsed" if bare else "visible"
+    known = person().name
+    shown: Literal["collapsed", "visible"] = "collapsed" if bare else "visible"
     if known:
         st.text_input(
             label, known, disabled=True, help="Labels carry the name you signed in with.", label_visibility=shown

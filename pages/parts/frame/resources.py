@@ -56,9 +56,11 @@ def checkpoint(name: str, head: str = "none") -> "Checkpoint":
     with st.spinner("Opening the checkpoint ..."):
         loading.wait()
         place = st.empty()
-        opened = open_checkpoint(
-            plain_name, revision, head, stamp(plain_name), lambda _, taken: place.caption(plain(taken))
-        )
+
+        def tell(share: float, taken: str) -> None:
+            place.caption(plain(taken))
+
+        opened = open_checkpoint(plain_name, revision, head, stamp(plain_name), tell)
         place.empty()
     _share_cores(opened)
     return opened

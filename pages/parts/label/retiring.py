@@ -36,7 +36,7 @@ def retire_one(db: Database, found: pd.DataFrame, maps: list[str]) -> None:
         for row in rows.rename(columns={"class": "label", "pass": "passing"}).itertuples()
     }
     with st.expander("Take a label of somebody back"):
-        event = st.selectbox("Label", list(said), format_func=said.get, key="retired_label")
+        event = st.selectbox("Label", list(said), format_func=said.__getitem__, key="retired_label")
         why = st.text_input("Reason", key="retired_why", help="Kept with your name; nothing is deleted.")
         if st.button("Take it back", disabled=not why.strip()):
             with clear_errors():

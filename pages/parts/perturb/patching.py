@@ -71,7 +71,7 @@ def _picture(shares: np.ndarray, label: str) -> None:
 
 def _parts(inputs: TwoInputs) -> None:
     """Layers x words of the second input: the share that a part brings back where it is taken at that word alone."""
-    kind = st.segmented_control("Part", list(PART_KINDS), default="layer", required=True, format_func=SHOWN.get,
+    kind = st.segmented_control("Part", list(PART_KINDS), default="layer", required=True, format_func=SHOWN.__getitem__,
                                 key="part", bind="query-params")  # fmt: skip
     pairs, before = _asked(inputs)
     difference = measuring.pairs.logit_difference(before.first, before.second)

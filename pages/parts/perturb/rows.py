@@ -62,7 +62,9 @@ def _told(study: str) -> dict[str, Any]:
         return {"kinds": st.multiselect("Changes", perturb.DEFAULT, default=perturb.DEFAULT, key="kinds")}
     if study == "knockout":
         edges, default = capture.knockout.EDGES, list(declared(Options)["edges"].default)
-        return {"edges": st.multiselect("Edges", list(edges), default=default, format_func=edges.get, key="cuts")}
+        return {
+            "edges": st.multiselect("Edges", list(edges), default=default, format_func=edges.__getitem__, key="cuts")
+        }
     if study == "patch":
         left, right = st.columns(2)
         kind = left.selectbox("The second input is made by", perturb.DEFAULT,
@@ -140,7 +142,7 @@ def _patched(rows: list[Row]) -> int:
 def _cut(rows: list[Row]) -> int:
     cuts = EdgeCut.among(rows)
     _without(cuts, {cut.name: cut.with_edges for cut in cuts}, Untouched.among(rows)[0])
-    return max(row.n for row in [*cuts, *Untouched.among(rows)])
+    return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Untouched.among(rows)))
 
 
 def _without(body: Sequence[Changed], with_edges: Mapping[str, int | None], baseline: Untouched) -> None:
@@ -193,7 +195,7 @@ def _separators(rows: list[Row]) -> int:
     st.dataframe(pd.DataFrame(layers, columns=columns).dropna(axis=1, how="all"), hide_index=True)
     baseline = Untouched.among(rows)
     _without(every, {row.name: row.with_separators for row in every}, baseline[0])
-    return max(row.n for row in [*every, *baseline] if row.n is not None)
+    return max(baseline[0].n, *(row.n for row in every if row.n is not None))
 
 
 def _weights_and_norms(layers: Sequence[SeparatorLayer]) -> Any:

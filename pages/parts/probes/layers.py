@@ -11,7 +11,7 @@ from core.results.probing import MixingWeight, ProbedLayer
 from core.results.scores import LayerSimilarity
 from core.results.tuning import BestLayer, Transferred
 from pages.parts.charts.curves import line_with_band
-from pages.parts.charts.encoding import Axes
+from pages.parts.charts.encoding import Axes, Layers
 from pages.parts.probes.shipped import pick_result, say
 from pages.parts.widgets.files import show_files
 
@@ -22,7 +22,7 @@ VALUES = {
 }
 
 
-def layer_picture(probed: Sequence[ProbedLayer], value: str, label: str) -> alt.LayerChart:
+def layer_picture(probed: Sequence[ProbedLayer], value: str, label: str) -> Layers:
     """Property by layer, the numbers in the cells."""
     rows = pd.DataFrame(probed)
     least = min(0.0, float(rows[value].min()))

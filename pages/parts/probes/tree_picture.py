@@ -39,7 +39,7 @@ def tree_picture(tree: DrawnTree) -> alt.LayerChart:
     lines = pd.concat([arcs(tree.drawn, tree.gold, PROBE), arcs(tree.gold, tree.gold, GOLD)])
     told = pd.DataFrame([_told(tree, k) for k in range(len(words))])
     chosen = alt.selection_point(name="word", fields=["word"], on="click", toggle=False, empty=True)
-    axis = {"axis": None, "scale": alt.Scale(domain=[-0.6, len(words) - 0.4], nice=False)}
+    axis: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[-0.6, len(words) - 0.4], nice=False)}
     tall = float(lines.y.abs().max()) + 0.3
     y: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[-tall, tall], nice=False)}
     colour = alt.Color("drawn:N", title="arc", scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())))

@@ -5,6 +5,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -110,7 +111,7 @@ def exhibits(records: Records) -> None:
 def _exhibit(item: Exhibit, records: Records) -> None:
     st.header(item.title, anchor=item.id, divider="gray")
     st.caption(plain(f"{item.source}, {item.section}. Ours: {item.measured}."))
-    chart = chart_of(item, records)
+    chart: Any = chart_of(item, records)
     if chart is not None:
         st.altair_chart(chart, width="content")
     tested = [known for id in dict.fromkeys(claimed.claim for claimed in records.claims) if (known := claim(id))]

@@ -73,7 +73,7 @@ def _recipe(facts: pd.DataFrame) -> Recipe:
 
 def _rules(k: int, seed: int) -> Rules:
     left, middle, right = st.columns(3)
-    order = left.selectbox("Order", ORDERS, format_func=ORDER_TITLES.get, key="project_order")
+    order = left.selectbox("Order", ORDERS, format_func=ORDER_TITLES.__getitem__, key="project_order")
     lapse = middle.number_input("Minutes until a claim lapses", 1, 7 * 24 * 60, 15)
     ahead = right.number_input("Maps a person holds at once", 1, 48, 8)
     named = st.text_input("Who may label", placeholder="names, with commas between; empty: everybody with the role")
@@ -100,9 +100,9 @@ def _known(recipe: Recipe, rules: Rules) -> tuple[Recipe, Rules]:
 
 def order_again(db: Database, known: projects.Project, by: str) -> None:
     """A button that hands out first what the classifier is least sure of by now."""
-    suggesting = classifiers.suggesting(db, known.class_set)
+    suggesting = classifiers.suggesting(db, known.class_set) or ""
     why = None if suggesting else "Choose a classifier that suggests on the Pattern classifier page."
-    if st.button("Most uncertain first, by the classifier as it is now", disabled=suggesting is None, help=why):
+    if st.button("Most uncertain first, by the classifier as it is now", disabled=not suggesting, help=why):
         with clear_errors():
             count = order_anew(db, known.project, lambda names: hints_of(db, suggesting, names), annotator=by)
             st.success(f"{count} maps that want labels are in a new order.")

@@ -62,7 +62,7 @@ def erase_person(db: Database, by: str) -> None:
     sure = st.checkbox("This cannot be undone, and copies made before still have it.")
     if st.button("Erase", disabled=not (name and sure)):
         with clear_errors():
-            done = kinds[kind](db, name, annotator=by)
+            done = kinds[kind](db, str(name), annotator=by)
             st.success(f"Done: {done.pseudonym} stands in the place of the name; {done.events} rows were touched.")
     for erased in erasure.erasures(db):
         st.caption(

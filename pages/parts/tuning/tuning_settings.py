@@ -41,7 +41,7 @@ def pick_settings(preset: str) -> dict[str, Any]:
             "Train only the last N layers", 0, None, base.train_last, placeholder="all layers"
         ),
         "reset_last": last.number_input("Start the last N layers afresh", 0, 100, base.reset_last),
-        "pooling": left.selectbox("Classify from", POOLINGS, format_func=POOLING_NAMES.get),
+        "pooling": left.selectbox("Classify from", POOLINGS, format_func=POOLING_NAMES.__getitem__),
         "keep": middle.selectbox("Keep the epoch that is", ["last", "best"], key=f"keep_{preset}"),
     }
     return {name: value for name, value in chosen.items() if value != getattr(base, name)}

@@ -31,8 +31,8 @@ def show_files(
     made: list[tuple[str, str, Callable[[], str | bytes]]] = [(f"{of} (CSV)", "csv", lambda: rows.to_csv(index=False))]
     if pictures:
         made += [
-            (f"{picture} ({kind.upper()})", kind, lambda kind=kind: exported(together(pictures), kind))
-            for kind in ("svg", "png")
+            (f"{picture} (SVG)", "svg", lambda: exported(together(pictures), "svg")),
+            (f"{picture} (PNG)", "png", lambda: exported(together(pictures), "png")),
         ]
     made.append(("Page (HTML)", "html", page or (lambda: results_page(rows, pictures, name))))
     for place, (label, kind, make) in zip(st.columns([1, 1, 1, 1, 2]), made, strict=False):
