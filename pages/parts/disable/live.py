@@ -20,7 +20,7 @@ from pages.parts.widgets.head_links import show_links
 if TYPE_CHECKING:
     from core.capture.interventions import Operator
 
-OPERATORS = {
+OPERATORS: "dict[Operator, str]" = {
     "disable": "uniform (Kovaleva)",
     "zero": "zero (Michel)",
     "previous": "previous token",
@@ -28,7 +28,7 @@ OPERATORS = {
     "next": "next token",
     "first": "first token",
 }
-SWEPT = OPERATORS | {
+SWEPT: "dict[Operator, str]" = OPERATORS | {
     "mean": "mean output of 200 rows",
     "resample": "output on another row",
     "constant": "optimal constant (Li and Janson)",
