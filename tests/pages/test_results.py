@@ -41,7 +41,7 @@ def sweep(db, change, title):
          "accuracy": 0.8},
         {"kind": "variant", "name": "L1", "layer": None, "head": None, "heads": "L1H1", "accuracy": 0.8 + change,
          "accuracy_change": change, "accuracy_low": change - 0.1, "accuracy_high": change + 0.1, "flipped": 4,
-         "mcnemar": 0.1, "p": 0.01},
+         "mcnemar": 0.1, "p": 0.01, "n": 40},
     ]  # fmt: skip
     about = Provenance(checkpoint="atlas-encoder", task="sst2", split="dev", dtype="float32")
     run = record_run(
