@@ -76,7 +76,7 @@ def _training(asked: Training) -> Row:
 
 def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -> None:
     """The headline and a row a class."""
-    best, per_class = HeldOutScore.of(headline(rows)), list(map(_class_row, ClassScore.among(rows)))
+    best, per_class = headline(rows), list(map(_class_row, ClassScore.among(rows)))
     if form == "json":
         parts = ("scores", "checkpoint", "curve")
         printed = {

@@ -39,14 +39,14 @@ def disputes(db: Database, class_set: str, project: str | None = None) -> list[D
     """Maps that nobody has settled since: first those with most different classes, then those that are doubted."""
     votes = votes_of(db, class_set, project)
     doubts, notes = _doubts_and_notes(db, class_set)
-    settled = votes[votes["queue_order"] == "adjudication"].groupby("map_id")["happened"].max()
+    settled = votes[votes.queue_order == "adjudication"].groupby("map_id")["happened"].max()
     open_doubts = {
         name: suggestion
         for name, (suggestion, when) in doubts.items()
         if not (name in settled.index and settled[name] >= when)
     }
-    plain = votes[votes["queue_order"] != "adjudication"]
-    given = plain[plain["map_id"].isin({*disputed(votes), *open_doubts})]
+    plain = votes[votes.queue_order != "adjudication"]
+    given = plain[plain.map_id.isin({*disputed(votes), *open_doubts})]
     made = [
         Dispute(
             str(name),
@@ -68,11 +68,15 @@ def _doubts_and_notes(
 ) -> tuple[dict[str, tuple[str, datetime]], dict[str, list[tuple[str, str]]]]:
     """The newest doubt of each map (the class suggested, when), and its notes (who, words), oldest first."""
     flagged = labels.flagged(db, class_set)
-    doubted = flagged[(flagged["kind"] == "flag") & flagged["suggestion"].notna()].drop_duplicates("map_id")
-    doubts = {row["map_id"]: (row["suggestion"], row["happened"]) for row in doubted.to_dict("records")}
+    doubted = flagged[(flagged.kind == "flag") & flagged.suggestion.notna()].drop_duplicates("map_id")
+    doubts = {
+        map_id: (suggestion, happened)
+        for map_id, suggestion, happened in zip(doubted.map_id, doubted.suggestion, doubted.happened, strict=True)
+    }
     notes: dict[str, list[tuple[str, str]]] = {}
-    for row in flagged[flagged["kind"] == "note"].iloc[::-1].to_dict("records"):
-        notes.setdefault(row["map_id"], []).append((row["annotator"], row["note"]))
+    written = flagged[flagged.kind == "note"].iloc[::-1]
+    for map_id, who, note in zip(written.map_id, written.annotator, written.note, strict=True):
+        notes.setdefault(map_id, []).append((who, note))
     return doubts, notes
 
 
@@ -84,7 +88,7 @@ def doubted(found: Snapshot, *, seed: int = 0) -> list[Suspect]:
 
     Raises InputError when there is too little to train on.
     """
-    given, groups = found.column("class"), found.column("group")
+    given, groups, origins = (found.column(name) for name in ("class", "group", "checkpoint"))
     patterns.training.check_labels(given, found.classes, groups, folds=FOLDS)
     likely = np.zeros((len(given), len(found.classes)))
     for train, test in patterns.training.folds(given, groups, count=FOLDS, seed=seed):
@@ -93,7 +97,7 @@ def doubted(found: Snapshot, *, seed: int = 0) -> list[Suspect]:
             [given[k] for k in train],
             found.classes,
             patterns.training.Recipe(kind="trees", seed=seed),
-            known=patterns.training.Known(origins=[found.facts[k]["checkpoint"] for k in train]),
+            known=patterns.training.Known(origins=[origins[k] for k in train]),
         )
         likely[test] = patterns.suggestions.judged(classifier, [found.maps[k] for k in test]).probabilities
     names = found.column("map_id")

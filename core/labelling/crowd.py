@@ -36,9 +36,9 @@ def votes_of(db: Database, class_set: str, project: str | None = None) -> pd.Dat
     if project is None:
         return standing
     votes = projects.project_labels(db, project, purpose=None)
-    votes = votes[(votes["kind"] == "label") & votes["purpose"].isin(["label", "repeat"])]
+    votes = votes[(votes.kind == "label") & votes.purpose.isin(["label", "repeat"])]
     votes = votes.assign(**{"class": votes["class"].map(present_names(db, class_set))}).dropna(subset=["class"])
-    settled = standing[(standing["queue_order"] == "adjudication") & standing["map_id"].isin(votes["map_id"])]
+    settled = standing[(standing.queue_order == "adjudication") & standing.map_id.isin(votes.map_id)]
     return pd.concat([votes, settled], ignore_index=True).sort_values("ordinal", ignore_index=True)
 
 
@@ -96,8 +96,8 @@ def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
                 "maps": person.maps,
                 "skill": person.skill,
                 "most confused": _most_confused(person.expected, list(judged.probabilities.columns)),
-                "median seconds": None if own is None else own["median_seconds"],
-                "labels per hour": None if own is None else own["per_hour"],
+                "median seconds": None if own is None else own.median_seconds,
+                "labels per hour": None if own is None else own.per_hour,
             }
         )
     return pd.DataFrame(rows)

@@ -40,7 +40,7 @@ def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imp
 def card(db: Database, class_set: str, events: int) -> str:
     """The dataset card: what its rows are, how many labels of each class, by whom. No licence is chosen for anybody."""
     labels, classes = standing_labels(db, class_set), known_class_set(db, class_set)
-    given, people = Counter(labels["class"]), Counter(labels["annotator"])
+    given, people = Counter(labels["class"]), Counter(labels.annotator)
     head = {
         "pretty_name": f"Attention maps labelled in {class_set}",
         "tags": ["attention", "interpretability"],

@@ -116,43 +116,68 @@ def record(
     events = [{**event, "stored": now or utc_now()} for event in events]
     if not any(event.get("project") for event in events):
         return Recorded(labels.record_events(db, events, secret=secret).acknowledged)
-    named_projects = {str(event["project"]) for event in events if event.get("project")}
     with _changing(db), db.write() as cursor:
-        books = {project: _followed(db, cursor, project) for project in named_projects}
+        books = {project: _followed(db, cursor, project) for project in _projects_of(events)}
         saved = labels.record_events(db, events, secret=secret)
-        named = {f"{event['batch']}:{event['sequence']}": event for event in events}
-        there = projects.answered(cursor, list(named)) if saved.new < len(events) else set()
+        sent = {acted.event: acted for acted in map(_Acted.of, events)}
+        there = projects.answered(cursor, list(sent)) if saved.new < len(events) else set()
         recorded = Recorded(saved.acknowledged)
-        for event_id, event in named.items():
-            if event.get("project") and event_id not in there:
-                _answer(db, cursor, books[str(event["project"])].board, event_id, event, recorded)
+        for acted in sent.values():
+            if acted.project and acted.event not in there:
+                _answer(db, cursor, books[acted.project].board, acted, recorded)
         for kept in books.values():
             _wrote(db, cursor, kept)
         return recorded
 
 
-def _answer(db: Database, cursor: Any, board: Board, event_id: str, event: Mapping[str, Any], found: Recorded) -> None:
+@dataclass(frozen=True)
+class _Acted:
+    """A label event as a project's books need it. given: the class of a label, None for a skip; at: seconds."""
+
+    event: str
+    project: str
+    kind: str
+    person: str
+    map_id: str
+    passing: int
+    given: str | None
+    undoes: str
+    at: float
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> "_Acted":
+        """From an event that the store has taken, so that what must be there is there."""
+        batch, sequence, kind, person = (event.get(name) for name in ("batch", "sequence", "kind", "annotator"))
+        project, map_id, undoes = (str(event.get(name) or "") for name in ("project", "map_id", "undoes"))
+        given = event.get("class") if kind == "label" else None
+        passing, at = int(event.get("pass") or 1), seconds(event["stored"])
+        return cls(f"{batch}:{sequence}", project, str(kind), str(person), map_id, passing, given, undoes, at)
+
+
+def _projects_of(events: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {str(project) for event in events if (project := event.get("project"))}
+
+
+def _answer(db: Database, cursor: Any, board: Board, acted: _Acted, recorded: Recorded) -> None:
     """Enter one stored event of a project into the record and the books."""
-    project, person = str(event["project"]), str(event["annotator"])
-    if event["kind"] == "undo":
-        board.apply(Undone(str(event["undoes"]), seconds(event["stored"])))
-    elif event["kind"] in ("label", "skip"):
-        choice = _handed(cursor, board, project, event)
-        now = seconds(event["stored"])
-        given = event.get("class") if event["kind"] == "label" else None
+    project, person, now, given = acted.project, acted.person, acted.at, acted.given
+    if acted.kind == "undo":
+        board.apply(Undone(acted.undoes, now))
+    elif acted.kind in ("label", "skip"):
+        choice = _handed(cursor, board, acted)
         counted = choice.purpose == "label" and given is not None and board.counts(person, choice.map_id, now)
-        projects.add_answers(cursor, [projects.AnswerRow(event_id, project, choice.purpose, counted)])
-        board.apply(Answered(event_id, person, choice, given, counted, now))
+        projects.add_answers(cursor, [projects.AnswerRow(acted.event, project, choice.purpose, counted)])
+        board.apply(Answered(acted.event, person, choice, given, counted, now))
         if choice.purpose == "training":
-            found.feedback.append(_feedback(db, board, project, choice.map_id, given))
+            recorded.feedback.append(_feedback(db, board, project, choice.map_id, given))
     _store_demoted(cursor, project, board)
-    found.standing[project] = board.standing(person)
+    recorded.standing[project] = board.standing(person)
 
 
-def _handed(cursor: Any, board: Board, project: str, event: Mapping[str, Any]) -> Choice:
-    person, map_id, passing = str(event["annotator"]), str(event["map_id"]), int(event.get("pass") or 1)
+def _handed(cursor: Any, board: Board, acted: _Acted) -> Choice:
+    person, map_id, passing = acted.person, acted.map_id, acted.passing
     choice = board.given(person, map_id, passing)
-    if choice is None and (purpose := projects.claimed(cursor, project, map_id, person, passing)):
+    if choice is None and (purpose := projects.claimed(cursor, acted.project, map_id, person, passing)):
         choice = Choice(map_id, purpose, passing)  # type: ignore[arg-type]
     if choice is None:
         raise InputError(

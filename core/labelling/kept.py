@@ -13,6 +13,7 @@ import numpy as np
 from core import config, patterns
 from core.errors import InputError
 from core.labelling.snapshot import Snapshot, write
+from core.results.patterns import FinalClassifier, HeldOutMap, HeldOutScore
 from core.store import classifiers, label_files
 from core.store.database import Database
 from core.store.rows import Row
@@ -35,41 +36,43 @@ def keep_classifier(
 
     rows: of the training; recipe: how it was fitted (RECIPE). Raises InputError when the training kept no weights.
     """
-    final = [row for row in rows if row["part"] == "final"]
+    final = FinalClassifier.among(rows)
     if not final:
         raise InputError(
             "A classifier is kept once it is trained on all labels; this training did not come so far: resume it."
         )
     best = headline(rows)
     scores = {
-        "on": best["on"],
-        "macro_f1": best["macro_f1"],
-        "low": best["low"],
-        "high": best["high"],
-        "n": best["maps"],
-        "rows": [row for row in rows if row["part"] in SCORES],
+        "on": best.on,
+        "macro_f1": best.macro_f1,
+        "low": best.low,
+        "high": best.high,
+        "n": best.maps,
+        "rows": [row for row in rows if row.get("part") in SCORES],
         "confusions": confusions(rows, snapshot.classes),
-        "maps": [{key: row[key] for key in ("map_id", "truth", "predicted")} for row in rows if row["part"] == "map"],
+        "maps": [
+            {"map_id": kept.map_id, "truth": kept.truth, "predicted": kept.predicted} for kept in HeldOutMap.among(rows)
+        ],
     }
     return classifiers.save_classifier(
         db,
         classifiers.Trained(
             snapshot.class_set,
-            base64.b64decode(final[0]["weights"]),
+            base64.b64decode(final[0].weights),
             annotator=annotator,
             recipe=recipe,
             classes=snapshot.classes,
             scores=scores,
-            snapshot=[[row["map_id"], row["class"], row["event"]] for row in snapshot.facts],
+            snapshot=snapshot.events,
         ),
         classifier=name,
     )
 
 
-def headline(rows: Iterable[Row]) -> Row:
-    """The scores row on unseen checkpoints, else on unseen heads, else on unseen inputs; InputError when no fold is
+def headline(rows: Iterable[Row]) -> HeldOutScore:
+    """The scores on unseen checkpoints, else on unseen heads, else on unseen inputs; InputError when no fold is
     done."""
-    scored = {row["on"]: row for row in rows if row["part"] == "scores"}
+    scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
         if name in scored:
             return scored[name]
@@ -78,20 +81,21 @@ def headline(rows: Iterable[Row]) -> Row:
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
     """Held-out confusion [input, true, predicted] of a training, which corrects shares."""
-    held_out = [row for row in rows if row["part"] == "map"]
-    truth, predicted = (np.array([classes.index(row[name]) for row in held_out]) for name in ("truth", "predicted"))
-    return patterns.evaluation.by_group(truth, predicted, [row["group"] for row in held_out], len(classes)).tolist()
+    held_out = HeldOutMap.among(rows)
+    truth = np.array([classes.index(kept.truth) for kept in held_out])
+    predicted = np.array([classes.index(kept.predicted) for kept in held_out])
+    return patterns.evaluation.by_group(truth, predicted, [kept.group for kept in held_out], len(classes)).tolist()
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
     """A stored classifier, ready to classify. InputError when it is of another class set than asked for."""
-    row = classifiers.one_classifier(db, name)
-    if class_set is not None and row["class_set"] != class_set:
+    known = classifiers.kept(db, name)
+    if class_set is not None and known.class_set != class_set:
         raise InputError(
-            f'This classifier knows the classes of "{row["class_set"]}"; "{class_set}" was asked for: choose '
+            f'This classifier knows the classes of "{known.class_set}"; "{class_set}" was asked for: choose '
             "one trained on that set."
         )
-    return patterns.training.Classifier.from_bytes(row["weights"])
+    return patterns.training.Classifier.from_bytes(known.weights)
 
 
 def snapshots(db: Database) -> Path:
@@ -109,16 +113,16 @@ def training_options(db: Database, found: Snapshot, **options: Any) -> Row:
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
     """Options of a study that classifies with a stored classifier: writes it where workers find it."""
-    row = classifiers.one_classifier(db, name)
-    file = snapshots(db) / f"classifier-{hashlib.sha256(row['weights']).hexdigest()[:16]}.safetensors"
+    known = classifiers.kept(db, name)
+    file = snapshots(db) / f"classifier-{hashlib.sha256(known.weights).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists():
-        write_whole(file, row["weights"])
+        write_whole(file, known.weights)
     return {
         "classifier": str(file),
         "name": name,
-        "class_set": row["class_set"],
-        "confusions": row["scores"].get("confusions", []),
+        "class_set": known.class_set,
+        "confusions": known.confusions,
     } | options
 
 
@@ -202,7 +206,7 @@ def bundled_about(class_set: str) -> Row | None:
 def _best_of_ours(db: Database, class_set: str) -> str | None:
     name = classifiers.suggesting(db, class_set)
     if name is None:
-        known = classifiers.classifiers(db, class_set)["classifier"]
+        known = classifiers.classifiers(db, class_set).classifier
         own = known[~known.str.startswith(BUNDLED)]
         name = str(own.iloc[0]) if len(own) else None
     return name

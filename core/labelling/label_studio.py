@@ -10,6 +10,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,48 +35,103 @@ def export_studio(db: Database, file: Path, class_set: str) -> int:
     """Write the labels of a class set as Label Studio's JSON, and its labelling config beside it (.xml); returns how
     many tasks."""
     classes = known_class_set(db, class_set)
-    tasks: dict[str, dict[str, Any]] = {}
+    tasks: dict[str, _Task] = {}
     for place, row in enumerate(exported(db, class_set)):
-        if row["map_id"] not in tasks:  # the first event of a map brings its weights
-            tasks[row["map_id"]] = _task(len(tasks) + 1, row)
-        task = tasks[row["map_id"]]
-        plain = json.loads(as_line(row))
-        task["data"]["atlas"]["events"].append({k: v for k, v in plain.items() if k in EVENT_KEYS} | {"place": place})
-        if "class_events" in plain:
-            task["data"]["atlas"]["class_events"] = plain["class_events"]
-    for task in tasks.values():
-        task["annotations"] = list(_annotations(task["data"]["atlas"]["events"], classes))
-    write_whole(file, json.dumps(list(tasks.values()), ensure_ascii=False, indent=1))
+        shown = _MapShown(*(row.get(column) for column in _SHOWN))
+        if shown.map_id not in tasks:  # the first event of a map brings its weights
+            tasks[shown.map_id] = _Task(shown, json.loads(as_line(row)))
+        tasks[shown.map_id].add(json.loads(as_line(row)), place)
+    listed = [task.as_json(number, classes) for number, task in enumerate(tasks.values(), start=1)]
+    write_whole(file, json.dumps(listed, ensure_ascii=False, indent=1))
     write_whole(file.with_suffix(".xml"), studio_config(classes))
     return len(tasks)
 
 
-def _task(number: int, row: Row) -> dict[str, Any]:
-    plain = json.loads(as_line(row))
-    facts = {name: value for name, value in plain.items() if name not in EVENT_KEYS and name != "class_events"}
-    title = f"{row['checkpoint']} L{row['layer'] + 1}H{row['head'] + 1}, {row['task']}"
-    picture = "data:image/png;base64," + base64.b64encode(png(from_float16(row["weights"], row["length"]))).decode()
-    data = {"image": picture, "title": title, "map_id": row["map_id"], "class_set": row["class_set"]}
-    return {"id": number, "data": data | {"atlas": {"map": facts, "events": []}}}
+_SHOWN = ("map_id", "class_set", "checkpoint", "task", "layer", "head", "weights", "length")
 
 
-def _annotations(events: list[Row], classes: ClassSet) -> Iterator[dict[str, Any]]:
-    """Each person's newest label or skip of each pass, as Label Studio shows annotations."""
-    undone = {event["undoes"] for event in events if event["kind"] == "undo"}
-    standing: dict[tuple[str, int], Row] = {}
-    for event in events:
-        if event["kind"] in ("label", "skip") and event["event"] not in undone:
-            standing[event["annotator"], event["pass"]] = event
-    for number, event in enumerate(standing.values(), start=1):
-        chosen = [classes.named(event["class"]).title] if event["kind"] == "label" else []
-        yield {
+@dataclass(frozen=True)
+class _MapShown:
+    """What a task shows of its map."""
+
+    map_id: str
+    class_set: str
+    checkpoint: str
+    task: str
+    layer: int
+    head: int
+    weights: bytes
+    length: int
+
+    def as_json(self) -> Row:
+        """A picture and a title, as Label Studio shows them."""
+        title = f"{self.checkpoint} L{self.layer + 1}H{self.head + 1}, {self.task}"
+        picture = base64.b64encode(png(from_float16(self.weights, self.length))).decode()
+        return {"image": f"data:image/png;base64,{picture}", "title": title, "map_id": self.map_id,
+                "class_set": self.class_set}  # fmt: skip
+
+
+_ANNOTATED = ("event", "kind", "annotator", "pass", "class", "undoes", "happened", "seconds")
+
+
+@dataclass(frozen=True)
+class _Event:
+    """What an annotation says of one of our events."""
+
+    event: str
+    kind: str
+    annotator: str
+    passing: int
+    given: str | None
+    undoes: str | None
+    happened: str | None
+    seconds: float | None
+
+    @classmethod
+    def of(cls, event: Row) -> "_Event":
+        """From a row of our own export."""
+        return cls(*(event.get(name) for name in _ANNOTATED))  # type: ignore[arg-type]
+
+    def as_json(self, number: int, classes: ClassSet) -> Row:
+        """As Label Studio shows an annotation."""
+        chosen = [classes.named(str(self.given)).title] if self.kind == "label" else []
+        return {
             "id": number,
-            "completed_by": {"email": event["annotator"]},
-            "was_cancelled": event["kind"] == "skip",
-            "created_at": event["happened"],
-            "lead_time": event.get("seconds"),
+            "completed_by": {"email": self.annotator},
+            "was_cancelled": self.kind == "skip",
+            "created_at": self.happened,
+            "lead_time": self.seconds,
             "result": [_choice(chosen)] if chosen else [],
-            "meta": {"atlas": event["event"]},
+            "meta": {"atlas": self.event},
+        }
+
+
+class _Task:
+    """One map's task as it comes together from its rows. first: the row that brings the map's facts."""
+
+    def __init__(self, shown: _MapShown, first: Row) -> None:
+        facts = {name: value for name, value in first.items() if name not in EVENT_KEYS and name != "class_events"}
+        self._shown, self._events = shown, list[Row]()
+        self._atlas: Row = {"map": facts, "events": self._events}
+
+    def add(self, row: Row, place: int) -> None:
+        """One more event of the map."""
+        self._events.append({name: value for name, value in row.items() if name in EVENT_KEYS} | {"place": place})
+        self._atlas |= {name: value for name, value in row.items() if name == "class_events"}
+
+    def as_json(self, number: int, classes: ClassSet) -> Row:
+        """As Label Studio reads it, each person's newest label or skip of each pass as an annotation."""
+        events = [_Event.of(event) for event in self._events]
+        undone = {event.undoes for event in events if event.kind == "undo"}
+        standing = {
+            (event.annotator, event.passing): event
+            for event in events
+            if event.kind in ("label", "skip") and event.event not in undone
+        }
+        return {
+            "id": number,
+            "data": self._shown.as_json() | {"atlas": self._atlas},
+            "annotations": [event.as_json(k, classes) for k, event in enumerate(standing.values(), start=1)],
         }
 
 
@@ -184,7 +240,7 @@ def _own_rows(task: dict[str, Any]) -> list[Row]:
         return []
     of_map = atlas.get("map")
     facts = of_map if isinstance(of_map, dict) else {}
-    history = {"class_events": atlas["class_events"]} if "class_events" in atlas else {}
+    history = {name: value for name, value in atlas.items() if name == "class_events"}
     bare = {name: value for name, value in facts.items() if name not in ("weights", "map_stored")}
     return [facts | history | events[0], *(bare | event for event in events[1:])]
 
@@ -201,12 +257,13 @@ def _added(
         raise InputError('A task names its map as "map_id" in its data; this one does not: add it.')
     chosen = _chosen(annotation, classes)
     meta = annotation.get("meta")
-    before = known.get(meta.get("atlas")) if isinstance(meta, dict) else None
-    if before is not None and (before.get("class") if before["kind"] == "label" else None) == chosen:
+    ours = known.get(meta.get("atlas")) if isinstance(meta, dict) else None
+    before = None if ours is None else _Event.of(ours)
+    if before is not None and (before.given if before.kind == "label" else None) == chosen:
         return None
     who = _who(annotation.get("completed_by"), people)
     about = {"map_id": map_id, "class_set": classes.name, "annotator": who, "happened": annotation.get("created_at")}
-    about |= {"seconds": annotation.get("lead_time"), "pass": before["pass"] if before else 1}
+    about |= {"seconds": annotation.get("lead_time"), "pass": before.passing if before else 1}
     return about | ({"kind": "skip"} if chosen is None else {"kind": "label", "class": chosen})
 
 

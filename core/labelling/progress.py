@@ -37,8 +37,8 @@ def progress(db: Database, project: str, now: datetime) -> Progress:
     """Everything the dashboard shows of a project. now: UTC, as the store keeps times."""
     board = handing.board_of(db, project)
     given = projects.label_times(db, project)
-    counted = given[given["counted"]]
-    hourly = pace(counted["stored"], now)
+    counted = given[given.counted]
+    hourly = pace(counted.stored, now)
     left = board.needed - board.counted
     end = now + timedelta(hours=left / hourly) if hourly and left else None
     return Progress(
@@ -46,7 +46,7 @@ def progress(db: Database, project: str, now: datetime) -> Progress:
         board.needed,
         board.histogram(),
         board.waiting(handing.seconds(now)),
-        int((~given["counted"]).sum()),
+        int((~given.counted).sum()),
         _people(board, given, now),
         agreement_curve(counted),
         hourly,
@@ -77,15 +77,15 @@ def agreement_curve(given: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
         counts += np.bincount(cells[before:until], minlength=len(counts))
         before = int(until)
         alpha = alpha_of_counts(counts.reshape(-1, size))
-        rows.append({"labels": before, "alpha": alpha, "time": given["stored"].iloc[before - 1]})
+        rows.append({"labels": before, "alpha": alpha, "time": given.stored.iloc[before - 1]})
     return pd.DataFrame(rows)
 
 
 def _people(board: Board, given: pd.DataFrame, now: datetime) -> pd.DataFrame:
     """Who is where: everybody who was handed a map."""
     groups = given.groupby("annotator")
-    labels, last = groups.size(), groups["stored"].max()
-    today = given[given["stored"] > now - timedelta(days=1)].groupby("annotator").size()
+    labels, last = groups.size(), groups.stored.max()
+    today = given[given.stored > now - timedelta(days=1)].groupby("annotator").size()
     rows = []
     for name in board.people:
         standing = board.standing(name)

@@ -56,7 +56,7 @@ def make_project(
     facts = _fitting(labels.map_facts(db), recipe)
     known = known_classes(db, heading.class_set, recipe.known_from) if recipe.gold or recipe.exemplars else {}
     exemplars, gold = _known_maps(known, recipe)
-    ordinary = drawn(facts[~facts["map_id"].isin({*exemplars, *gold})], recipe)
+    ordinary = drawn(facts[~facts.map_id.isin({*exemplars, *gold})], recipe)
     if not ordinary:
         raise InputError(
             f"A project needs maps to label; its recipe finds none ({len(facts)} maps fit its checkpoints, tasks and "
@@ -99,17 +99,17 @@ def _fitting(facts: pd.DataFrame, recipe: Recipe) -> pd.DataFrame:
     for column, wanted in (("checkpoint", recipe.checkpoints), ("task", recipe.tasks), ("layer", recipe.layers)):
         if wanted:
             facts = facts[facts[column].isin(wanted)]
-    return facts[facts["maximum"] >= NEARLY_UNIFORM] if recipe.leave_out_uniform else facts
+    return facts[facts.maximum >= NEARLY_UNIFORM] if recipe.leave_out_uniform else facts
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
     """Map -> class by one person's first pass, or by adjudication (source "")."""
     labels = standing_labels(db, class_set)
     if source:
-        labels = labels[(labels["annotator"] == source) & (labels["pass"] == 1)]
+        labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
     else:
-        labels = labels[labels["queue_order"] == "adjudication"]
-    return dict(zip(labels["map_id"], labels["class"], strict=True))
+        labels = labels[labels.queue_order == "adjudication"]
+    return dict(zip(labels.map_id, labels["class"], strict=True))
 
 
 def _known_maps(known: dict[str, str], recipe: Recipe) -> tuple[list[str], list[str]]:
@@ -137,7 +137,7 @@ def shuffled(seed: int, map_id: str) -> bytes:
 
 def drawn(facts: pd.DataFrame, recipe: Recipe) -> list[str]:
     """The first `count` maps in an order that goes round checkpoints, and in each round its heads, at random."""
-    keys = pd.Series({name: shuffled(recipe.seed, name) for name in facts["map_id"]}, dtype=object)
+    keys = pd.Series({name: shuffled(recipe.seed, name) for name in facts.map_id}, dtype=object)
     return spread(facts, keys)[: max(0, recipe.count)]
 
 
@@ -148,7 +148,7 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
     """
     if facts.empty:
         return []
-    sorted_ = facts.assign(key=facts["map_id"].map(keys)).sort_values(["key", "map_id"])
+    sorted_ = facts.assign(key=facts.map_id.map(keys)).sort_values(["key", "map_id"])
     in_head = sorted_.groupby(["checkpoint", "layer", "head"], sort=False).cumcount()
     by_head = sorted_.assign(round=in_head).sort_values(["round", "key", "map_id"])
     in_checkpoint = by_head.groupby("checkpoint", sort=False).cumcount()
@@ -178,4 +178,4 @@ def by_uncertainty(facts: pd.DataFrame, names: list[str], hints: Hints | None) -
         )
     suggested = hints(names)
     margins = pd.Series({name: suggested[name][2] for name in names}, dtype=float)
-    return spread(facts[facts["map_id"].isin(set(names))], margins)
+    return spread(facts[facts.map_id.isin(set(names))], margins)

@@ -83,12 +83,12 @@ def _filtered(facts: pd.DataFrame, wish: Wish) -> pd.DataFrame:
         wanted = getattr(wish, column)
         if wanted is not None:
             facts = facts[facts[column] == wanted]
-    return facts[facts["maximum"] >= NEARLY_UNIFORM] if wish.leave_out_uniform else facts
+    return facts[facts.maximum >= NEARLY_UNIFORM] if wish.leave_out_uniform else facts
 
 
 def _asked(db: Database, wish: Wish, facts: pd.DataFrame) -> list[str]:
     """The maps of a choice, decided or not; in a second pass those of the first."""
-    names = list(facts["map_id"])
+    names = list(facts.map_id)
     if wish.order == "adjudication":
         differ = set(disputed(standing_labels(db, wish.class_set)))
         return [name for name in names if name in differ]

@@ -42,6 +42,13 @@ class Snapshot:
         return [row[name] for row in self.facts]
 
     @property
+    def events(self) -> list[list[Any]]:
+        """Which event gave each map its class: map_id, class, event."""
+        return [
+            list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
+        ]
+
+    @property
     def soft(self) -> np.ndarray | None:
         """Soft labels [map, class], None where every map has one class."""
         rows = [row.get("soft") for row in self.facts]
@@ -98,31 +105,32 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
             "on the Label page or import a file."
         )
     agreed = agreed.assign(group=inputs_of(agreed), headline=_headline(agreed))
-    maps = {row["map_id"]: row for row in labels.maps_of(db, list(agreed["map_id"]))}
+    stored = {
+        row["map_id"]: from_float16(row["weights"], row["length"]) for row in labels.maps_of(db, list(agreed.map_id))
+    }
     columns = ["map_id", "class", "event", "group", "layer", "head", "checkpoint", "headline"]
     if method is not None:
         agreed, columns = _weighed(agreed, given, known_class_set(db, name).names, method), [*columns, "soft"]
     facts = agreed[columns].to_dict("records")
-    weights = [from_float16(maps[map_id]["weights"], maps[map_id]["length"]) for map_id in agreed["map_id"]]
-    return Snapshot(name, known_class_set(db, name).names, facts, weights)
+    return Snapshot(name, known_class_set(db, name).names, facts, [stored[map_id] for map_id in agreed.map_id])
 
 
 def _weighed(found: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], method: Method) -> pd.DataFrame:
     """The consensus with the likeliest class of a truth in its place, and soft: its probabilities; adjudicated maps,
     and those that nobody labelled in a first pass, keep their class."""
     judged = truth(given, names, method)
-    settled = (found["queue_order"] == "adjudication") | ~found["map_id"].isin(judged.probabilities.index)
-    likeliest = found["map_id"].map(judged.labels).where(~settled).fillna(found["class"])
+    settled = (found.queue_order == "adjudication") | ~found.map_id.isin(judged.probabilities.index)
+    likeliest = found.map_id.map(judged.labels).where(~settled).fillna(found["class"])
     sure = [[float(name == cls) for name in names] for cls in likeliest]
     soft = [
         own if alone else judged.probabilities.loc[map_id].tolist()
-        for map_id, own, alone in zip(found["map_id"], sure, settled, strict=True)
+        for map_id, own, alone in zip(found.map_id, sure, settled, strict=True)
     ]
     return found.assign(**{"class": likeliest, "soft": soft})
 
 
 def _headline(found: pd.DataFrame) -> pd.Series:
-    return (found["queue_order"] == "random") & found["suggestion"].isna()
+    return (found.queue_order == "random") & found.suggestion.isna()
 
 
 def from_file(file: Path, name: str) -> Snapshot:

@@ -87,6 +87,21 @@ def one_classifier(db: Database, classifier: str) -> Row:
     return about | {name: json.loads(about[name]) for name in ("recipe", "classes", "snapshot", "scores")}
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What classifying needs of a stored classifier. confusions: on held-out maps [input, true, predicted]."""
+
+    class_set: str
+    weights: bytes
+    confusions: list[Any]
+
+
+def kept(db: Database, classifier: str) -> Kept:
+    """What classifying needs of one. Errors: StoreError when there is none."""
+    about = one_classifier(db, classifier)
+    return Kept(about["class_set"], about["weights"], about["scores"].get("confusions", []))
+
+
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str = "") -> None:
     """Let this classifier suggest for a class set (None: no suggestions). InputError when it is of another set."""
     db.person.must("admin", "choose the classifier that suggests")

@@ -73,14 +73,14 @@ def test_a_training_is_scored_on_unseen_heads_kept_and_opened_again(db):
     label_everything(db)
     options, rows = run_all(training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4))
     best = headline(rows)
-    assert best["maps"] == best["n_labels"] == 40
-    assert best["on"] == "unseen heads", "the headline: a head's maps are alike, so on seen heads its name is enough"
+    assert best.maps == best.n_labels == 40
+    assert best.on == "unseen heads", "the headline: a head's maps are alike, so on seen heads its name is enough"
     for row in rows:
         if row["part"] == "scores":  # beside each figure, what the head's name alone gives
             assert row["identity_low"] <= row["identity_f1"] <= row["identity_high"] <= 1
             assert row["identity_f1"] < row["macro_f1"]
-    assert best["low"] <= best["macro_f1"] <= best["high"]
-    assert best["macro_f1"] > 0.7
+    assert best.low <= best.macro_f1 <= best.high
+    assert best.macro_f1 > 0.7
     assert sum(row["n"] for row in rows if row["part"] == "confusion") == 40
     assert {row["class"] for row in rows if row["part"] == "class"} == set(BERT.names)
     assert [row["labels"] for row in rows if row["part"] == "curve"] == sorted(
@@ -89,7 +89,7 @@ def test_a_training_is_scored_on_unseen_heads_kept_and_opened_again(db):
     assert {row["on"] for row in rows if row["part"] == "scores"} == {"unseen inputs", "unseen heads"}
     for _ in range(2):
         STUDY.keep(db, Finished("one", "Training", options, rows))
-    assert classifiers.classifiers(db)["macro_f1"].tolist() == [best["macro_f1"]]
+    assert classifiers.classifiers(db)["macro_f1"].tolist() == [best.macro_f1]
     assert open_classifier(db, "one", class_set="bert").classes == BERT.names
     with pytest.raises(InputError, match="gpt2"):
         open_classifier(db, "one", class_set="gpt2")
@@ -151,7 +151,7 @@ def test_only_random_maps_without_a_suggestion_are_scored_but_all_are_trained_on
         training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4, curve=False, beside=False)
     )
     best = headline(rows)
-    assert (best["maps"], best["n_labels"]) == (40, 41)
+    assert (best.maps, best.n_labels) == (40, 41)
 
 
 def test_labels_made_with_suggestions_only_cannot_be_scored(db):
