@@ -164,7 +164,7 @@ class AttentionMaps:
     @property
     def sees(self) -> str:
         """What a query sees, for a caption."""
-        return said_of_sight(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
+        return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
 
     def visible(self, layer: int) -> Bool[np.ndarray, "query key"]:
         """Which keys a query of this layer sees: itself and those before it where the maps are causal, those of its
@@ -185,7 +185,7 @@ class AttentionMaps:
         return self.weights[head.within(self.layers, self.heads)]
 
 
-def said_of_sight(
+def sight_sentence(
     part: str, keys: Sequence[str], windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> str:
     """What a query sees, in words: all, what came before, a window in some layers, a sink, another sentence."""

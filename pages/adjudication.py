@@ -5,7 +5,7 @@ from datetime import date
 import streamlit as st
 
 from core.labelling import adjudicating
-from core.labelling.queue import Wish
+from core.labelling.queue import QueueOptions
 from core.labelling.snapshot import known_class_set
 from pages.parts.frame import people, resources
 from pages.parts.frame.messages import plain
@@ -35,7 +35,7 @@ found, (queue_name, data) = kept[1:]
 if not found:
     st.success("No map is in dispute: labels agree, or everything is settled.", icon=":material/done_all:")
 send_maps(data)
-show_sheet(db, queue_name, Wish(class_set, annotator, adjudicating.PASS, "adjudication"))
+show_sheet(db, queue_name, QueueOptions(class_set, annotator, adjudicating.PASS, "adjudication"))
 doubted = sum(one.doubt is not None for one in found)
 st.caption(
     plain(

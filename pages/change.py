@@ -7,7 +7,7 @@ from core.measuring.tuned import shown_folder
 from core.results.scores import ChangeScore
 from core.store.runs import run_rows
 from core.studies.change import STUDY
-from core.tuning.shelf import tuned_checkpoints
+from core.tuning.saved import tuned_checkpoints
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run

@@ -8,7 +8,7 @@ from core.atlas import example
 from core.atlas.example import Example
 from core.drawing.maps_page import Source, grid_of
 from core.drawing.packing import Grid
-from core.drawing.page import Shelf
+from core.drawing.page import GridTabs
 from core.drawing.panes import scored_pane, telling_head
 from core.errors import AtlasError, CheckpointError, InputError
 from core.models.parts import parts_of
@@ -28,7 +28,7 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
     return grid_of([pane], source, head=head or telling_head(pane.scores or {}), note=note)
 
 
-def example_shelf(checkpoints: Sequence[str]) -> Shelf:
+def example_grids(checkpoints: Sequence[str]) -> GridTabs:
     """The same of several checkpoints, one at a time; its caption says of which there are none, and why."""
     grids, left_out = {}, []
     for name in dict.fromkeys(checkpoints):
@@ -36,7 +36,7 @@ def example_shelf(checkpoints: Sequence[str]) -> Shelf:
             grids[Path(name).name] = example_grid(name)
         except AtlasError as error:
             left_out.append(str(error))
-    return Shelf(grids, caption="\n".join(left_out))
+    return GridTabs(grids, caption="\n".join(left_out))
 
 
 def _captured(checkpoint: str, weights_hash: str) -> Example:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from core.atlas.head import facts, nearest, sentence
 from core.attention import Head
 from core.drawing.packing import Grid
-from core.drawing.page import Part, Shelf, Table, Words, html_page
+from core.drawing.page import GridTabs, Part, Table, Words, html_page
 from core.drawing.panes import Pane
 from core.drawing.payload import as_bytes
 
@@ -56,7 +56,7 @@ def head_page(
     parts: list[Part] = [Words(text=f"Sources: {sources}" if known else "")]
     grids = {} if isinstance(maps, str) else {"all heads": maps}
     grids |= {f"{example.where}: {example.value:.3f}": _grid(example, head) for example in gallery.inputs}
-    parts += [Shelf(grids, "Maps", gallery.of and f"Gallery: {gallery.of}.")] if grids else []
+    parts += [GridTabs(grids, "Maps", gallery.of and f"Gallery: {gallery.of}.")] if grids else []
     parts += [Words(text=maps)] if isinstance(maps, str) else []
     if alike := nearest(scores, head):
         text = ", ".join(f"{other} ({apart:.2f})" for other, apart in alike)

@@ -56,7 +56,7 @@ def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[
     return Comparison(maps_before, maps_after, moved, _choices(checkpoint, logits_before, logits_after), place)
 
 
-Asked = tuple[Encoding, Sequence[Change]]
+ChangedInput = tuple[Encoding, Sequence[Change]]
 
 
 def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[Choice, ...]:
@@ -65,7 +65,7 @@ def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) ->
     return predictions(checkpoint, (first, ()), (second, ()))
 
 
-def predictions(checkpoint: Checkpoint, before: Asked, after: Asked) -> tuple[Choice, ...]:
+def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[Choice, ...]:
     """What two runs predict, each an input and what is changed in it, without looking at maps."""
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):

@@ -19,7 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 from transformers.masking_utils import eager_mask
 
-from core.capture.interventions import Cut, Touch, changed, visible_keys
+from core.capture.interventions import Cut, HeadChange, changed, visible_keys
 from core.errors import InterventionError
 
 NAME = "atlas"
@@ -32,7 +32,7 @@ class Run:
     """What one run asks of the attention function.
 
     layers: layers of the model, so that calls of the next forward start at 0 again. watcher: called with each
-    layer and its weights after softmax (and after interventions), before dropout. touches: interventions per
+    layer and its weights after softmax (and after interventions), before dropout. head_changes: interventions per
     layer. gates: xi per head [layer, head], or per input and query [layer, batch, head, query], multiplied into each
     head's output (Michel et al.), or a list of one [batch, head, query] a call; they may require grad. cuts: edges that
     are knocked out, per layer. watched: the layers that the watcher wants. reporter: called with each layer's heads'
@@ -46,7 +46,7 @@ class Run:
     rows: int | None = None
     watcher: Watcher | None = None
     watched: frozenset[int] = frozenset()
-    touches: dict[int, list[Touch]] = field(default_factory=dict)
+    head_changes: dict[int, list[HeadChange]] = field(default_factory=dict)
     cuts: dict[int, list[Cut]] = field(default_factory=dict)
     gates: Float[Tensor, "layer head"] | Float[Tensor, "layer batch head query"] | Sequence[Tensor] | None = None
     reporter: Callable[[Tensor], None] | None = None
@@ -90,8 +90,10 @@ def attention(
     """
     run = _CURRENT.get() or Run(layers=1)
     layer = run.next_layer()
-    touches, cuts = run.touches.get(layer, []), run.cuts.get(layer, [])
-    on_weights = [touch for touch in touches if touch.operator != "zero" and touch.given is None]
+    head_changes, cuts = run.head_changes.get(layer, []), run.cuts.get(layer, [])
+    on_weights = [
+        head_change for head_change in head_changes if head_change.operator != "zero" and head_change.given is None
+    ]
     by_hand = any(options.get(name) is not None for name in BEYOND_SDPA)
     if run.rows is not None and (layer in run.watched or by_hand):
         weights, output = None, _by_rows(run, layer, (query, key, value), attention_mask, scaling, options)
@@ -106,7 +108,7 @@ def attention(
         output, _ = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
         )
-    output = _gated(output, layer, run, touches).contiguous()
+    output = _gated(output, layer, run, head_changes).contiguous()
     if run.mixer is not None:
         output = run.mixer(layer, output, _per_query_head(query, value), attention_mask)
     if run.reporter is not None:
@@ -163,9 +165,9 @@ def changed_weights(
 ) -> Float[Tensor, "batch head query column"]:
     """The weights after what a run asks of them, shown to its watcher. visible: which keys a query sees, asked only by
     operators, because finding it can take as long as the softmax."""
-    for touch in run.touches.get(layer, []):
-        if touch.operator != "zero" and touch.given is None:
-            weights = _touched(weights, touch, visible())
+    for head_change in run.head_changes.get(layer, []):
+        if head_change.operator != "zero" and head_change.given is None:
+            weights = _touched(weights, head_change, visible())
     if run.nudged:
         run.nudges.append(torch.zeros_like(weights, requires_grad=True))
         weights = weights + run.nudges[-1]
@@ -184,7 +186,7 @@ def _by_rows(
 ) -> Float[Tensor, "batch query head dim"]:
     """The heads' outputs, some queries at a time, each shown to the watcher. Raises InterventionError for changes."""
     query, key, value = states
-    if run.touches or run.cuts or run.gates is not None:
+    if run.head_changes or run.cuts or run.gates is not None:
         raise InterventionError(
             "Maps that are too long to be whole can be looked at, not changed: shorten the input to change heads."
         )
@@ -202,13 +204,15 @@ def _by_rows(
 
 
 def _touched(
-    weights: Float[Tensor, "batch head query column"], touch: Touch, visible: Bool[Tensor, "rows 1 query key"]
+    weights: Float[Tensor, "batch head query column"],
+    head_change: HeadChange,
+    visible: Bool[Tensor, "rows 1 query key"],
 ) -> Float[Tensor, "batch head query column"]:
     """The weights after an operator, which leaves a sink nothing: its column comes after the visible ones."""
     length = visible.shape[-1]
     keys, sinks = weights[..., :length], weights[..., length:]
-    keys = changed(keys, touch, visible)
-    sinks = sinks.masked_fill(touch.heads.to(weights.device)[:, :, None, None], 0.0)
+    keys = changed(keys, head_change, visible)
+    sinks = sinks.masked_fill(head_change.heads.to(weights.device)[:, :, None, None], 0.0)
     return torch.cat([keys, sinks], -1) if sinks.shape[-1] else keys
 
 
@@ -226,17 +230,21 @@ def _per_query_head(query: Tensor, states: Tensor) -> Tensor:
     return states if groups == 1 else repeat_kv(states, groups)
 
 
-def _gated(output: Float[Tensor, "batch query head dim"], layer: int, run: Run, touches: list[Touch]) -> Tensor:
+def _gated(
+    output: Float[Tensor, "batch query head dim"], layer: int, run: Run, head_changes: list[HeadChange]
+) -> Tensor:
     if run.gates is not None:
         gates = run.gates[layer].to(output.dtype)
         output = output * (gates[None, None, :, None] if gates.dim() == 1 else gates.transpose(1, 2).unsqueeze(-1))
-    for touch in touches:
-        heads = touch.heads.to(output.device)[:, None, :, None]
-        if touch.operator == "zero":
+    for head_change in head_changes:
+        heads = head_change.heads.to(output.device)[:, None, :, None]
+        if head_change.operator == "zero":
             output = output.masked_fill(heads, 0.0)
-        elif touch.given is not None:
-            where = heads if touch.places is None else heads & touch.places.to(output.device)[:, :, None, None]
-            output = torch.where(where, touch.given.to(output), output)
+        elif head_change.given is not None:
+            where = (
+                heads if head_change.places is None else heads & head_change.places.to(output.device)[:, :, None, None]
+            )
+            output = torch.where(where, head_change.given.to(output), output)
     return output
 
 

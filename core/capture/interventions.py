@@ -1,6 +1,6 @@
 """Interventions on attention: what a disabled, zeroed or replaced head does instead. See design.md, "Words".
 
-`Intervention` and `Knockout` are what a user asks for; `Touch` and `Cut` are the same for one layer and one batch,
+`Intervention` and `Knockout` are what a user asks for; `HeadChange` and `Cut` are the same for one layer and one batch,
 with a row of heads per input, so that one batch may hold the same input under many interventions.
 """
 
@@ -72,7 +72,7 @@ class Knockout:
 
 
 @dataclass(frozen=True)
-class Touch:
+class HeadChange:
     """One operator in one layer. heads [1 or batch, head]: whose attention is changed, per input of the batch.
 
     given [batch, query, head, dim], places [batch, query]: what stands in for their outputs, and where.
@@ -93,7 +93,7 @@ class Cut:
     renormalised: bool
 
 
-def touches_of(
+def head_changes_of(
     interventions: Iterable[Intervention | Knockout],
     *,
     layers: int,
@@ -101,11 +101,11 @@ def touches_of(
     causal: bool,
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
-) -> dict[int, list[Touch]]:
-    """The touches of each layer. some, inputs: the batch, for operators whose outputs come from a source. Raises
+) -> dict[int, list[HeadChange]]:
+    """The changes of heads by layer. some, inputs: the batch, for operators whose outputs come from a source. Raises
     InterventionError for unknown operators, heads twice, and "next" on causal models; InputError for heads that do
     not exist."""
-    touches: dict[int, list[Touch]] = {}
+    head_changes: dict[int, list[HeadChange]] = {}
     seen: set[Head] = set()
     for intervention in interventions:
         if isinstance(intervention, Knockout):
@@ -114,11 +114,11 @@ def touches_of(
         for layer in sorted({head.within(layers, heads).layer for head in intervention.heads}):
             outputs, places = (None, None) if given is None else (given.outputs[layer], given.places)
             row = _row(intervention.heads, layer, heads)
-            touches.setdefault(layer, []).append(Touch(intervention.operator, row, outputs, places))
+            head_changes.setdefault(layer, []).append(HeadChange(intervention.operator, row, outputs, places))
         if twice := seen & intervention.heads:
             raise InterventionError(f"A head takes one operator at a time; {min(twice)} was given two: keep one.")
         seen |= intervention.heads
-    return touches
+    return head_changes
 
 
 def check_source(source: Source | None, weights_hash: str) -> None:
@@ -243,11 +243,11 @@ def visible_keys(
 
 
 def changed(
-    weights: Float[Tensor, "batch head query key"], touch: Touch, visible: Bool[Tensor, "rows 1 query key"]
+    weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
     """A copy of the weights with the touched heads' rows replaced."""
-    fixed = uniform(visible) if touch.operator == "disable" else pointing(touch.operator, visible)
-    return torch.where(touch.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
+    fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
+    return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 
 
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:

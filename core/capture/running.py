@@ -17,7 +17,7 @@ from torch import Tensor
 from core.attention import SINK, AttentionMaps
 from core.capture.blocks import PartChange, parts_changed
 from core.capture.function import NAME, Run, running
-from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, refuse_across, touches_of
+from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
 from core.capture.softmax import before_softmax
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
@@ -119,8 +119,8 @@ def _ask(
             mine.append(replace(change, heads=heads if sets > 1 else change.heads))
     refuse_across(mine, own.part)
     shape: dict[str, Any] = {"layers": own.layers, "heads": own.heads, "causal": own.causal}
-    for layer, touches in touches_of(mine, **shape, some=batch["some"], inputs=batch["inputs"]).items():
-        wanted.touches[own.call(layer)] = touches
+    for layer, head_changes in head_changes_of(mine, **shape, some=batch["some"], inputs=batch["inputs"]).items():
+        wanted.head_changes[own.call(layer)] = head_changes
     for layer, cuts in cuts_of(mine, **shape, some=batch["some"]).items():
         wanted.cuts[own.call(layer)] = cuts
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from core.attention import PARTS, AttentionMaps, Head
-from core.capture.interventions import Touch
+from core.capture.interventions import HeadChange
 from core.capture.running import captured_parts, model_inputs, prepared, run
 from core.errors import AtlasError
 from core.models.checkpoint import Checkpoint
@@ -155,7 +155,7 @@ def _each_disabled(checkpoint: Checkpoint, encoding: Encoding) -> torch.Tensor:
             own = checkpoint.head_set(head.part)
             chosen = torch.zeros(len(rows), own.heads, dtype=torch.bool)
             chosen[place, head.head] = True
-            run.touches[own.call(head.layer)] = [Touch("disable", chosen)]
+            run.head_changes[own.call(head.layer)] = [HeadChange("disable", chosen)]
         return checkpoint.model(**model_inputs(checkpoint, rows))[0].float().cpu()
 
 

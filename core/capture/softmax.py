@@ -52,9 +52,9 @@ def _weights(run: Run, scores: Tensor) -> Tensor:
         if not cut.renormalised:
             weights = weights.masked_fill((cut.edges & cut.heads).to(scores.device), 0.0)
     weights = changed_weights(weights, run, layer, lambda: _visible(given))
-    for touch in run.touches.get(layer, []):
-        if touch.operator == "zero":
-            weights = weights.masked_fill(touch.heads.to(weights.device)[:, :, None, None], 0.0)
+    for head_change in run.head_changes.get(layer, []):
+        if head_change.operator == "zero":
+            weights = weights.masked_fill(head_change.heads.to(weights.device)[:, :, None, None], 0.0)
     if run.gates is not None:
         gates = run.gates[layer].to(weights.dtype)
         weights = weights * (gates[None, :, None, None] if gates.dim() == 1 else gates[..., None])
@@ -71,7 +71,7 @@ def _visible(scores: Tensor) -> Tensor:
 def before_softmax(run: Run, model_type: str) -> Iterator[Run]:
     """Obey `run` in every softmax of this thread until the block ends. Raises InterventionError for operators that
     need heads' outputs."""
-    if any(touch.given is not None for touches in run.touches.values() for touch in touches):
+    if any(head_change.given is not None for head_changes in run.head_changes.values() for head_change in head_changes):
         raise InterventionError(
             f"An operator that puts other outputs in a head's place needs transformers' attention interface; "
             f"{model_type} does not use it: choose disable, zero, previous, current, next or first."

@@ -8,7 +8,7 @@ from core.atlas.scores import atlas as scores_of
 from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
 from core.config import settings
 from core.store.database import Database
-from core.store.recovery import HeldError
+from core.store.recovery import LockedError
 
 
 def atlas(
@@ -48,5 +48,5 @@ def _database() -> tuple[Database | None, str | None]:
         return None, None
     try:
         return Database(file), None
-    except HeldError as error:
+    except LockedError as error:
         return None, f"The database is held by {error.holder}, so what it has stored is not among these rows."

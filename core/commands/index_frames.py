@@ -12,7 +12,7 @@ from core.studies.index_frames import STUDY
 
 
 def _needs_the_database(_: Any, own: NoOptions) -> None:
-    """An index is stored, not printed: HeldError where another process holds the database."""
+    """An index is stored, not printed: LockedError where another process holds the database."""
     with database(beside=False):
         pass
 

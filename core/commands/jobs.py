@@ -34,7 +34,7 @@ from core.results.runs import one_run
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
-from core.store.recovery import HeldError
+from core.store.recovery import LockedError
 from core.store.rows import Row
 from core.studies.contract import Flag
 
@@ -110,7 +110,7 @@ def cancel(job: Id) -> None:
             if one_job(db, job).state == "done":
                 raise JobError("Only a job with work left can be cancelled, and this one is done.")
             store.set_state(db, job, "cancelled")
-    except HeldError as error:
+    except LockedError as error:
         if not ask_to_cancel(job):
             raise JobError(f"The job runs in {error.holder}, which did not answer; look at its Jobs page.") from error
         typer.echo(f"Asked {error.holder} to cancel the job.")

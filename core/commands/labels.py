@@ -11,7 +11,7 @@ from core.commands.output import Csv, Form, Json, Latex, database, form_of, show
 from core.errors import InputError
 from core.labelling import crowd
 from core.labelling.dataset import export_dataset, import_dataset
-from core.labelling.elsewhere import import_maps
+from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
 from core.labelling.snapshot import retire_unknown
 from core.store import erasure, label_files, labels, projects, retiring

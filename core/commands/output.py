@@ -24,7 +24,7 @@ from core.jobs import api
 from core.jobs.executors import Place
 from core.store import exchange, jobs, runs
 from core.store.database import Database
-from core.store.recovery import HeldError
+from core.store.recovery import LockedError
 from core.store.rows import Row, plain
 from core.studies.options import LARGEST_SEED
 
@@ -149,7 +149,7 @@ def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
     chosen = settings().database
     try:
         return Database(chosen), None
-    except HeldError as error:
+    except LockedError as error:
         mark = hashlib.sha256(json.dumps(plain(options), sort_keys=True).encode()).hexdigest()[:10]
         beside = exchange.runs_folder(chosen.expanduser().resolve()) / f"{study}-{mark}.duckdb"
         return Database(beside), f"The database is held by {error.holder}."
@@ -166,7 +166,7 @@ def database(*, beside: bool) -> Iterator[Database]:
     passing = None
     try:
         db = Database(settings().database)
-    except HeldError:
+    except LockedError:
         if not beside:
             raise
         passing = exchange.runs_folder(settings().database.expanduser().resolve()) / f"passing-{os.getpid()}.duckdb"

@@ -8,7 +8,7 @@ import typer
 
 from core.commands.declared import Ran, command
 from core.errors import InputError
-from core.measuring.race_table import said_of
+from core.measuring.race_table import verdict_sentence
 from core.results.disabling import RaceVerdict
 from core.results.metrics import RANKING
 from core.store.rows import Row
@@ -54,7 +54,7 @@ def show_race(ran: Ran) -> None:
     metrics = [name for name in RANKING if any(verdict.metrics.of(name) for verdict in verdicts)]
     ran.show([_short(verdict, metrics) for verdict in verdicts])
     if ran.form == "table":
-        typer.echo(said_of(ran.rows[0]))
+        typer.echo(verdict_sentence(ran.rows[0]))
 
 
 def _short(verdict: RaceVerdict, metrics: Sequence[str]) -> Row:

@@ -61,7 +61,7 @@ class PackedMaps:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class GridTabs:
     """Maps in one workbench, one grid at a time. grids: by what their buttons say; the first one is open."""
 
     grids: Mapping[str, Grid]
@@ -69,7 +69,7 @@ class Shelf:
     caption: str = ""
 
 
-Part = Words | Chart | Table | Grid | PackedMaps | Shelf
+Part = Words | Chart | Table | Grid | PackedMaps | GridTabs
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _placed(parts: Sequence[Part], most: int) -> list[_Placed]:
 
 
 def _grids_of(part: Part) -> list[Grid]:
-    if isinstance(part, Shelf):
+    if isinstance(part, GridTabs):
         return list(part.grids.values())
     return [part] if isinstance(part, Grid) else []
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from core.attention import PARTS, SINK, AttentionMaps, Head, said_of_sight
+from core.attention import PARTS, SINK, AttentionMaps, Head, sight_sentence
 from core.drawing.payload import as_bytes, difference_as_bytes
 from core.scoring.registry import HEAD_SCORES, even_scores, map_scores
 
@@ -53,7 +53,7 @@ class Pane:
     @property
     def sees(self) -> str:
         """What a query sees, for a caption."""
-        return said_of_sight(self.part, self.keys, self.windows, causal=self.causal, sink=self.keys[-1:] == (SINK,))
+        return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.keys[-1:] == (SINK,))
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -246,7 +246,7 @@ class Board:
             return Choice(map_id)
         return next((c for c in known.special if c.map_id == map_id and c.passing == passing), None)
 
-    def held(self, person: str, now: float) -> list[Choice]:
+    def claimed(self, person: str, now: float) -> list[Choice]:
         """What this person was handed and has not answered, their live claims, oldest first."""
         known = self._people.get(person)
         if known is None:

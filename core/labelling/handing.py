@@ -92,7 +92,7 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
         kept = _followed(db, cursor, project)
         board = kept.board
         _store_demoted(cursor, project, board)
-        held = board.held(person, seconds(moment))
+        held = board.claimed(person, seconds(moment))
         new = board.choose(person, seconds(moment), board.rules.ahead - len(held))
         until = datetime.fromtimestamp(seconds(moment) + board.rules.lapse, UTC).replace(tzinfo=None)
         rows = [projects.ClaimRow(claim.map_id, person, claim.passing, claim.purpose, moment, until) for claim in new]

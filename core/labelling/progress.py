@@ -97,7 +97,7 @@ def _people(board: Board, given: pd.DataFrame, now: datetime) -> pd.DataFrame:
                 "labels": int(labels.get(name, 0)),
                 "in 24 hours": int(today.get(name, 0)),
                 "last label": last.get(name),
-                "holds": len(board.held(name, handing.seconds(now))),
+                "holds": len(board.claimed(name, handing.seconds(now))),
                 "gold right": f"{standing.right} of {standing.golds}" if standing.golds else "",
                 "same again": f"{same} of {again}" if again else "",
             }

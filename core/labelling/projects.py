@@ -56,7 +56,7 @@ def make_project(
     facts = _fitting(labels.map_facts(db), recipe)
     known = known_classes(db, heading.class_set, recipe.known_from) if recipe.gold or recipe.exemplars else {}
     exemplars, gold = _known_maps(known, recipe)
-    ordinary = drawn(facts[~facts.map_id.isin({*exemplars, *gold})], recipe)
+    ordinary = sampled(facts[~facts.map_id.isin({*exemplars, *gold})], recipe)
     if not ordinary:
         raise InputError(
             f"A project needs maps to label; its recipe finds none ({len(facts)} maps fit its checkpoints, tasks and "
@@ -135,7 +135,7 @@ def shuffled(seed: int, map_id: str) -> bytes:
     return hashlib.sha256(f"{seed}:{map_id}".encode()).digest()
 
 
-def drawn(facts: pd.DataFrame, recipe: Recipe) -> list[str]:
+def sampled(facts: pd.DataFrame, recipe: Recipe) -> list[str]:
     """The first `count` maps in an order that goes round checkpoints, and in each round its heads, at random."""
     keys = pd.Series({name: shuffled(recipe.seed, name) for name in facts.map_id}, dtype=object)
     return spread(facts, keys)[: max(0, recipe.count)]

@@ -19,7 +19,7 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 
 @dataclass(frozen=True)
-class Wish:
+class QueueOptions:
     """What a person asked for. order: random, uncertain, disagreement or adjudication. None is everything.
 
     review: a class name shows the maps this person gave that class, instead of undecided ones.
@@ -37,16 +37,16 @@ class Wish:
     leave_out_uniform: bool = False
 
 
-def queue(db: Database, wish: Wish, hints: Hints | None = None) -> list[str]:
+def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> list[str]:
     """Map ids in the order they are shown.
 
     random: by a hash of seed and map, so that the order holds when maps are added. uncertain: smallest margin of the
     classifier first. disagreement: maps whose raters differ first. adjudication: only those. Raises InputError when
     an order needs a classifier and none suggests.
     """
-    chosen = _undecided(db, wish, _filtered(labels.map_facts(db), wish))
-    shuffled = sorted(chosen, key=lambda name: hashlib.sha256(f"{wish.seed}:{name}".encode()).digest())
-    if wish.order == "uncertain":
+    chosen = _undecided(db, options, _filtered(labels.map_facts(db), options))
+    shuffled = sorted(chosen, key=lambda name: hashlib.sha256(f"{options.seed}:{name}".encode()).digest())
+    if options.order == "uncertain":
         if hints is None:
             raise InputError(
                 "The most uncertain maps come first only when a classifier suggests; none does: choose one "
@@ -54,10 +54,10 @@ def queue(db: Database, wish: Wish, hints: Hints | None = None) -> list[str]:
             )
         margins = hints(shuffled)
         return sorted(shuffled, key=lambda name: margins[name][2])
-    if wish.order in ("disagreement", "adjudication"):
-        differ = set(disputed(standing_labels(db, wish.class_set)))
+    if options.order in ("disagreement", "adjudication"):
+        differ = set(disputed(standing_labels(db, options.class_set)))
         first = [name for name in shuffled if name in differ]
-        return first if wish.order == "adjudication" else first + [name for name in shuffled if name not in differ]
+        return first if options.order == "adjudication" else first + [name for name in shuffled if name not in differ]
     return shuffled
 
 
@@ -68,41 +68,41 @@ class Progress(NamedTuple):
     maps: int
 
 
-def progress(db: Database, wish: Wish) -> Progress:
+def progress(db: Database, options: QueueOptions) -> Progress:
     """How far a person is with what they asked for; what they look through again is all done."""
-    names = _asked(db, wish, _filtered(labels.map_facts(db), wish))
-    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
-    if wish.review is not None:
-        given = sum(mine.get(name) == wish.review for name in names)
+    names = _asked(db, options, _filtered(labels.map_facts(db), options))
+    mine = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
+    if options.review is not None:
+        given = sum(mine.get(name) == options.review for name in names)
         return Progress(given, given)
     return Progress(sum(name in mine for name in names), len(names))
 
 
-def _filtered(facts: pd.DataFrame, wish: Wish) -> pd.DataFrame:
+def _filtered(facts: pd.DataFrame, options: QueueOptions) -> pd.DataFrame:
     for column in ("checkpoint", "task", "layer"):
-        wanted = getattr(wish, column)
+        wanted = getattr(options, column)
         if wanted is not None:
             facts = facts[facts[column] == wanted]
-    return facts[facts.maximum >= NEARLY_UNIFORM] if wish.leave_out_uniform else facts
+    return facts[facts.maximum >= NEARLY_UNIFORM] if options.leave_out_uniform else facts
 
 
-def _asked(db: Database, wish: Wish, facts: pd.DataFrame) -> list[str]:
+def _asked(db: Database, options: QueueOptions, facts: pd.DataFrame) -> list[str]:
     """The maps of a choice, decided or not; in a second pass those of the first."""
     names = list(facts.map_id)
-    if wish.order == "adjudication":
-        differ = set(disputed(standing_labels(db, wish.class_set)))
+    if options.order == "adjudication":
+        differ = set(disputed(standing_labels(db, options.class_set)))
         return [name for name in names if name in differ]
-    if wish.passing > 1 and wish.review is None:
-        before = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing - 1)
+    if options.passing > 1 and options.review is None:
+        before = labels.decided(db, options.class_set, options.annotator, passing=options.passing - 1)
         names = [name for name in names if before.get(name) is not None]
     return names
 
 
-def _undecided(db: Database, wish: Wish, facts: pd.DataFrame) -> list[str]:
-    names = _asked(db, wish, facts)
-    if wish.order == "adjudication" and wish.review is None:
+def _undecided(db: Database, options: QueueOptions, facts: pd.DataFrame) -> list[str]:
+    names = _asked(db, options, facts)
+    if options.order == "adjudication" and options.review is None:
         return names
-    mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
-    if wish.review is not None:
-        return [name for name in names if mine.get(name) == wish.review]
+    mine = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
+    if options.review is not None:
+        return [name for name in names if mine.get(name) == options.review]
     return [name for name in names if name not in mine]

@@ -18,7 +18,7 @@ from core.scoring.effective import correlation, effective_attention, mass_by_typ
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.intervals import Means
 from core.scoring.mean_patterns import MeanPatterns
-from core.scoring.statistics import HeadStatistics, Places
+from core.scoring.statistics import HeadStatistics, SpecialPositions
 from core.scoring.tokens import LinkedWords, RelationAttention
 from core.tasks.features import feature_of, feature_spans
 from core.tasks.relations import Relation, links, links_across
@@ -187,7 +187,7 @@ class StatisticsMeasure:
     def statistics_of(self, inputs: Sequence[Prepared]) -> HeadStatistics:
         """The statistics alone, made ready for these inputs."""
         places = [
-            Places(
+            SpecialPositions(
                 ready.encoding.first or 0, ready.encoding.separators, classifying(ready.encoding, causal=self.causal)
             )
             for ready in inputs

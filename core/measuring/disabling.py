@@ -26,7 +26,7 @@ KINDS = ("heads", "layers", "all-but-one", "groups", "duplicates", *PARTS)
 
 
 @runtime_checkable
-class Asked(Protocol):
+class DisablingOptions(Protocol):
     """The options that these studies share."""
 
     @property
@@ -75,7 +75,7 @@ class Opened:
         return [self.checkpoint.encode(row.text, row.pair) for row in rows]
 
 
-def opened(options: Asked) -> Opened:
+def opened(options: DisablingOptions) -> Opened:
     """The classifier of the options, which this worker keeps for its next unit; in float32, a sweep's dtype is that of
     its own layers. Raises CheckpointError."""
     classifier = measuring.opened.checkpoint(options.checkpoint, head="classifier", device=options.device)
@@ -83,7 +83,7 @@ def opened(options: Asked) -> Opened:
     return Opened(classifier, task, label_order(task, classifier.labels))
 
 
-def rows_of(options: Asked, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
+def rows_of(options: DisablingOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
     """The task's rows that the options name."""
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
@@ -91,7 +91,7 @@ def rows_of(options: Asked, split: str | None = None, limit: int | None = None) 
     return read_rows(options.task, split or options.split, folder=options.data, limit=limit, seed=options.seed)
 
 
-def slices(options: Asked) -> list[tuple[Slice, int]]:
+def slices(options: DisablingOptions) -> list[tuple[Slice, int]]:
     """Slices of the rows and their sizes, similar lengths together: inputs of one length share a batch."""
     rows = rows_of(options)
     sizes = [len(row.text) + len(row.pair or "") for row in rows]

@@ -9,7 +9,7 @@ from core import config
 from core.errors import InputError
 from core.measuring.tuned import shown_folder
 from core.tasks.glue import task_of
-from core.tuning.shelf import LOG
+from core.tuning.saved import LOG
 
 CLASSIFYING = {
     "disable", "race", "operators", "importance", "prune", "perturb", "patch", "knockout", "separators",

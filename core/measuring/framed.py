@@ -14,7 +14,7 @@ HABITS = ("previous", "next", "first")
 
 
 @runtime_checkable
-class Asked(Protocol):
+class FrameOptions(Protocol):
     """The options that say how sentences are scored."""
 
     @property

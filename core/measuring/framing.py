@@ -8,7 +8,7 @@ import numpy as np
 
 from core.capture.running import run
 from core.frames.records import AnnotatedSentence, links_of, words
-from core.measuring.framed import HABITS, Asked, Draws, Scored, Scores, links_in_pieces, packed
+from core.measuring.framed import HABITS, Draws, FrameOptions, Scored, Scores, links_in_pieces, packed
 from core.models.checkpoint import Checkpoint
 from core.scoring import link_tests
 from core.scoring.links import Links, PairScores, Placement, exchange_groups, fixed_scores, habits, pairs_of, shifted
@@ -24,7 +24,7 @@ class Entry:
     links: Links
 
 
-def entries_of(encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], asked: Asked) -> list[Entry]:
+def entries_of(encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], asked: FrameOptions) -> list[Entry]:
     """One entry a sentence, or one a link where the average is over links."""
     entries = []
     for number, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
@@ -34,7 +34,7 @@ def entries_of(encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence],
     return entries
 
 
-def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentence], asked: Asked) -> Scores:
+def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentence], asked: FrameOptions) -> Scores:
     """The score of every head on each sentence (or link), and the sums of both nulls; nothing where none is seen."""
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
     how: dict[str, Any] = {"direction": asked.direction, "pairing": asked.pairing, "causal": checkpoint.causal}

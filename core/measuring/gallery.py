@@ -17,7 +17,7 @@ from core.errors import InputError
 from core.measuring.attending import classifying
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
-from core.scoring.heads import MapBatch, Places
+from core.scoring.heads import MapBatch, SpecialPositions
 from core.scoring.registry import HeadScore
 
 ENDS, DECILES = 3, range(10, 100, 10)
@@ -40,7 +40,7 @@ class InputScores:
             raise InputError(f"A gallery shows scores of single maps; {score.label} is none: choose another.")
         self.of, self.causal = score.of, checkpoint.causal
         self.places = [
-            Places(encoding.first or 0, encoding.separators, classifying(encoding, causal=checkpoint.causal))
+            SpecialPositions(encoding.first or 0, encoding.separators, classifying(encoding, causal=checkpoint.causal))
             for encoding in encodings
         ]
         shape = (len(encodings), checkpoint.layers, checkpoint.heads)

@@ -12,7 +12,7 @@ Text = str | tuple[str, str | None]
 
 
 @runtime_checkable
-class Asked(Protocol):
+class InputOptions(Protocol):
     """The options that say what is passed over. compare: a second checkpoint, or None."""
 
     @property
@@ -64,7 +64,7 @@ def pair_of(line: str) -> str | tuple[str, str]:
     return (first.strip(), second.strip()) if second.strip() else first.strip()
 
 
-def sources(asked: Asked, task: str) -> list[Source]:
+def sources(asked: InputOptions, task: str) -> list[Source]:
     """The inputs of one task, or the pasted ones, in order."""
     if task == PASTED:
         pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in asked.texts]
@@ -73,7 +73,7 @@ def sources(asked: Asked, task: str) -> list[Source]:
     return [Source(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
 
 
-def chunks(asked: Asked) -> list[tuple[Chunk, int]]:
+def chunks(asked: InputOptions) -> list[tuple[Chunk, int]]:
     """Chunks of rows of every checkpoint and task, with their sizes in about tokens. Raises InputError."""
     if asked.limit is not None and asked.limit < 1:
         raise InputError(f"At least one row must be looked at; a limit of {asked.limit} was given: raise it.")
@@ -88,7 +88,7 @@ def chunks(asked: Asked) -> list[tuple[Chunk, int]]:
     return every
 
 
-def _tasks(asked: Asked) -> list[str]:
+def _tasks(asked: InputOptions) -> list[str]:
     """Keys of the tasks, or PASTED."""
     if asked.texts:
         return [PASTED]

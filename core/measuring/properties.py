@@ -22,7 +22,7 @@ PLACES = 10  # words after the tenth have no place to be named
 
 
 @dataclass(frozen=True)
-class Asked:
+class WordProperty:
     """A property with its examples. tests: name of what is tested and examples of it, the first by the same rule as
     train; linear: what the linear rule scores on the last, None where there is none."""
 
@@ -33,7 +33,9 @@ class Asked:
     linear: float | None = None
 
 
-def asked(checkpoint: Checkpoint, name: str, treebank: str | None, limit: int | None, *, seed: int = 0) -> Asked:
+def word_property(
+    checkpoint: Checkpoint, name: str, treebank: str | None, limit: int | None, *, seed: int = 0
+) -> WordProperty:
     """The examples of a property, their vectors computed unless they lie on disk. Raises InputError for one class."""
     if name in DIAGNOSTIC:
         return _diagnostic(checkpoint, name, seed)
@@ -53,7 +55,7 @@ def _labels(name: str, sentence: GoldSentence) -> list[tuple[int, str]]:
     return [(k, word.pos) for k, word in enumerate(sentence.words)]
 
 
-def _diagnostic(checkpoint: Checkpoint, name: str, seed: int) -> Asked:
+def _diagnostic(checkpoint: Checkpoint, name: str, seed: int) -> WordProperty:
     parts, spelled = [], diagnostic.LABELS[name]
     for split in (diagnostic.TRAIN, diagnostic.AGREE, diagnostic.PART):
         every = diagnostic.diagnostics(name, split, seed=seed)
@@ -68,7 +70,7 @@ def _diagnostic(checkpoint: Checkpoint, name: str, seed: int) -> Asked:
 def _asked(
     checkpoint: Checkpoint, name: str, parts: Sequence[tuple[Readable, list[list[tuple[int, str]]]]],
     names: tuple[str, ...], linear: float | None = None,
-) -> Asked:  # fmt: skip
+) -> WordProperty:  # fmt: skip
     seen = [{label for some in labels for _, label in some} for _, labels in parts]
     for (some, _), own in zip(parts, seen, strict=True):
         if len(own) < 2:
@@ -78,7 +80,7 @@ def _asked(
             )
     classes = tuple(sorted(seen[0], key=lambda label: (len(label), label) if name == ORDER else (0, label)))
     examples = [_examples(checkpoint, some, labels, classes) for some, labels in parts]
-    return Asked(name, classes, examples[0], tuple(zip(names, examples[1:], strict=True)), linear)
+    return WordProperty(name, classes, examples[0], tuple(zip(names, examples[1:], strict=True)), linear)
 
 
 def _examples(

@@ -141,7 +141,7 @@ def _known(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def said_of(row: Row) -> str:
+def verdict_sentence(row: Row) -> str:
     """How a race went, in sentences."""
     counts = f"{row['matters']} matter, {row['does not matter']} do not, {row['open']} stay open"
     took = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from core import capture
 from core.errors import InputError, InterventionError
-from core.measuring.disabling import Asked, Variant, groups_of, has_parts, variants_of
+from core.measuring.disabling import DisablingOptions, Variant, groups_of, has_parts, variants_of
 from core.scoring.racing import Choice, Rules, Standings, Step, Work, choose, next_step, standings
 from core.tasks.glue import Task, TaskRow
 
@@ -20,7 +20,7 @@ KINDS = ("heads", "layers", "all-but-one", "groups")
 
 
 @runtime_checkable
-class Raced(Asked, Protocol):
+class Raced(DisablingOptions, Protocol):
     """The options of a race."""
 
     @property

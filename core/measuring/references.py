@@ -21,7 +21,7 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 
 @runtime_checkable
-class Asked(Protocol):
+class ReferenceOptions(Protocol):
     """The options that say where reference rows come from."""
 
     @property
@@ -36,7 +36,7 @@ class Asked(Protocol):
     def seed(self) -> int: ...
 
 
-def check(operator: str, asked: Asked) -> None:
+def check(operator: str, asked: ReferenceOptions) -> None:
     """Raises InputError where an operator would have nothing to take from."""
     if operator in ("mean", "resample", "constant") and asked.reference < 2:
         raise InputError(
@@ -49,7 +49,7 @@ def check(operator: str, asked: Asked) -> None:
         raise InputError(f"Resampling draws at least one row for each input; {asked.draws} were asked for.")
 
 
-def sources(operator: str, opened: Opened, asked: Asked) -> "list[Source | None]":
+def sources(operator: str, opened: Opened, asked: ReferenceOptions) -> "list[Source | None]":
     """What stands in, one source a sweep: several for "resample" (one a draw), [None] where the input itself says."""
     check(operator, asked)
     if operator not in capture.interventions.FROM_REFERENCE:
@@ -64,13 +64,13 @@ def sources(operator: str, opened: Opened, asked: Asked) -> "list[Source | None]
     ]
 
 
-def reference_rows(opened: Opened, asked: Asked, most: int | None = None) -> list[TaskRow]:
+def reference_rows(opened: Opened, asked: ReferenceOptions, most: int | None = None) -> list[TaskRow]:
     """Train rows drawn with the seed."""
     limit = asked.reference if most is None else min(most, asked.reference)
     return read_rows(opened.task, "train", folder=asked.data, limit=limit, seed=asked.seed)
 
 
-def constants(opened: Opened, asked: Asked) -> "Fitted":
+def constants(opened: Opened, asked: ReferenceOptions) -> "Fitted":
     """Every head's optimal constant, fitted once in a worker: it depends on the weights and the options alone."""
     about = opened.checkpoint
     key = (about.name, about.weights_hash, opened.task.key, asked.data, asked.seed, asked.reference)

@@ -13,7 +13,7 @@ from core.measuring.passes import Prepared
 from core.measuring.sums import Place, RoleSums
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
-from core.scoring.roles import Places, RepeatedTokens, Role, RoleMeans, repeated_tokens
+from core.scoring.roles import RepeatedTokens, Role, RoleMeans, RolePositions, repeated_tokens
 
 ON_REPEATS: tuple[Role, ...] = ("duplicate", "prefix")
 
@@ -27,7 +27,7 @@ class RoleMeasure:
         self.checkpoint = checkpoint
         self.roles = RoleMeans(checkpoint.layers, checkpoint.heads)
         self.copying = np.zeros((0, 0))
-        self._places: list[Places] = []
+        self._places: list[RolePositions] = []
         self._numbers: list[int] = []
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
@@ -39,7 +39,7 @@ class RoleMeasure:
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
         """One layer's maps [batch, head, query, key]; inputs with equal places together."""
         maps = weights.double().cpu().numpy()
-        groups: dict[Places, list[int]] = {}
+        groups: dict[RolePositions, list[int]] = {}
         for row, number in enumerate(inputs):
             groups.setdefault(self._places[number], []).append(row)
         for places, rows in groups.items():
@@ -76,7 +76,7 @@ class RoleMeasure:
 class _Pairs:
     """Observes sequences and their controls, one after the other in a batch of one length."""
 
-    def __init__(self, roles: RoleMeans, places: Places, first: int):
+    def __init__(self, roles: RoleMeans, places: RolePositions, first: int):
         self.roles, self.places, self.first = roles, places, first
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
@@ -88,7 +88,7 @@ class _Pairs:
         )
 
 
-def places_of(one: Prepared, *, causal: bool) -> Places:
+def places_of(one: Prepared, *, causal: bool) -> RolePositions:
     """Separators, the least frequent word, and the dependencies of an input, as positions of its pieces."""
     encoding, links = one.encoding, []
     for sentence, tagged in enumerate(one.tagged):
@@ -101,7 +101,7 @@ def places_of(one: Prepared, *, causal: bool) -> Places:
                     for b in encoding.pieces(*governor, sentence)
                     if a != b
                 ]
-    return Places(
+    return RolePositions(
         len(encoding), encoding.first or 0, tuple(encoding.separators), causal=causal, rare=_rare(encoding),
         links=tuple(dict.fromkeys(links)),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from core.notebook.loaded import checkpoint_of, encode, maps_of
 from core.scoring.intervals import Means
 from core.scoring.registry import HEAD_SCORES, even_scores, map_scores
 from core.store.database import Database
-from core.store.recovery import HeldError
+from core.store.recovery import LockedError
 
 Text = str | tuple[str, str]
 
@@ -63,7 +63,7 @@ def atlas(checkpoint: Any, *, task: str | None = None, measure: bool = True) -> 
     try:
         with Database(path) as db:
             return stored_scores.atlas(db, checkpoint=checkpoint, task=task, measure=measure)
-    except HeldError as error:
+    except LockedError as error:
         warnings.warn(f"What the database has is left out: it is held by {error.holder}.", stacklevel=2)
         return stored_scores.atlas(None, checkpoint=checkpoint, task=task, measure=measure)
 

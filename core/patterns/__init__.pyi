@@ -2,7 +2,6 @@ from . import agreement as agreement
 from . import alpha as alpha
 from . import baseline as baseline
 from . import classes as classes
-from . import drawn as drawn
 from . import evaluated as evaluated
 from . import evaluation as evaluation
 from . import forest as forest
@@ -13,5 +12,6 @@ from . import planted as planted
 from . import raster as raster
 from . import shapes as shapes
 from . import suggestions as suggestions
+from . import synthetic as synthetic
 from . import training as training
 from . import truth as truth

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 
 @dataclass(frozen=True)
-class Places:
+class SpecialPositions:
     """What the scores ask of an input: separators, and the position that classifies. first: [CLS] / start."""
 
     first: int
@@ -29,7 +29,7 @@ class MapBatch:
     """Maps [batch, head, query, key] of inputs of one length (numpy or torch), and where each input's places are."""
 
     weights: Any
-    places: Sequence[Places]
+    places: Sequence[SpecialPositions]
     causal: bool
 
     @cached_property

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from core.attention import AttentionMaps
 from core.scoring import heads
-from core.scoring.heads import MapBatch, Places
+from core.scoring.heads import MapBatch, SpecialPositions
 
 Need = Literal["weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"]
 CLARK, KOVALEVA = "Clark et al. 2019", "Kovaleva et al. 2019"
@@ -235,7 +235,7 @@ def head_scores(
     weights: Float[Any, "*heads query key"], *, first: int | None, separators: Sequence[int], causal: bool
 ) -> dict[str, Float[Any, "*heads"]]:
     """All scores of HEAD_SCORES on one input, by name. first, separators: positions, as in Encoding."""
-    places = [Places(first or 0, tuple(separators), first or 0)]
+    places = [SpecialPositions(first or 0, tuple(separators), first or 0)]
     maps = MapBatch(weights, places, causal)
     return {name: score.of(maps) for name, score in HEAD_SCORES.items() if score.of}
 

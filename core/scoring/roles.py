@@ -35,7 +35,7 @@ LEAST = 0.01  # of a row's weight: scaled up from less, it would be noise
 
 
 @dataclass(frozen=True)
-class Places:
+class RolePositions:
     """Where an input's targets are. repeat: (start, period) of tokens that come twice in a row, where there are any.
 
     rare: positions of the least frequent word. links: (position, position) of words that depend on each other.
@@ -89,7 +89,7 @@ class RepeatedTokens:
 
     ids: tuple[int, ...]
     control: tuple[int, ...]
-    places: Places
+    places: RolePositions
 
 
 def repeated_tokens(
@@ -114,7 +114,7 @@ def repeated_tokens(
     drawn = tuple(random.Random(seed).sample(different, 2 * period))  # noqa: S311 - no secret
     length = len(before) + 2 * period + len(after)
     separators = tuple(range(length - len(after), length))
-    places = Places(length, separators=separators, repeat=(len(before), period), causal=causal)
+    places = RolePositions(length, separators=separators, repeat=(len(before), period), causal=causal)
     half = drawn[:period]
     return RepeatedTokens((*before, *half, *half, *after), (*before, *drawn, *after), places)
 
@@ -136,7 +136,7 @@ class RoleScore:
 
 def role_scores(
     weights: Float[np.ndarray, "*heads query key"],
-    places: Places,
+    places: RolePositions,
     *,
     control: Float[np.ndarray, "*heads query key"] | None = None,
 ) -> dict[Role, RoleScore]:
@@ -246,7 +246,7 @@ class RoleMeans:
     def update(
         self,
         weights: Float[np.ndarray, "layer head query key"],
-        places: Places,
+        places: RolePositions,
         number: int,
         *,
         control: Float[np.ndarray, "layer head query key"] | None = None,
@@ -260,7 +260,7 @@ class RoleMeans:
         self,
         layer: int,
         weights: Float[np.ndarray, "batch head query key"],
-        places: Places,
+        places: RolePositions,
         numbers: Sequence[int],
         *,
         control: Float[np.ndarray, "batch head query key"] | None = None,

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.scoring.heads import MapBatch, Places
+from core.scoring.heads import MapBatch, SpecialPositions
 from core.scoring.intervals import Means
 from core.scoring.registry import MAP_SCORES
 
@@ -22,10 +22,10 @@ class HeadStatistics:
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
         self.means = Means(layers, heads, len(MAP_SCORES))
-        self._places: Sequence[Places] = ()
+        self._places: Sequence[SpecialPositions] = ()
         self._numbers: Sequence[int] = ()
 
-    def take(self, places: Sequence[Places], numbers: Sequence[int]) -> "HeadStatistics":
+    def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
         """The inputs of the next run, and their numbers in the whole study."""
         self._places, self._numbers = places, numbers
         return self

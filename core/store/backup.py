@@ -19,7 +19,7 @@ from core.errors import StoreError
 from core.store import migrations
 from core.store.database import CONFIG, Database
 from core.store.exchange import runs_folder
-from core.store.recovery import HeldError, explain
+from core.store.recovery import LockedError, explain
 from core.writing import replacing, write_whole
 
 ANSWER_SECONDS = 120.0  # a copy of a large file takes a while
@@ -159,5 +159,5 @@ def back_up_now(database: Path, file: str | Path) -> int:
     try:
         with Database(database) as db:
             return back_up(db, file)
-    except HeldError:
+    except LockedError:
         return ask(database, file)

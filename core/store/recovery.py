@@ -22,7 +22,7 @@ _LONGEST_HEADING = 128  # bytes of a log before its first entry
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
-class HeldError(StoreError):
+class LockedError(StoreError):
     """Another process holds the file. holder: which, in words."""
 
     def __init__(self, message: str, holder: str):
@@ -82,7 +82,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
 def _held(text: str, path: Path) -> StoreError:
     holder = _HELD.search(text)
     who = f"process {holder['pid']} ({Path(holder['program']).name})" if holder else "another process"
-    return HeldError(
+    return LockedError(
         f"One process at a time may hold the database {path}, and {who} holds it now; stop that one, or choose "
         "another file with --db or ATLAS_DB.",
         who,

@@ -19,7 +19,7 @@ from core.store.runs import Provenance
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Data, Dtype, Limit, Seed
 from core.tasks.glue import TaskRow, read_rows, task_of
-from core.tuning.shelf import LOG
+from core.tuning.saved import LOG
 
 if TYPE_CHECKING:
     from core.scoring.change import Change as Sums

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from core.config import settings
 from core.errors import InputError
 from core.studies.contract import Flag
-from core.tuning.shelf import tuned_checkpoints
+from core.tuning.saved import tuned_checkpoints
 
 LATEST = "latest"
 DTYPES = {"bf16": "bfloat16", "fp32": "float32", "fp16": "float16"}

@@ -31,7 +31,7 @@ from core.tasks import diagnostic
 from core.tasks.treebank import read_part
 
 if TYPE_CHECKING:
-    from core.measuring.properties import Asked
+    from core.measuring.properties import WordProperty
 
 PROPERTIES = ("part of speech", "dependency relation", "word order", diagnostic.NUMBER, diagnostic.AUXILIARY)
 PROBES = ("linear", "one hidden layer")
@@ -124,7 +124,7 @@ class ProbeStudy(Study[Options, Probed]):
         """Both probes of one property on every layer, with its control task."""
         of: Question = unit.arguments
         checkpoint = measuring.probed.open_source(options.checkpoint, random=of.source == RANDOM, seed=options.seed)
-        question = measuring.properties.asked(
+        question = measuring.properties.word_property(
             checkpoint, of.property, options.treebank, options.limit, seed=options.seed
         )
         answered = answers(question, of.source, seed=options.seed)
@@ -158,7 +158,7 @@ class ProbeStudy(Study[Options, Probed]):
 STUDY = ProbeStudy()
 
 
-def answers(question: "Asked", source: str, *, seed: int) -> list[Answered]:
+def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answered]:
     """Every probe on every test of a property, and on the control task of the same words."""
     tests = [test for _, test in question.tests]
     controls = probing.layers.control_labels(question.train, tests, seed=seed)

@@ -20,6 +20,6 @@ class RowOptions:
     seed: Seed = 0
 
 
-def units_of(options: disabling.Asked) -> list[Unit]:
+def units_of(options: disabling.DisablingOptions) -> list[Unit]:
     """Slices of the task's rows, `core.measuring.disabling.Slice` each."""
     return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]

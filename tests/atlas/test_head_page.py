@@ -8,7 +8,7 @@ import pytest
 
 from core import config
 from core.atlas import example
-from core.atlas.example_grid import example_grid, example_shelf
+from core.atlas.example_grid import example_grid, example_grids
 from core.atlas.head_page import Gallery, Shelved, head_page
 from core.attention import Head
 from core.capture.running import capture
@@ -64,7 +64,7 @@ def test_144_heads_of_64_tokens_with_a_full_gallery_are_under_2_megabytes():
 
 
 def test_a_checkpoint_that_is_not_here_is_said_in_the_file():
-    page = head_page(Head(0, 1), "x", SCORES, ROWS, maps=example_shelf(["nobody/nothing"]).caption)
+    page = head_page(Head(0, 1), "x", SCORES, ROWS, maps=example_grids(["nobody/nothing"]).caption)
     assert "nobody/nothing is not on this disk" in page
     assert "class='maps'" not in page
 
@@ -88,6 +88,6 @@ def test_the_example_of_any_checkpoint_is_what_it_computes():
 
 def test_the_bundled_encoders_example_needs_no_model(monkeypatch):
     monkeypatch.setattr("core.models.opening.open_checkpoint", None)
-    shelf = example_shelf([config.ENCODER, config.ENCODER, "nobody/nothing"])
+    shelf = example_grids([config.ENCODER, config.ENCODER, "nobody/nothing"])
     assert list(shelf.grids) == [config.ENCODER]
     assert shelf.caption.startswith("nobody/nothing is not on this disk")

@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from core.patterns.classes import BERT
-from core.patterns.drawn import drawn
 from core.patterns.suggestions import probabilities
+from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import Classifier, Recipe, fit
 
 FIT_MAPS, EPOCHS = 400, 200
@@ -14,7 +14,7 @@ FIT_MAPS, EPOCHS = 400, 200
 
 def maps_of(size: int, count: int, seed: int = 0) -> tuple[list[np.ndarray], list[str]]:
     """Maps drawn from the class definitions, up to `size` tokens."""
-    maps, names, _ = drawn(BERT, each=-(-count // len(BERT)), seed=seed, shortest=size // 2, longest=size)
+    maps, names, _ = synthetic_maps(BERT, each=-(-count // len(BERT)), seed=seed, shortest=size // 2, longest=size)
     return maps[:count], names[:count]
 
 

@@ -64,10 +64,10 @@ def test_a_pass_equals_eager_watched_or_not(checkpoint, encoding):
 
 
 def test_a_disabled_head_is_uniform_over_its_window_and_leaves_the_sink_nothing(checkpoint, encoding):
-    from core.capture.interventions import touches_of
+    from core.capture.interventions import head_changes_of
 
     every = [Intervention("disable", frozenset({Head(layer, 1) for layer in range(3)}))]
-    weights, _ = watched(checkpoint, encoding, touches=touches_of(every, layers=3, heads=4, causal=True))
+    weights, _ = watched(checkpoint, encoding, head_changes=head_changes_of(every, layers=3, heads=4, causal=True))
     away = torch.arange(len(encoding))[:, None] - torch.arange(len(encoding))
     for layer, kind in enumerate(checkpoint.model.config.layer_types):
         seen = ((away >= 0) & (away < (WINDOW if kind == "sliding_attention" else len(encoding)))).float()

@@ -10,20 +10,20 @@ from core import config
 from core.commands.evaluate_patterns import evaluate, opened
 from core.errors import InputError
 from core.patterns.classes import BERT, GPT2
-from core.patterns.drawn import drawn
 from core.patterns.evaluated import evaluated
+from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import Recipe, fit
 
 
 @pytest.fixture(scope="module")
 def classifier():
-    maps, names, _ = drawn(each=10)
+    maps, names, _ = synthetic_maps(each=10)
     return fit(maps, names, BERT.names, Recipe(kind="baseline"))
 
 
 @pytest.fixture
 def files(tmp_path, classifier):
-    maps, names, _ = drawn(each=4, seed=3)
+    maps, names, _ = synthetic_maps(each=4, seed=3)
     np.savez(tmp_path / "maps.npz", **{f"s{k // 5}-{k}": one for k, one in enumerate(maps)})
     rows = [{"key": f"s{k // 5}-{k}", "class": name} for k, name in enumerate(names)]
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -52,7 +52,7 @@ def test_a_table_ends_in_a_sentence_of_the_figures(files, capsys):
 
 
 def test_figures_by_hand(classifier):
-    maps, names, groups = drawn(each=2, seed=5)
+    maps, names, groups = synthetic_maps(each=2, seed=5)
     found = evaluated(classifier, maps, names, groups)
     assert found.accuracy == pytest.approx(np.trace(found.confusion) / 10)
     assert 0 <= found.unsure <= 1
@@ -65,7 +65,7 @@ def test_figures_by_hand(classifier):
 def test_a_classifier_of_another_set_is_refused(files, tmp_path):
     with pytest.raises(InputError, match='"gpt2" was asked for'):
         called(files, classifier=str(files / "own.safetensors"), class_set="gpt2")
-    maps, names, _ = drawn(GPT2, each=4)
+    maps, names, _ = synthetic_maps(GPT2, each=4)
     (tmp_path / "other.safetensors").write_bytes(fit(maps, names, GPT2.names, Recipe(kind="baseline")).as_bytes())
     with pytest.raises(InputError, match="vertical"):
         called(files, classifier=str(tmp_path / "other.safetensors"))

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from core.attention import AttentionMaps
 from core.drawing.maps_page import Source, maps_page
-from core.drawing.page import Chart, Grid, Shelf, Table, Words, html_page
+from core.drawing.page import Chart, Grid, GridTabs, Table, Words, html_page
 from core.drawing.panes import scored_pane
 from core.findings.result_page import result_page
 from core.report.records import records_of
@@ -90,7 +90,7 @@ def test_a_results_and_the_reports_file_let_charts_and_heads_be_explored(opened,
         card = result_page(db, run)
     known = shipped.one_run(shipped.runs("reproduce")["run"].iloc[0])
     about, records = About.of(known | {"options": from_json(known["options"])}), shipped.run_rows(known["run"])
-    report = html_of(about, records_of(records), Shelf({EVIL: evil_grid(), "two": evil_grid()}))
+    report = html_of(about, records_of(records), GridTabs({EVIL: evil_grid(), "two": evil_grid()}))
     for text in (card, report):
         page = opened(text)
         enlarge_and_hover(page)

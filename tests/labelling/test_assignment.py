@@ -36,7 +36,7 @@ class Books(RuleBasedStateMachine):
 
     @rule(person=st.sampled_from(PEOPLE))
     def take(self, person):
-        free = self.rules.ahead - len(self.board.held(person, self.now))
+        free = self.rules.ahead - len(self.board.claimed(person, self.now))
         for choice in self.board.choose(person, self.now, free):
             assert not self.stacks.get((person, choice.map_id)), "a map was given twice to one person"
             assert len(self.board._slots[choice.map_id].taken(self.now)) < self.rules.k
@@ -83,7 +83,7 @@ class Books(RuleBasedStateMachine):
         )
         assert again.counted == sum(map(len, again.labels_by_map().values()))
         for person in PEOPLE:
-            assert set(again.held(person, self.now)) == set(self.board.held(person, self.now))
+            assert set(again.claimed(person, self.now)) == set(self.board.claimed(person, self.now))
 
     @invariant()
     def what_nobody_took_back_can_be(self):
@@ -143,7 +143,7 @@ def test_whoever_answers_keeps_their_other_claims():
     for name in ("m", "n"):
         board.apply(Claimed("ada", Choice(name), LAPSE))
     board.apply(Answered("e", "ada", Choice("m"), "a", True, LAPSE - 1))
-    assert board.held("ada", 1.5 * LAPSE) == [Choice("n")]
+    assert board.claimed("ada", 1.5 * LAPSE) == [Choice("n")]
     assert board.choose("bob", 1.5 * LAPSE, 1) == []
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from core.labelling import elsewhere
+from core.labelling import foreign_maps
 from core.labelling.dataset import export_dataset, import_dataset
 from core.labelling.label_studio import export_studio, import_studio, png
 from core.store import erasure, label_files, labels, projects
@@ -182,8 +182,8 @@ def fact(key, **other):
 def test_maps_of_a_notebook_are_labelled_like_our_own(db, tmp_path):
     tokens = ["[CLS]", "a", "b", "[SEP]"]
     files = notebook(tmp_path, [fact("a", tokens=tokens, separators=[3]), fact("b", causal=True, task="sst2")])
-    assert elsewhere.import_maps(db, *files) == (2, 2)
-    assert elsewhere.import_maps(db, *files) == (2, 0)
+    assert foreign_maps.import_maps(db, *files) == (2, 2)
+    assert foreign_maps.import_maps(db, *files) == (2, 0)
     facts = labels.map_facts(db).query("checkpoint == 'their-model'").set_index("row_id")
     assert facts.loc["a", "task"] == "elsewhere"
     assert (facts.loc["b", "task"], bool(facts.loc["b", "causal"])) == ("sst2", True)
@@ -208,7 +208,7 @@ def test_maps_of_a_notebook_are_labelled_like_our_own(db, tmp_path):
 def test_facts_that_do_not_fit_their_maps_are_a_sentence(db, tmp_path, facts, said):
     before = labels.stored_at(db)
     with pytest.raises(InputError, match=said):
-        elsewhere.import_maps(db, *notebook(tmp_path, facts))
+        foreign_maps.import_maps(db, *notebook(tmp_path, facts))
     assert labels.stored_at(db) == before
 
 

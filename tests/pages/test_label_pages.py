@@ -10,7 +10,7 @@ import pages.parts.frame.shell as shell
 from core.jobs import api
 from core.labelling import snapshot as label_snapshot
 from core.labelling.kept import training_options
-from core.labelling.queue import Wish, progress, queue
+from core.labelling.queue import QueueOptions, progress, queue
 from core.patterns.classes import BERT
 from core.store import classifiers, labels
 from core.store import jobs as store_jobs
@@ -109,7 +109,7 @@ def start_nothing(db):
 
 def test_progress_is_of_the_choice_and_not_of_what_is_left(filled):
     db = resources.database()
-    bob = Wish("bert", "bob")
+    bob = QueueOptions("bert", "bob")
     assert progress(db, bob) == (8, 40)
     assert len(queue(db, bob)) == 32
     assert progress(db, replace(bob, passing=2)) == (0, 8)

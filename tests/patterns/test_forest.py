@@ -5,14 +5,14 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 
 from core.patterns.classes import BERT
-from core.patterns.drawn import drawn
 from core.patterns.forest import Growth, _heated, _nodes, _raw, fit_forest, forest_probabilities
 from core.patterns.shapes import shapes
+from core.patterns.synthetic import synthetic_maps
 
 
 @pytest.fixture(scope="module")
 def labelled():
-    maps, names, _ = drawn(each=24)
+    maps, names, _ = synthetic_maps(each=24)
     return maps, np.array([BERT.names.index(name) for name in names])
 
 
@@ -30,7 +30,7 @@ def test_walking_the_arrays_is_scikit_learns_prediction(labelled):
 
 
 def test_it_learns_the_definitions_and_gives_probabilities(forest):
-    unseen, truth, _ = drawn(each=12, seed=1)
+    unseen, truth, _ = synthetic_maps(each=12, seed=1)
     found, outside = forest_probabilities(forest, unseen)
     assert np.allclose(found.sum(1), 1)
     named = [BERT.names[k] for k in found.argmax(1)]
@@ -39,7 +39,7 @@ def test_it_learns_the_definitions_and_gives_probabilities(forest):
 
 
 def test_a_class_without_labels_is_never_answered():
-    maps, names, _ = drawn(each=10)
+    maps, names, _ = synthetic_maps(each=10)
     kept = [k for k, name in enumerate(names) if name in ("diagonal", "heterogeneous")]
     numbers = np.array([BERT.names.index(names[k]) for k in kept])
     forest = fit_forest(

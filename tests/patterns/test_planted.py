@@ -1,19 +1,19 @@
 import numpy as np
 
 from core.patterns.classes import BERT, GPT2
-from core.patterns.drawn import drawn
 from core.patterns.planted import cropped, planted
+from core.patterns.synthetic import synthetic_maps
 
 
 def test_rare_classes_are_filled_to_enough_and_rows_sum_to_one():
-    maps, labels, _ = drawn(each=5)
+    maps, labels, _ = synthetic_maps(each=5)
     found, names = planted(maps, labels, BERT.names, enough=12)
     assert sorted(names) == ["block"] * 7 + ["vertical+diagonal"] * 7
     assert all(np.allclose(one.sum(1), 1, atol=1e-5) and one.dtype == np.float32 for one in found)
 
 
 def test_a_planted_block_looks_at_its_own_half():
-    maps, labels, _ = drawn(each=5)
+    maps, labels, _ = synthetic_maps(each=5)
     found, names = planted(maps, labels, BERT.names, enough=25)
     for one in (m for m, name in zip(found, names, strict=True) if name == "block"):
         best = max((one[:cut, :cut].sum() + one[cut:, cut:].sum()) / len(one) for cut in range(1, len(one)))
@@ -33,7 +33,7 @@ def test_a_planted_pair_has_the_line_and_the_columns_of_its_parts():
 
 
 def test_nothing_is_planted_for_other_class_sets_or_without_the_parts():
-    maps, labels, _ = drawn(GPT2, each=3)
+    maps, labels, _ = synthetic_maps(GPT2, each=3)
     assert planted(maps, labels, GPT2.names) == ([], [])
     _, names = planted([np.eye(8, dtype=np.float32)], ["diagonal"], BERT.names)
     assert names == []

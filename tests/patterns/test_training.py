@@ -5,8 +5,8 @@ import torch
 from core.errors import InputError
 from core.patterns import training
 from core.patterns.classes import BERT, GPT2
-from core.patterns.drawn import drawn
 from core.patterns.suggestions import probabilities, suggestions
+from core.patterns.synthetic import synthetic_maps
 from core.patterns.training import CancelledError, Classifier, Course, Recipe, fit
 
 QUICK = Recipe(epochs=2, batch=16)
@@ -14,28 +14,28 @@ QUICK = Recipe(epochs=2, batch=16)
 
 @pytest.fixture(scope="module")
 def small():
-    return drawn(each=6)
+    return synthetic_maps(each=6)
 
 
 @pytest.mark.parametrize("class_set", [BERT, GPT2], ids=lambda one: one.name)
 def test_the_baseline_learns_maps_drawn_from_the_definitions(class_set):
-    maps, labels, _ = drawn(class_set, each=20)
-    unseen, truth, _ = drawn(class_set, each=10, seed=1)
+    maps, labels, _ = synthetic_maps(class_set, each=20)
+    unseen, truth, _ = synthetic_maps(class_set, each=10, seed=1)
     classifier = fit(maps, labels, class_set.names, Recipe(kind="baseline"))
     named = [one.name for one in suggestions(classifier, unseen)]
     assert np.mean([a == b for a, b in zip(named, truth, strict=True)]) > 0.9
 
 
 def test_the_papers_network_learns_maps_drawn_from_the_definitions():
-    maps, labels, _ = drawn(each=24)
-    unseen, truth, _ = drawn(each=10, seed=1)
+    maps, labels, _ = synthetic_maps(each=24)
+    unseen, truth, _ = synthetic_maps(each=10, seed=1)
     classifier = fit(maps, labels, BERT.names, Recipe(epochs=40, batch=16))
     named = [one.name for one in suggestions(classifier, unseen, dtype="float32")]
     assert np.mean([a == b for a, b in zip(named, truth, strict=True)]) > 0.8
 
 
 def test_no_input_is_on_both_sides_of_a_fold_and_every_map_is_tested_once():
-    _, labels, groups = drawn(each=20, inputs=10)
+    _, labels, groups = synthetic_maps(each=20, inputs=10)
     tested = []
     for train, test in training.folds(labels, groups, count=5, seed=0):
         assert not {groups[k] for k in train} & {groups[k] for k in test}
@@ -141,7 +141,7 @@ def test_unknown_kinds_and_lengths_are_refused():
         Recipe(kind="forest")
     with pytest.raises(InputError, match="1 epoch"):
         Recipe(epochs=0)
-    maps, labels, _ = drawn(each=3)
+    maps, labels, _ = synthetic_maps(each=3)
     classifier = fit(maps, labels, BERT.names, Recipe(kind="baseline"))
     with pytest.raises(InputError, match="bfloat16"):
         probabilities(classifier, maps, dtype="int8")

@@ -5,7 +5,16 @@ import pytest
 
 from core.errors import InputError
 from core.scoring.registry import head_scores
-from core.scoring.roles import LEAST, ROLES, Places, RoleMeans, repeated_tokens, role_q, role_scores, without_sink
+from core.scoring.roles import (
+    LEAST,
+    ROLES,
+    RoleMeans,
+    RolePositions,
+    repeated_tokens,
+    role_q,
+    role_scores,
+    without_sink,
+)
 from tests.scoring.maps import random_maps
 
 WORDS = range(100, 400)
@@ -105,7 +114,7 @@ def test_a_sink_hides_a_role_until_it_is_taken_out():
 def test_a_head_that_sees_nothing_but_the_sink_has_no_other_role():
     maps = np.zeros((1, 6, 6))
     maps[..., 0], maps[..., 1] = 1 - LEAST / 2, LEAST / 2
-    scores = role_scores(maps, Places(6, separators=(5,)))
+    scores = role_scores(maps, RolePositions(6, separators=(5,)))
     assert scores["previous"].without_sink == scores["separator"].without_sink == [0.0]
     assert not without_sink(maps, 0).any()
 
@@ -118,7 +127,7 @@ def even(i, length, causal):
 def test_scores_are_those_of_heads_py_and_baselines_those_of_a_loop(causal):
     maps = random_maps(2, 3, 7, 7, causal=causal).numpy()
     before, separators = maps.copy(), (3, 6)
-    scores = role_scores(maps, Places(7, separators=separators, causal=causal))
+    scores = role_scores(maps, RolePositions(7, separators=separators, causal=causal))
     known = head_scores(maps, first=0, separators=separators, causal=causal)
     for role in ("previous", "next", "first", "separator"):
         np.testing.assert_allclose(scores[role].weight, known[role], atol=1e-12)
@@ -140,7 +149,7 @@ def test_scores_are_those_of_heads_py_and_baselines_those_of_a_loop(causal):
 
 def test_without_the_sink_is_the_same_score_of_rescaled_rows():
     maps = random_maps(2, 2, 5, 5, seed=3).numpy()
-    score = role_scores(maps, Places(5, separators=(4,)))["previous"]
+    score = role_scores(maps, RolePositions(5, separators=(4,)))["previous"]
     for layer in range(2):
         for head in range(2):
             rows = maps[layer, head]
@@ -155,7 +164,7 @@ def test_repeated_tokens_come_twice_and_the_control_never():
     assert tokens.ids[1:6] == tokens.ids[6:11]
     assert (tokens.ids[0], tokens.ids[-1]) == (tokens.control[0], tokens.control[-1]) == (1, 2)
     assert len(set(tokens.control)) == len(tokens.control) == len(tokens.ids) == tokens.places.length
-    assert tokens.places == Places(12, separators=(11,), repeat=(1, 5))
+    assert tokens.places == RolePositions(12, separators=(11,), repeat=(1, 5))
     assert repeated_tokens(WORDS, 5, seed=1, before=(1,), after=(2,)) == tokens
     assert repeated_tokens(WORDS, 5, seed=2, before=(1,), after=(2,)) != tokens
 
@@ -185,9 +194,9 @@ def test_over_inputs_only_the_planted_roles_survive_the_correction():
 
 def test_impossible_places_and_missing_controls_get_one_sentence():
     with pytest.raises(InputError, match=r"inside an input of 8 tokens; seen 0, \(\), \(\) and \(1, 4\)"):
-        Places(8, repeat=(1, 4))
+        RolePositions(8, repeat=(1, 4))
     with pytest.raises(InputError, match="need maps of a control"):
-        role_scores(np.full((1, 8, 8), 1 / 8), Places(8, repeat=(0, 4)))
+        role_scores(np.full((1, 8, 8), 1 / 8), RolePositions(8, repeat=(0, 4)))
     with pytest.raises(InputError, match="a period of 5 and 9 words"):
         repeated_tokens(range(9), 5, seed=0)
 
@@ -195,7 +204,7 @@ def test_impossible_places_and_missing_controls_get_one_sentence():
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_head_on_the_rare_word_and_one_on_dependencies_are_told_apart(causal):
     links, rare = ((2, 5), (3, 7), (6, 7)), (1,)
-    places = Places(9, causal=causal, rare=rare, links=links)
+    places = RolePositions(9, causal=causal, rare=rare, links=links)
     seen = np.tril(np.ones((9, 9))) if causal else np.ones((9, 9))
     even = seen / seen.sum(-1, keepdims=True)
     to_rare, to_links = even * 0.02, even.copy()
@@ -229,7 +238,7 @@ def test_the_test_of_roles_asks_for_so_many_times_the_baseline():
         maps[0, 0, np.arange(1, 10), np.arange(9)] = 0.2
         maps[0, 0, 0] = 0.1
         maps += chance.random(maps.shape) * 0.001
-        means.update(maps / maps.sum(-1, keepdims=True), Places(10), number)
+        means.update(maps / maps.sum(-1, keepdims=True), RolePositions(10), number)
     assert role_q(means, times=1.0)["previous"][0, 0] < 0.01
     assert role_q(means, times=3.0)["previous"][0, 0] > 0.9
     assert role_q(means, times=1.0)["previous"][0, 1] > 0.01

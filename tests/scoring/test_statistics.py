@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core.scoring.definitions import STATISTICS
-from core.scoring.heads import Places, mean_distance
+from core.scoring.heads import SpecialPositions, mean_distance
 from core.scoring.statistics import HeadStatistics
 from tests.scoring.maps import random_maps
 
@@ -39,7 +39,12 @@ def _loop(name, a, place):
 
 def test_every_statistic_equals_a_loop():
     maps = random_maps(2, 4, 3, 7, 7)
-    places = [Places(0, (6,), 0), Places(0, (3, 6), 0), Places(0, (), 6), Places(0, (3, 6), 2)]
+    places = [
+        SpecialPositions(0, (6,), 0),
+        SpecialPositions(0, (3, 6), 0),
+        SpecialPositions(0, (), 6),
+        SpecialPositions(0, (3, 6), 2),
+    ]
     before, observer = maps.clone(), HeadStatistics(2, 3, causal=False)
     observer.take(places, range(4))
     for layer in range(2):
@@ -59,7 +64,7 @@ def test_causal_models_have_no_next_token_and_rows_are_normalised_by_what_they_s
     maps = torch.tril(torch.ones(5, 5, dtype=torch.float64))
     maps = (maps / maps.sum(-1, keepdim=True))[None, None]
     observer = HeadStatistics(1, 1, causal=True)
-    observer.take([Places(0, (), 4)], [0]).update(0, maps, [0])
+    observer.take([SpecialPositions(0, (), 4)], [0]).update(0, maps, [0])
     found = observer.means.result().value[0, 0]
     assert found[NAMES.index("normalised entropy")] == pytest.approx(1)
     assert np.isnan(found[NAMES.index("next")])
@@ -68,7 +73,7 @@ def test_causal_models_have_no_next_token_and_rows_are_normalised_by_what_they_s
 
 def test_one_token_leaves_what_needs_two_undefined():
     observer = HeadStatistics(1, 1, causal=False)
-    observer.take([Places(0, (), 0)], [0]).update(0, torch.ones(1, 1, 1, 1, dtype=torch.float64), [0])
+    observer.take([SpecialPositions(0, (), 0)], [0]).update(0, torch.ones(1, 1, 1, 1, dtype=torch.float64), [0])
     found = dict(zip(NAMES, observer.means.result().value[0, 0], strict=True))
     assert found["current"] == 1
     assert found["distance"] == 0
@@ -87,7 +92,7 @@ def test_distance_of_planted_heads():
 def test_batches_and_shards_do_not_matter(causal):
     """Inputs of equal length meet in a batch or not; separators at the same places or not."""
     maps = random_maps(1, 5, 2, 6, 6, causal=causal)[0]
-    places = [Places(0, keys, 5) for keys in ((5,), (2, 5), (5,), (), (5,))]
+    places = [SpecialPositions(0, keys, 5) for keys in ((5,), (2, 5), (5,), (), (5,))]
     whole = HeadStatistics(1, 2, causal=causal).take(places, range(5))
     whole.update(0, maps, [0, 1, 2, 3, 4])
     parts = [HeadStatistics(1, 2, causal=causal).take(places, range(5)) for _ in range(2)]

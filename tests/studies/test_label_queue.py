@@ -1,12 +1,12 @@
 import pytest
 
 from core.errors import InputError
-from core.labelling.queue import Wish, queue
+from core.labelling.queue import QueueOptions, queue
 from core.store import labels
 from core.store.database import Database
 from tests.store.labelling import SET, a_map, event
 
-WISH = Wish(SET, "ada")
+WISH = QueueOptions(SET, "ada")
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def db(tmp_path):
 
 
 def test_random_order_is_seeded_and_holds_when_maps_are_added(db):
-    one, two = queue(db, WISH), queue(db, Wish(SET, "ada", seed=1))
+    one, two = queue(db, WISH), queue(db, QueueOptions(SET, "ada", seed=1))
     assert sorted(one) == sorted(two) == [f"m{k}" for k in range(6)]
     assert one != two
     labels.store_maps(db, [a_map("m9")])
@@ -34,9 +34,9 @@ def test_random_order_is_seeded_and_holds_when_maps_are_added(db):
 def test_decided_maps_leave_the_queue_of_their_annotator_only(db):
     labels.record_events(db, [event(1, "m1"), event(2, "m2", kind="skip")])
     assert set(queue(db, WISH)) == {"m0", "m3", "m4", "m5"}
-    assert len(queue(db, Wish(SET, "bob"))) == 6
-    assert queue(db, Wish(SET, "ada", review="vertical")) == ["m1"]
-    assert queue(db, Wish(SET, "ada", passing=2)) == ["m1"]
+    assert len(queue(db, QueueOptions(SET, "bob"))) == 6
+    assert queue(db, QueueOptions(SET, "ada", review="vertical")) == ["m1"]
+    assert queue(db, QueueOptions(SET, "ada", passing=2)) == ["m1"]
 
 
 @pytest.mark.parametrize(
@@ -49,21 +49,21 @@ def test_decided_maps_leave_the_queue_of_their_annotator_only(db):
     ],
 )
 def test_filters(db, change, names):
-    assert set(queue(db, Wish(SET, "ada", **change))) == names
+    assert set(queue(db, QueueOptions(SET, "ada", **change))) == names
 
 
 def test_uncertain_first_needs_a_classifier(db):
     def hints(names):
         return {name: ("block", 0.5, int(name[1]) / 10) for name in names}
 
-    assert queue(db, Wish(SET, "ada", order="uncertain"), hints) == [f"m{k}" for k in range(6)]
+    assert queue(db, QueueOptions(SET, "ada", order="uncertain"), hints) == [f"m{k}" for k in range(6)]
     with pytest.raises(InputError, match="classifier"):
-        queue(db, Wish(SET, "ada", order="uncertain"))
+        queue(db, QueueOptions(SET, "ada", order="uncertain"))
 
 
 def test_disputed_maps_come_first_or_alone(db):
     labels.record_events(
         db, [event(1, "m4", batch="x", annotator="bob"), event(1, "m4", cls="block", batch="y", annotator="cyd")]
     )
-    assert queue(db, Wish(SET, "ada", order="disagreement"))[0] == "m4"
-    assert queue(db, Wish(SET, "ada", order="adjudication")) == ["m4"]
+    assert queue(db, QueueOptions(SET, "ada", order="disagreement"))[0] == "m4"
+    assert queue(db, QueueOptions(SET, "ada", order="adjudication")) == ["m4"]

@@ -8,7 +8,7 @@ from core.errors import InputError
 from core.labelling import snapshot as label_snapshot
 from core.labelling.kept import headline, open_classifier, training_options
 from core.patterns.classes import BERT
-from core.patterns.drawn import drawn
+from core.patterns.synthetic import synthetic_maps
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.store.label_files import export_labels
@@ -26,7 +26,7 @@ def db(tmp_path):
 
 
 def label_everything(db, *, each=8, inputs=8, checkpoints=("one",), annotator="ada", **other):
-    maps, names, groups = drawn(each=each, inputs=inputs)
+    maps, names, groups = synthetic_maps(each=each, inputs=inputs)
     rows, events = [], []
     for k, (one, name, group) in enumerate(zip(maps, names, groups, strict=True)):
         rows.append(

@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.atlas.example_grid import example_shelf
+from core.atlas.example_grid import example_grids
 from core.drawing import theme
 from core.drawing.packing import pack_together
-from core.drawing.page import Shelf, as_script_data, colours, controls_style, page_template, policy, scripts_of
+from core.drawing.page import GridTabs, as_script_data, colours, controls_style, page_template, policy, scripts_of
 from core.drawing.payload import workbench_style
 from core.errors import StoreError
 from core.report.claims.outcomes import OutcomeWord
@@ -29,7 +29,7 @@ from core.writing import write_whole
 
 TEMPLATES = Path(__file__).with_name("templates")
 MOST_MAPS = 1_000_000  # bytes of the maps of all checkpoints, beside the pictures
-NO_MAPS = Shelf({})
+NO_MAPS = GridTabs({})
 
 
 def write_report(folder: Path, about: About, records: Records, *, figures: bool = False) -> Path:
@@ -40,7 +40,7 @@ def write_report(folder: Path, about: About, records: Records, *, figures: bool 
     page = folder / "report.html"
     for name, content in parquet_files(records).items():
         write_whole(folder / name, content, StoreError)
-    write_whole(page, html_of(about, records, example_shelf(about.options.checkpoints)), StoreError)
+    write_whole(page, html_of(about, records, example_grids(about.options.checkpoints)), StoreError)
     write_whole(folder / "report.md", markdown(about, records), StoreError)
     for name, picture in pictures(records).items() if figures else ():
         write_whole(folder / "figures" / f"{name}.svg", picture, StoreError)
@@ -57,7 +57,7 @@ class _Part:
     printed: Sequence[ValueRecord]
 
 
-def html_of(about: About, records: Records, shelf: Shelf = NO_MAPS) -> str:
+def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
     """The whole page. shelf: maps of the checkpoints, for its reader to explore."""
     shown = [(item, mine) for item in EXHIBITS if (mine := records.about(item.id))]
     charts = {item.id: chart for item, mine in shown if (chart := chart_of(item, mine)) is not None}

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs import api
-from core.measuring.race_table import said_of
+from core.measuring.race_table import verdict_sentence
 from core.results.disabling import RaceLook, RaceSummary, RaceVerdict
 from core.results.estimate import Estimate
 from core.store.runs import run_rows
@@ -89,7 +89,7 @@ def _results() -> None:
     counts = (race.matters, race.does_not_matter, race.open)
     for column, name, count in zip(st.columns(3), VERDICTS, counts, strict=True):
         column.metric(name, f"{count} of {len(verdicts)}")
-    st.markdown(plain(said_of(rows[0])))
+    st.markdown(plain(verdict_sentence(rows[0])))
     st.altair_chart(intervals(verdicts, race.margin))
     left, right = st.columns(2)
     if all(verdict.head is not None for verdict in verdicts):

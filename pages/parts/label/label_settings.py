@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from core.labelling.queue import Wish
+from core.labelling.queue import QueueOptions
 from core.patterns.classes import ClassSet
 from pages.parts.frame import bound
 from pages.parts.frame.remembered import recalled
@@ -23,7 +23,7 @@ ALL = "all"
 class Settings(NamedTuple):
     """What somebody asked for, whether suggestions show, and all of it as it is remembered."""
 
-    wish: Wish
+    wish: QueueOptions
     hinted: bool
     kept: dict[str, Any]
 
@@ -48,7 +48,7 @@ def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: boo
         if suggests
         else "Choose a classifier that suggests on the Pattern classifier page.",
     )
-    wish = Wish(
+    wish = QueueOptions(
         classes.name,
         annotator,
         chosen["pass"],

@@ -19,7 +19,7 @@ from core.drawing.payload import as_bytes, packed
 from core.errors import AtlasError, StoreError
 from core.labelling import handing
 from core.labelling.kept import open_classifier
-from core.labelling.queue import Hint, Wish, progress
+from core.labelling.queue import Hint, QueueOptions, progress
 from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
 from core.store import labels
@@ -50,7 +50,13 @@ _saved = st.components.v2.component(
 
 
 def payload(
-    db: Database, wish: Wish, names: Sequence[str], classes: ClassSet, *, hints: dict[str, Hint], classifier: str | None
+    db: Database,
+    wish: QueueOptions,
+    names: Sequence[str],
+    classes: ClassSet,
+    *,
+    hints: dict[str, Hint],
+    classifier: str | None,
 ) -> tuple[str, bytes]:
     """The queue's name and its first maps with all the browser needs to label them; constant until it is made again."""
     stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
@@ -105,7 +111,7 @@ def with_maps(
     return header["id"], packed(header, weights)
 
 
-def counts(db: Database, wish: Wish, classes: ClassSet) -> dict[str, int]:
+def counts(db: Database, wish: QueueOptions, classes: ClassSet) -> dict[str, int]:
     """How many maps this person has given each class in this pass."""
     mine = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing).values()
     given = [classes.resolved(name) for name in mine if name is not None]
@@ -132,7 +138,7 @@ def send_maps(data: bytes) -> None:
 
 
 @st.fragment
-def show_sheet(db: Database, queue: str, wish: Wish) -> None:
+def show_sheet(db: Database, queue: str, wish: QueueOptions) -> None:
     """Mount the sheet, store what it sends, and acknowledge it; reruns alone at every label."""
     with clear_errors():
         result = _sheet(

@@ -10,8 +10,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling.snapshot import known_class_set, standing_labels
 from core.patterns.classes import SHIPPED, ClassSet
-from core.patterns.drawn import drawable, drawn_map
 from core.patterns.raster import from_float16
+from core.patterns.synthetic import drawable, synthetic_map
 from core.store import label_files, labels
 from core.store.database import Database
 from core.studies import draw_maps as draw_maps_study
@@ -58,7 +58,7 @@ def _codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> None:
             if len(mine) == EXEMPLARS:
                 pictures(db, mine, width=EXEMPLAR if columns else EXEMPLAR - 12)
             elif drawable(classes.name, one.name):
-                made = [drawn_map(classes.name, one.name, length=24, seed=k) for k in range(EXEMPLARS)]
+                made = [synthetic_map(classes.name, one.name, length=24, seed=k) for k in range(EXEMPLARS)]
                 said = ["drawn from the words"] * EXEMPLARS if columns else None
                 st.image([picture(weights) for weights in made], caption=said, width=160 if columns else EXEMPLAR - 12)
             else:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.atlas.example_grid import example_shelf
+from core.atlas.example_grid import example_grids
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
 from core.report.claims.registry import claim
 from core.report.exhibits import EXHIBITS, Exhibit
@@ -48,7 +48,7 @@ def downloads(records: Records, about: About) -> None:
     """The report as a page that needs nothing else, and its rows."""
 
     def page() -> str:
-        return html_of(about, records, example_shelf(about.options.checkpoints))
+        return html_of(about, records, example_grids(about.options.checkpoints))
 
     left, right = st.columns([1, 1])
     left.download_button(

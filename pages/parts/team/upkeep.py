@@ -5,7 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.labelling.elsewhere import import_maps
+from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
 from core.store import erasure
 from core.store.database import Database

@@ -79,7 +79,7 @@ def drawable(class_set: str, name: str) -> bool:
     return class_set in _MAKERS and name in _MAKERS[class_set][0].names
 
 
-def drawn_map(class_set: str, name: str, *, length: int, seed: int) -> Map:
+def synthetic_map(class_set: str, name: str, *, length: int, seed: int) -> Map:
     """One map [query, key] of `length` tokens, rows summing to 1, as the definition of the class says.
 
     InputError for a class of people's own making.
@@ -89,7 +89,7 @@ def drawn_map(class_set: str, name: str, *, length: int, seed: int) -> Map:
     return _MAKERS[class_set][1](np.random.default_rng(seed), name, length)
 
 
-def drawn(
+def synthetic_maps(
     class_set: ClassSet = BERT,
     *,
     each: int = 12,
