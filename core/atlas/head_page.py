@@ -70,9 +70,18 @@ def head_page(
     return html_page(f"{head} of {checkpoint}", parts, lead=lead)
 
 
-def _grid(one: Shelved, head: Head) -> Grid:
-    pane = Pane(f"{head}, {one.where}", 1, 1, one.tokens, as_bytes(one.weights), one.causal, named=str(head), scores={})
-    return Grid([pane], one.text[:200], str(head), note=f"{one.where}, {one.value:.3f}: {one.text}")
+def _grid(example: Shelved, head: Head) -> Grid:
+    pane = Pane(
+        f"{head}, {example.where}",
+        1,
+        1,
+        example.tokens,
+        as_bytes(example.weights),
+        example.causal,
+        named=str(head),
+        scores={},
+    )
+    return Grid([pane], example.text[:200], str(head), note=f"{example.where}, {example.value:.3f}: {example.text}")
 
 
 def _command(checkpoint: str, task: str | None) -> str:

@@ -107,7 +107,7 @@ def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
 
 
 def importance(
-    found: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
+    sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
     """I_h = E|dL/dxi_h|: mean over inputs ("example"), or over real tokens ("token", as the paper's code).
 
@@ -116,9 +116,9 @@ def importance(
     gradient there). Range 0 and up; 0 to 1 when normalized.
     """
     if reading == "example":
-        scores = found.example / found.inputs
+        scores = sums.example / sums.inputs
     else:
-        scores = found.token / found.tokens
+        scores = sums.token / sums.tokens
         if last_by_inputs:
-            scores[-1] = found.token[-1] / found.inputs
+            scores[-1] = sums.token[-1] / sums.inputs
     return scores / (scores.norm(dim=-1, keepdim=True) + 1e-20) if normalize else scores

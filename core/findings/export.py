@@ -96,12 +96,12 @@ def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, 
 # ---------------------------------------------------------------- behind them
 
 
-def _origin(one: Finding) -> str:
-    who = f"Pinned by {one.annotator}, " if one.annotator else "Pinned "
-    when = f"{who}{one.stored:%d %B %Y}. " if one.stored else ""
-    weights = f"\nWeights {one.weights_hash}" if one.weights_hash else ""
-    run = f"\nRun {one.run}" if one.run else ""
-    return f"{one.about}{weights}{run}\n{when}L1H1 is the first head of the first layer."
+def _origin(finding: Finding) -> str:
+    who = f"Pinned by {finding.annotator}, " if finding.annotator else "Pinned "
+    when = f"{who}{finding.stored:%d %B %Y}. " if finding.stored else ""
+    weights = f"\nWeights {finding.weights_hash}" if finding.weights_hash else ""
+    run = f"\nRun {finding.run}" if finding.run else ""
+    return f"{finding.about}{weights}{run}\n{when}L1H1 is the first head of the first layer."
 
 
 def _row(number: Number) -> tuple[str | float | int | None, ...]:
@@ -112,8 +112,8 @@ def _interval(number: Number) -> str:
     return "–" if number.low is None or number.high is None else f"{number.low:.4g} to {number.high:.4g}"
 
 
-def _names(one: Finding) -> list[str]:
-    return [f"{one.finding}-{place}.svg" for place in range(1, len(one.pictures) + 1)]
+def _names(finding: Finding) -> list[str]:
+    return [f"{finding.finding}-{place}.svg" for place in range(1, len(finding.pictures) + 1)]
 
 
 def _table(numbers: Sequence[Number]) -> list[str]:
@@ -129,17 +129,18 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _entry(one: Finding) -> str:
+def _entry(finding: Finding) -> str:
     fields = {
-        "title": one.title,
-        "author": one.annotator or "Anonymous",
-        "year": f"{one.stored:%Y}",
-        "howpublished": one.command or "an Attention Atlas notebook",
-        "note": f"{one.note} {one.about}" + (f"; weights {one.weights_hash}" if one.weights_hash else ""),
+        "title": finding.title,
+        "author": finding.annotator or "Anonymous",
+        "year": f"{finding.stored:%Y}",
+        "howpublished": finding.command or "an Attention Atlas notebook",
+        "note": f"{finding.note} {finding.about}"
+        + (f"; weights {finding.weights_hash}" if finding.weights_hash else ""),
         "crossref": "attention-atlas",
     }
     lines = ",\n".join(f"  {name} = {{{_tex(value)}}}" for name, value in fields.items())
-    return f"@misc{{finding-{one.finding},\n{lines}\n}}\n"
+    return f"@misc{{finding-{finding.finding},\n{lines}\n}}\n"
 
 
 def _tex(text: str) -> str:

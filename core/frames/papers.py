@@ -131,9 +131,9 @@ def _starts(text: str, phrase: str) -> list[Span]:
     return [(at, at + len(phrase))] if at >= 0 else []
 
 
-def _chosen(found: list[Span], text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
-    if not found:
+def _chosen(spans: list[Span], text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
+    if not spans:
         raise InputError(f'The {role} of {where} must be in its sentence; "{phrase}" is not in "{text}": correct it.')
-    if len(found) > 1:
-        notes.append(Skipped(where, f'the {role} "{phrase}" occurs {len(found)} times in "{text}"; the first is taken'))
-    return found[0]
+    if len(spans) > 1:
+        notes.append(Skipped(where, f'the {role} "{phrase}" occurs {len(spans)} times in "{text}"; the first is taken'))
+    return spans[0]

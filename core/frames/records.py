@@ -93,10 +93,10 @@ def words(text: str, spans: Iterable[Span]) -> str:
     return " … ".join(text[start:end] for start, end in spans)
 
 
-def overlap(one: Iterable[Span], other: Iterable[Span]) -> bool:
+def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
     """Whether any two spans share a character."""
     others = tuple(other)
-    return any(a[0] < b[1] and b[0] < a[1] for a in one for b in others)
+    return any(a[0] < b[1] and b[0] < a[1] for a in first for b in others)
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:

@@ -218,8 +218,8 @@ def _said(error: BaseException) -> str:
     return first.rstrip(".") or type(error).__name__
 
 
-def _reading(found: list[AnnotatedSentence | Skipped]) -> Reading:
+def _reading(readings: list[AnnotatedSentence | Skipped]) -> Reading:
     return Reading(
-        tuple(reading for reading in found if isinstance(reading, AnnotatedSentence)),
-        tuple(reading for reading in found if isinstance(reading, Skipped)),
+        tuple(reading for reading in readings if isinstance(reading, AnnotatedSentence)),
+        tuple(reading for reading in readings if isinstance(reading, Skipped)),
     )

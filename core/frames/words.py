@@ -66,6 +66,6 @@ def covered(spans: Spans, tokens: list[Span]) -> list[int]:
     return [k for k, token in enumerate(tokens) if any(s < token[1] and token[0] < e for s, e in spans)]
 
 
-def distance(one: Spans, other: Spans, tokens: list[Span]) -> int:
+def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
     """Smallest difference of token positions between two places; 0 where they share a token or have none."""
-    return min((abs(a - b) for a in covered(one, tokens) for b in covered(other, tokens)), default=0)
+    return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

@@ -83,25 +83,27 @@ def _doubts_and_notes(
 # ---------------------------------------------------------------- labels a classifier doubts
 
 
-def doubted(found: Snapshot, *, seed: int = 0) -> list[Suspect]:
+def doubted(snapshot: Snapshot, *, seed: int = 0) -> list[Suspect]:
     """Labels that trees doubt which never saw their input (`label_errors`), the widest margin first.
 
     Raises InputError when there is too little to train on.
     """
-    given, groups, origins = (found.column(name) for name in ("class", "group", "checkpoint"))
-    patterns.training.check_labels(given, found.classes, groups, folds=FOLDS)
-    likely = np.zeros((len(given), len(found.classes)))
+    given, groups, origins = (snapshot.column(name) for name in ("class", "group", "checkpoint"))
+    patterns.training.check_labels(given, snapshot.classes, groups, folds=FOLDS)
+    likely = np.zeros((len(given), len(snapshot.classes)))
     for train, test in patterns.training.folds(given, groups, count=FOLDS, seed=seed):
         classifier = patterns.training.fit(
-            [found.maps[k] for k in train],
+            [snapshot.maps[k] for k in train],
             [given[k] for k in train],
-            found.classes,
+            snapshot.classes,
             patterns.training.Recipe(kind="trees", seed=seed),
             known=patterns.training.Known(origins=[origins[k] for k in train]),
         )
-        likely[test] = patterns.suggestions.judged(classifier, [found.maps[k] for k in test]).probabilities
-    names = found.column("map_id")
-    return label_errors(pd.Series(given, index=names), pd.DataFrame(likely, index=names, columns=list(found.classes)))
+        likely[test] = patterns.suggestions.judged(classifier, [snapshot.maps[k] for k in test]).probabilities
+    names = snapshot.column("map_id")
+    return label_errors(
+        pd.Series(given, index=names), pd.DataFrame(likely, index=names, columns=list(snapshot.classes))
+    )
 
 
 def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, annotator: str) -> int:

@@ -103,9 +103,9 @@ def snapshots(db: Database) -> Path:
     return db.path.parent / "snapshots"
 
 
-def training_options(db: Database, found: Snapshot, **options: Any) -> Row:
+def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
     """Options of a training on these labels: writes their snapshot and makes the folder of its log."""
-    file = write(found, snapshots(db))
+    file = write(snapshot, snapshots(db))
     log = snapshots(db) / f"log-{uuid.uuid4().hex[:12]}"
     log.mkdir()
     return {"snapshot": str(file), "log": str(log)} | options

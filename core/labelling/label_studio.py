@@ -37,10 +37,10 @@ def export_studio(db: Database, file: Path, class_set: str) -> int:
     classes = known_class_set(db, class_set)
     tasks: dict[str, _Task] = {}
     for place, row in enumerate(exported(db, class_set)):
-        shown = _MapShown(*(row.get(column) for column in _SHOWN))
-        if shown.map_id not in tasks:  # the first event of a map brings its weights
-            tasks[shown.map_id] = _Task(shown, json.loads(as_line(row)))
-        tasks[shown.map_id].add(json.loads(as_line(row)), place)
+        map_id, plain = str(row.get("map_id")), json.loads(as_line(row))
+        if map_id not in tasks:  # the first event of a map brings its weights
+            tasks[map_id] = _Task(_MapShown(*(row.get(column) for column in _SHOWN)), plain)
+        tasks[map_id].add(plain, place)
     listed = [task.as_json(number, classes) for number, task in enumerate(tasks.values(), start=1)]
     write_whole(file, json.dumps(listed, ensure_ascii=False, indent=1))
     write_whole(file.with_suffix(".xml"), studio_config(classes))
@@ -76,21 +76,21 @@ _ANNOTATED = ("event", "kind", "annotator", "pass", "class", "undoes", "happened
 
 @dataclass(frozen=True)
 class _Event:
-    """What an annotation says of one of our events."""
+    """What an annotation says of one of our events, as JSON has it: a file from elsewhere may say anything."""
 
-    event: str
-    kind: str
-    annotator: str
-    passing: int
-    given: str | None
-    undoes: str | None
-    happened: str | None
-    seconds: float | None
+    event: Any
+    kind: Any
+    annotator: Any
+    passing: Any
+    given: Any
+    undoes: Any
+    happened: Any
+    seconds: Any
 
     @classmethod
     def of(cls, event: Row) -> "_Event":
         """From a row of our own export."""
-        return cls(*(event.get(name) for name in _ANNOTATED))  # type: ignore[arg-type]
+        return cls(*(event.get(name) for name in _ANNOTATED))
 
     def as_json(self, number: int, classes: ClassSet) -> Row:
         """As Label Studio shows an annotation."""

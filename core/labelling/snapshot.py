@@ -115,22 +115,22 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
     return Snapshot(name, known_class_set(db, name).names, facts, [stored[map_id] for map_id in agreed.map_id])
 
 
-def _weighed(found: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], method: Method) -> pd.DataFrame:
+def _weighed(agreed: pd.DataFrame, given: pd.DataFrame, names: tuple[str, ...], method: Method) -> pd.DataFrame:
     """The consensus with the likeliest class of a truth in its place, and soft: its probabilities; adjudicated maps,
     and those that nobody labelled in a first pass, keep their class."""
     judged = truth(given, names, method)
-    settled = (found.queue_order == "adjudication") | ~found.map_id.isin(judged.probabilities.index)
-    likeliest = found.map_id.map(judged.labels).where(~settled).fillna(found["class"])
+    settled = (agreed.queue_order == "adjudication") | ~agreed.map_id.isin(judged.probabilities.index)
+    likeliest = agreed.map_id.map(judged.labels).where(~settled).fillna(agreed["class"])
     sure = [[float(name == cls) for name in names] for cls in likeliest]
     soft = [
         own if alone else judged.probabilities.loc[map_id].tolist()
-        for map_id, own, alone in zip(found.map_id, sure, settled, strict=True)
+        for map_id, own, alone in zip(agreed.map_id, sure, settled, strict=True)
     ]
-    return found.assign(**{"class": likeliest, "soft": soft})
+    return agreed.assign(**{"class": likeliest, "soft": soft})
 
 
-def _headline(found: pd.DataFrame) -> pd.Series:
-    return (found.queue_order == "random") & found.suggestion.isna()
+def _headline(agreed: pd.DataFrame) -> pd.Series:
+    return (agreed.queue_order == "random") & agreed.suggestion.isna()
 
 
 def from_file(file: Path, name: str) -> Snapshot:
@@ -154,10 +154,10 @@ def from_file(file: Path, name: str) -> Snapshot:
 # ---------------------------------------------------------------- the file
 
 
-def write(found: Snapshot, folder: Path) -> Path:
+def write(kept: Snapshot, folder: Path) -> Path:
     """Write a snapshot into `folder` under the hash of its contents; returns the file."""
-    about = json.dumps({"class_set": found.class_set, "classes": found.classes, "facts": found.facts})
-    weights = np.concatenate([map_weights.astype("<f2").ravel() for map_weights in found.maps])
+    about = json.dumps({"class_set": kept.class_set, "classes": kept.classes, "facts": kept.facts})
+    weights = np.concatenate([map_weights.astype("<f2").ravel() for map_weights in kept.maps])
     digest = hashlib.sha256(about.encode() + weights.tobytes()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"labels-{digest}.npz"
@@ -167,7 +167,7 @@ def write(found: Snapshot, folder: Path) -> Path:
                 stream,
                 about=np.array(about),
                 weights=weights,
-                lengths=np.array([len(map_weights) for map_weights in found.maps]),
+                lengths=np.array([len(map_weights) for map_weights in kept.maps]),
             )
     return file
 

@@ -59,14 +59,14 @@ class FeatureMeasure:
         ]
         return [self.attention.take(marks, [ready.number for ready in inputs])]
 
-    def _tokens(self, one: Prepared) -> np.ndarray:
+    def _tokens(self, ready: Prepared) -> np.ndarray:
         """Which positions carry each feature [feature, key], by character offsets."""
-        carries = np.zeros((len(self.features), len(one.encoding)), dtype=bool)
+        carries = np.zeros((len(self.features), len(ready.encoding)), dtype=bool)
         for row, feature in enumerate(self.features):
-            positions = special_positions(feature.name, one.encoding) if feature.special else []
-            for sentence, tagged in enumerate(one.tagged if not feature.special else ()):
+            positions = special_positions(feature.name, ready.encoding) if feature.special else []
+            for sentence, tagged in enumerate(ready.tagged if not feature.special else ()):
                 for start, end in feature_spans(feature, tagged):
-                    positions = [*positions, *one.encoding.pieces(start, end, sentence)]
+                    positions = [*positions, *ready.encoding.pieces(start, end, sentence)]
             carries[row, list(positions)] = True
         return carries
 

@@ -269,18 +269,18 @@ def picture(
     )
 
 
-def headline(found: LinkPicture, element: str, target: str, by: str = "difference") -> str:
+def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
     """What the first head does, beside the other places: "L2H1 looks from “he” to “gave”: 0.76, against 0.06 ..."."""
-    row = found.rows(by)[0]
-    ends = (element, target) if found.direction == "element_to_target" else (target, element)
+    row = links.rows(by)[0]
+    ends = (element, target) if links.direction == "element_to_target" else (target, element)
     said = f"{row['name']} looks from “{ends[0]}” to “{ends[1]}”: {row['score']:.2f}"
-    if found.borrowed:
+    if links.borrowed:
         return (
             f"{said}, against {row['same_distance']:.2f} on average at the same distance in the bundled sentences "
-            f"({found.borrowed:,} pairs), because this sentence has no other place at it; first of "
-            f"{found.score.size} heads."
+            f"({links.borrowed:,} pairs), because this sentence has no other place at it; first of "
+            f"{links.score.size} heads."
         )
-    if found.places == 1:
+    if links.places == 1:
         return f"{said}; this sentence has no other place at the same distance to compare it with."
     return (
         f"{said}, against {row['same_distance']:.2f} on average at the same distance elsewhere in this sentence; "

@@ -24,25 +24,25 @@ class Entry:
     links: Links
 
 
-def entries_of(encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], asked: FrameOptions) -> list[Entry]:
+def entries_of(encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: FrameOptions) -> list[Entry]:
     """One entry a sentence, or one a link where the average is over links."""
     entries = []
     for number, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
-        links = links_in_pieces(encoding, sentence, core=asked.core)
-        parts = [(link,) for link in links] if asked.average == "links" else [links]
+        links = links_in_pieces(encoding, sentence, core=options.core)
+        parts = [(link,) for link in links] if options.average == "links" else [links]
         entries += [Entry(number, part) for part in parts if part]
     return entries
 
 
-def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentence], asked: FrameOptions) -> Scores:
+def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentence], options: FrameOptions) -> Scores:
     """The score of every head on each sentence (or link), and the sums of both nulls; nothing where none is seen."""
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
-    how: dict[str, Any] = {"direction": asked.direction, "pairing": asked.pairing, "causal": checkpoint.causal}
-    entries = [entry for entry in entries_of(encodings, sentences, asked) if pairs_of(entry.links, **how)]
+    how: dict[str, Any] = {"direction": options.direction, "pairing": options.pairing, "causal": checkpoint.causal}
+    entries = [entry for entry in entries_of(encodings, sentences, options) if pairs_of(entry.links, **how)]
     if not entries:
         return Scores((), ())
     lengths = [len(encodings[entry.input]) for entry in entries]
-    groups = exchange_groups(lengths, seed=asked.seed)
+    groups = exchange_groups(lengths, seed=options.seed)
     places = [shifted(entry.links, encodings[entry.input].ordinary) for entry in entries]
     scores = PairScores(
         _placements(entries, places, groups, encodings, how), layers=checkpoint.layers, heads=checkpoint.heads
@@ -55,17 +55,17 @@ def score_sentences(checkpoint: Checkpoint, sentences: Sequence[AnnotatedSentenc
         causal=checkpoint.causal,
     )
     both: list[PairScores | QueryResiduals] = [scores, residuals]
-    run(checkpoint, encodings, [_Sinkless(observer) for observer in both] if asked.without_first else both)
+    run(checkpoint, encodings, [_Sinkless(observer) for observer in both] if options.without_first else both)
     flat = {key: value.reshape(-1) for key, value in scores.result().items()}
     fixed = [fixed_scores(entry.links, length, **how) for entry, length in zip(entries, lengths, strict=True)]
     nulls = _Nulls(entries, places, groups, flat, residuals)
-    count = asked.draws or link_tests.draws_needed(checkpoint.layers * checkpoint.heads)
+    count = options.draws or link_tests.draws_needed(checkpoint.layers * checkpoint.heads)
     return Scores(
         tuple(
             _scored(sentences[entry.input], entry, flat[entry.input, (k, "place", 0)])
             for k, entry in enumerate(entries)
         ),
-        (nulls.draws(checkpoint, count, asked.seed, fixed),),
+        (nulls.draws(checkpoint, count, options.seed, fixed),),
     )
 
 

@@ -64,23 +64,23 @@ def pair_of(line: str) -> str | tuple[str, str]:
     return (first.strip(), second.strip()) if second.strip() else first.strip()
 
 
-def sources(asked: InputOptions, task: str) -> list[Source]:
+def sources(options: InputOptions, task: str) -> list[Source]:
     """The inputs of one task, or the pasted ones, in order."""
     if task == PASTED:
-        pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in asked.texts]
+        pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in options.texts]
         return [Source(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
-    rows = read_rows(task, asked.split, folder=asked.data, limit=asked.limit, seed=asked.seed)
+    rows = read_rows(task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
     return [Source(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
 
 
-def chunks(asked: InputOptions) -> list[tuple[Chunk, int]]:
+def chunks(options: InputOptions) -> list[tuple[Chunk, int]]:
     """Chunks of rows of every checkpoint and task, with their sizes in about tokens. Raises InputError."""
-    if asked.limit is not None and asked.limit < 1:
-        raise InputError(f"At least one row must be looked at; a limit of {asked.limit} was given: raise it.")
+    if options.limit is not None and options.limit < 1:
+        raise InputError(f"At least one row must be looked at; a limit of {options.limit} was given: raise it.")
     every = []
-    for checkpoint in dict.fromkeys(name for name in (asked.checkpoint, asked.compare) if name):
-        for task in _tasks(asked):
-            inputs = sources(asked, task)
+    for checkpoint in dict.fromkeys(name for name in (options.checkpoint, options.compare) if name):
+        for task in _tasks(options):
+            inputs = sources(options, task)
             for start in range(0, len(inputs), ROWS_A_UNIT):
                 some = inputs[start : start + ROWS_A_UNIT]
                 size = sum(len(source.text) + len(source.pair or "") for source in some) // 4
@@ -88,10 +88,10 @@ def chunks(asked: InputOptions) -> list[tuple[Chunk, int]]:
     return every
 
 
-def _tasks(asked: InputOptions) -> list[str]:
+def _tasks(options: InputOptions) -> list[str]:
     """Keys of the tasks, or PASTED."""
-    if asked.texts:
+    if options.texts:
         return [PASTED]
-    if not asked.tasks:
+    if not options.tasks:
         raise InputError("At least one task or text must be given; there is none: choose a task.")
-    return list(dict.fromkeys(task_of(task).key for task in asked.tasks))
+    return list(dict.fromkeys(task_of(task).key for task in options.tasks))

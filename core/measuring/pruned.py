@@ -99,8 +99,8 @@ def _next(tuned: Checkpoint, gone: Sequence[Component], rows: Sequence[tuple[Any
     return step
 
 
-def _score(on: Bench, found: np.ndarray) -> float:
-    value = metrics(on.task, on.gold, found)[on.task.metric]
+def _score(on: Bench, predictions: np.ndarray) -> float:
+    value = metrics(on.task, on.gold, predictions)[on.task.metric]
     return -1.0 if value is None else float(value)
 
 

@@ -36,47 +36,47 @@ class ReferenceOptions(Protocol):
     def seed(self) -> int: ...
 
 
-def check(operator: str, asked: ReferenceOptions) -> None:
+def check(operator: str, options: ReferenceOptions) -> None:
     """Raises InputError where an operator would have nothing to take from."""
-    if operator in ("mean", "resample", "constant") and asked.reference < 2:
+    if operator in ("mean", "resample", "constant") and options.reference < 2:
         raise InputError(
-            f'The operator "{operator}" needs reference rows; the reference set holds {max(0, asked.reference)}: '
+            f'The operator "{operator}" needs reference rows; the reference set holds {max(0, options.reference)}: '
             "ask for two or more."
         )
-    if operator == "mean" and asked.mean_by not in MEANS:
-        raise InputError(f'A mean is taken by {", ".join(MEANS)}; "{asked.mean_by}" is none of them: choose one.')
-    if operator == "resample" and asked.draws < 1:
-        raise InputError(f"Resampling draws at least one row for each input; {asked.draws} were asked for.")
+    if operator == "mean" and options.mean_by not in MEANS:
+        raise InputError(f'A mean is taken by {", ".join(MEANS)}; "{options.mean_by}" is none of them: choose one.')
+    if operator == "resample" and options.draws < 1:
+        raise InputError(f"Resampling draws at least one row for each input; {options.draws} were asked for.")
 
 
-def sources(operator: str, opened: Opened, asked: ReferenceOptions) -> "list[Source | None]":
+def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[Source | None]":
     """What stands in, one source a sweep: several for "resample" (one a draw), [None] where the input itself says."""
-    check(operator, asked)
+    check(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
         return [None]
     if operator == "constant":
-        return [constants(opened, asked).source]
-    encodings = opened.encoded(reference_rows(opened, asked))
+        return [constants(opened, options).source]
+    encodings = opened.encoded(reference_rows(opened, options))
     if operator == "mean":
-        return [capture.outputs.mean_outputs(opened.checkpoint, encodings, by=asked.mean_by)]
+        return [capture.outputs.mean_outputs(opened.checkpoint, encodings, by=options.mean_by)]
     return [
-        capture.outputs.Donors(opened.checkpoint, tuple(encodings), asked.seed, draw) for draw in range(asked.draws)
+        capture.outputs.Donors(opened.checkpoint, tuple(encodings), options.seed, draw) for draw in range(options.draws)
     ]
 
 
-def reference_rows(opened: Opened, asked: ReferenceOptions, most: int | None = None) -> list[TaskRow]:
+def reference_rows(opened: Opened, options: ReferenceOptions, most: int | None = None) -> list[TaskRow]:
     """Train rows drawn with the seed."""
-    limit = asked.reference if most is None else min(most, asked.reference)
-    return read_rows(opened.task, "train", folder=asked.data, limit=limit, seed=asked.seed)
+    limit = options.reference if most is None else min(most, options.reference)
+    return read_rows(opened.task, "train", folder=options.data, limit=limit, seed=options.seed)
 
 
-def constants(opened: Opened, asked: ReferenceOptions) -> "Fitted":
+def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
     """Every head's optimal constant, fitted once in a worker: it depends on the weights and the options alone."""
     about = opened.checkpoint
-    key = (about.name, about.weights_hash, opened.task.key, asked.data, asked.seed, asked.reference)
+    key = (about.name, about.weights_hash, opened.task.key, options.data, options.seed, options.reference)
     if key not in _FITTED:
         _FITTED.clear()  # a worker meets one job at a time
-        _FITTED[key] = fit(opened, reference_rows(opened, asked, FITTED_ROWS))
+        _FITTED[key] = fit(opened, reference_rows(opened, options, FITTED_ROWS))
     return _FITTED[key]
 
 

@@ -88,10 +88,10 @@ class _Pairs:
         )
 
 
-def places_of(one: Prepared, *, causal: bool) -> RolePositions:
+def places_of(ready: Prepared, *, causal: bool) -> RolePositions:
     """Separators, the least frequent word, and the dependencies of an input, as positions of its pieces."""
-    encoding, links = one.encoding, []
-    for sentence, tagged in enumerate(one.tagged):
+    encoding, links = ready.encoding, []
+    for sentence, tagged in enumerate(ready.tagged):
         for word, (start, end) in zip(tagged.words, tagged.spans, strict=True):
             governor = tagged.spans[word.head]
             if governor != (start, end) and word.dep != "punct":

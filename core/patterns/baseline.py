@@ -32,9 +32,9 @@ STATISTICS = (
 Map = Float[np.ndarray, "_query _key"]  # square; one length each, so the axes are not bound across a sequence
 
 
-def statistics(one: Map) -> Float64[np.ndarray, " statistic"]:
+def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
     """Hand-made statistics of one map [query, key] whose rows sum to 1; order of STATISTICS, all finite."""
-    weights = np.asarray(one, dtype=np.float64)
+    weights = np.asarray(attention, dtype=np.float64)
     columns = weights.mean(0)
     return np.concatenate(
         [

@@ -63,7 +63,7 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
 
 
 def by_identity(
-    labels: Sequence[str], heads: Sequence[tuple[str, int, int]], asked: Sequence[tuple[str, int, int]]
+    labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
     """The baseline that never looks at a map: the class most often given to this head among the training maps.
 
@@ -77,7 +77,7 @@ def by_identity(
     if not labels:
         raise ValueError("a guess from the head needs at least one label")
     most = {key: counter.most_common(1)[0][0] for key, counter in counts.items()}
-    return [most.get(identity) or most.get(identity[:2]) or most[()] for identity in asked]
+    return [most.get(identity) or most.get(identity[:2]) or most[()] for identity in identities]
 
 
 def macro_f1(

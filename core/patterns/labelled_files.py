@@ -104,18 +104,18 @@ def _array(file: Path, held: Any, key: str) -> Any:
         raise InputError(f"A map has at most {LONGEST_MAP} tokens; {key[:60]!r} says it has more: crop it.") from error
 
 
-def _checked_map(key: str, found: Any) -> Map:
+def _checked_map(key: str, array: Any) -> Map:
     """The array as float32; InputError, naming the map, when it is not an attention map."""
     place = f"the map {key[:60]!r}"
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or found.shape[0] != found.shape[1] or not found.size:
-        shape = getattr(found, "shape", "none")
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.shape[0] != array.shape[1] or not array.size:
+        shape = getattr(array, "shape", "none")
         raise InputError(f"A map is square, [query, key]; {place} has the shape {shape}: save each map by itself.")
-    if len(found) > LONGEST_MAP or not np.issubdtype(found.dtype, np.floating):
+    if len(array) > LONGEST_MAP or not np.issubdtype(array.dtype, np.floating):
         raise InputError(
-            f"A map is of floats and has at most {LONGEST_MAP} tokens; {place} is {len(found)} of {found.dtype}: "
+            f"A map is of floats and has at most {LONGEST_MAP} tokens; {place} is {len(array)} of {array.dtype}: "
             "convert or crop it."
         )
-    weights = found.astype(np.float32)
+    weights = array.astype(np.float32)
     if not np.isfinite(weights).all() or weights.min() < 0:
         raise InputError(f"Attention weights are numbers from 0 to 1; those of {place} are not: check how it was made.")
     sums = weights.sum(1)

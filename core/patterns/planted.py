@@ -53,13 +53,13 @@ def _normalised(weights: np.ndarray) -> Map:
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
-def cropped(rng: Random, one: Map, length: int) -> Map:
+def cropped(rng: Random, weights: Map, length: int) -> Map:
     """`one` on `length` neighbouring tokens besides its first and last, rows summing to 1 again."""
-    if len(one) <= length:
-        return one
-    start = 1 + int(rng.integers(len(one) - length + 1))
-    places = np.r_[0, start : start + length - 2, len(one) - 1]
-    return _normalised(one[np.ix_(places, places)] + 1e-6)
+    if len(weights) <= length:
+        return weights
+    start = 1 + int(rng.integers(len(weights) - length + 1))
+    places = np.r_[0, start : start + length - 2, len(weights) - 1]
+    return _normalised(weights[np.ix_(places, places)] + 1e-6)
 
 
 def _both(rng: Random, line: Map, columns: Map) -> Map:
@@ -68,11 +68,11 @@ def _both(rng: Random, line: Map, columns: Map) -> Map:
     return _normalised(share * cropped(rng, line, length) + (1 - share) * cropped(rng, columns, length))
 
 
-def _block(rng: Random, one: Map) -> Map:
+def _block(rng: Random, attention: Map) -> Map:
     """Two squares on the diagonal; columns of [CLS] and [SEP] are weakened, or they would be what the eye sees."""
-    length = len(one)
+    length = len(attention)
     cut = int(rng.integers(max(1, length // 4), max(2, 3 * length // 4)))
-    weights = one.astype(np.float64) ** rng.uniform(0.3, 1.0)
+    weights = attention.astype(np.float64) ** rng.uniform(0.3, 1.0)
     weights[:, [0, -1]] *= rng.uniform(0, 0.5)
     inside = np.zeros((length, length), dtype=bool)
     inside[:cut, :cut] = inside[cut:, cut:] = True

@@ -34,9 +34,9 @@ def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map 
     return out, sum(len(weights) > size for weights in maps)
 
 
-def as_float16(one: Map) -> bytes:
+def as_float16(weights: Map) -> bytes:
     """The weights of one map as the store keeps them: float16, row by row."""
-    return np.ascontiguousarray(one, dtype="<f2").tobytes()
+    return np.ascontiguousarray(weights, dtype="<f2").tobytes()
 
 
 def from_float16(weights: bytes, length: int) -> Any:

@@ -251,9 +251,9 @@ class Agreement:
     n: int
 
 
-def rank_agreement(one: Shaped[np.ndarray, " some"], two: Shaped[np.ndarray, " others"]) -> Agreement:
+def rank_agreement(scores: Shaped[np.ndarray, " some"], two: Shaped[np.ndarray, " others"]) -> Agreement:
     """Spearman's rho and Kendall's tau-b between two scores of the same heads (pairs with NaN left out)."""
-    first, second = np.asarray(one, dtype=float), np.asarray(two, dtype=float)
+    first, second = np.asarray(scores, dtype=float), np.asarray(two, dtype=float)
     if first.shape != second.shape:
         raise InputError(f"Scores of the same heads are compared; seen {first.shape} and {second.shape}.")
     known = np.isfinite(first) & np.isfinite(second)

@@ -88,26 +88,26 @@ class Kept:
 
 
 def redundancy_kept(
-    one: Float[np.ndarray, "head head"], other: Float[np.ndarray, "head head"], *, seed: int = 0, draws: int = 999
+    first: Float[np.ndarray, "head head"], other: Float[np.ndarray, "head head"], *, seed: int = 0, draws: int = 999
 ) -> Kept:
     """Whether the same heads are alike in both: Bian et al. 2021 say so of tasks and of phases of training.
 
     Heads, not pairs, are the sample: they are drawn with replacement for the interval (pairs of a head with itself left
     out), and shuffled for p.
     """
-    chance, heads = np.random.default_rng(seed), len(one)
+    chance, heads = np.random.default_rng(seed), len(first)
     upper = np.triu_indices(heads, 1)
-    if heads < 4 or one[upper].std() == 0 or other[upper].std() == 0:
+    if heads < 4 or first[upper].std() == 0 or other[upper].std() == 0:
         return Kept(float("nan"), float("nan"), float("nan"), float("nan"), len(upper[0]))
-    own = float(np.corrcoef(one[upper], other[upper])[0, 1])
+    own = float(np.corrcoef(first[upper], other[upper])[0, 1])
     shuffled, drawn = [], []
     for _ in range(draws):
         order = chance.permutation(heads)
-        shuffled.append(np.corrcoef(one[upper], other[np.ix_(order, order)][upper])[0, 1])
+        shuffled.append(np.corrcoef(first[upper], other[np.ix_(order, order)][upper])[0, 1])
         some = chance.integers(heads, size=heads)
         rows, columns = some[upper[0]], some[upper[1]]
         kept = rows != columns
-        drawn.append(np.corrcoef(one[rows, columns][kept], other[rows, columns][kept])[0, 1])
+        drawn.append(np.corrcoef(first[rows, columns][kept], other[rows, columns][kept])[0, 1])
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     p = (1 + int((np.array(shuffled) >= own).sum())) / (1 + draws)
     return Kept(own, float(low), float(high), p, len(upper[0]))

@@ -9,14 +9,14 @@ from jaxtyping import Bool, Int
 Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
-def hits(found: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
+def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
     """Whether each guess's source word is one that the target word is linked to; of target words with a link, in order.
 
     found: of each guess (a head, or positions alone) the source word of every target word.
     """
     linked, known = sorted({target for _, target in links}), set(links)
-    right = [[(int(row[target]), target) in known for target in linked] for row in found]
-    return np.array(right, dtype=bool).reshape(len(found), len(linked))
+    right = [[(int(row[target]), target) in known for target in linked] for row in guessed]
+    return np.array(right, dtype=bool).reshape(len(guessed), len(linked))
 
 
 class PositionTable:

@@ -80,17 +80,17 @@ def checked_event(event: Mapping[str, Any]) -> Row:
     return row
 
 
-def checked_map(found: Mapping[str, Any]) -> Row:
+def checked_map(given: Mapping[str, Any]) -> Row:
     """One map's facts as Python values; InputError, naming the map, when they are not those of a map.
 
     weights: float16 bytes [query, key], each from 0 to 1; tokens: one text each; separators: positions.
     """
-    place = f"the map {str(found.get('map_id'))[:40]!r}"
+    place = f"the map {str(given.get('map_id'))[:40]!r}"
     row = {}
     for column in MAP:
         if column.name in ("tokens", "separators", "stored"):
             continue
-        row[column.name] = _fitting(column, found.get(column.name), place, least=0)
+        row[column.name] = _fitting(column, given.get(column.name), place, least=0)
         if row[column.name] is None and column.name not in _OPTIONAL:
             raise InputError(f'A map needs "{column.name}"; {place} has none: draw it again.')
     length = row["length"]
@@ -106,7 +106,7 @@ def checked_map(found: Mapping[str, Any]) -> Row:
         raise InputError(f"Attention weights lie between 0 and 1; those of {place} do not: draw it again.")
     if not 0 <= row["maximum"] <= 1.01:
         raise InputError(f"A map's largest weight lies between 0 and 1; that of {place} does not: draw it again.")
-    return row | _lists(found, length, place) | {"stored": found.get("stored")}
+    return row | _lists(given, length, place) | {"stored": given.get("stored")}
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
@@ -139,8 +139,8 @@ def check_class(class_set: str, name: str, **shown: str | None) -> None:
         )
 
 
-def _lists(found: Mapping[str, Any], length: int, place: str) -> Row:
-    tokens, separators = found.get("tokens"), found.get("separators")
+def _lists(given: Mapping[str, Any], length: int, place: str) -> Row:
+    tokens, separators = given.get("tokens"), given.get("separators")
     if not _list_of(tokens, str) or len(tokens) != length or any(map(_broken, tokens)):  # type: ignore[arg-type]
         raise InputError(f"A map of {length} tokens names each of them; {place} does not: draw it again.")
     if not _list_of(separators, int) or not all(0 <= position < length for position in separators):  # type: ignore[union-attr]

@@ -225,11 +225,11 @@ def _rows_of(table: pa.Table) -> Iterator[Row | BaseException]:
                     yield error
 
 
-def _usable(found: Any, defaults: Row, batch: str, number: int) -> _Incoming:
+def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
     """One row as an event with its map's facts, or an error whose text is the reason."""
-    if isinstance(found, BaseException):
-        raise found
-    row = json.loads(found.decode("utf-8")) if isinstance(found, bytes) else found
+    if isinstance(line, BaseException):
+        raise line
+    row = json.loads(line.decode("utf-8")) if isinstance(line, bytes) else line
     if not isinstance(row, dict):
         raise InputError("A row must be a JSON object; this one is not.")
     row = {name: value for name, value in row.items() if value is not None}

@@ -171,18 +171,18 @@ def _split_of(number: int) -> str:
     return "dev" if number % DEV_EVERY == DEV_EVERY - 1 else "train"
 
 
-def _both_splits(found: OwnFile) -> OwnFile:
+def _both_splits(own: OwnFile) -> OwnFile:
     for split in SPLITS:
-        if not found.of(split):
+        if not own.of(split):
             raise InputError(
-                f"A task has train and dev rows; {found.path.name} has {len(found.rows)} rows and none is {split}: add "
+                f"A task has train and dev rows; {own.path.name} has {len(own.rows)} rows and none is {split}: add "
                 "some, or a column split that says so."
             )
-    known = {row.label for row in found.of("train")}
-    for row in found.of("dev") if found.labels else ():
+    known = {row.label for row in own.of("train")}
+    for row in own.of("dev") if own.labels else ():
         if row.label not in known:
             raise InputError(
-                f'Every label occurs in train rows; "{found.labels[int(row.label)][:40]}" of {found.path.name} is only '
+                f'Every label occurs in train rows; "{own.labels[int(row.label)][:40]}" of {own.path.name} is only '
                 "in dev rows, where nothing could have learned it: move some rows."
             )
-    return found
+    return own
