@@ -39,7 +39,7 @@ def export_studio(db: Database, file: Path, class_set: str) -> int:
     for place, row in enumerate(exported(db, class_set)):
         map_id, plain = str(row.get("map_id")), json.loads(as_line(row))
         if map_id not in tasks:  # the first event of a map brings its weights
-            tasks[map_id] = _Task(_MapShown(*(row.get(column) for column in _SHOWN)), plain)
+            tasks[map_id] = _Task(_MapShown(*(row[column] for column in _SHOWN)), plain)
         tasks[map_id].add(plain, place)
     listed = [task.as_json(number, classes) for number, task in enumerate(tasks.values(), start=1)]
     write_whole(file, json.dumps(listed, ensure_ascii=False, indent=1))
