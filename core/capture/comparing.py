@@ -80,7 +80,7 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
     return _choices(checkpoint, first, second)
 
 
-def places_of(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
+def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
     """Where two inputs are predicted; None for a classifier. Raises InputError where a masked model has no mask."""
     if checkpoint.labels is not None:
         return None

@@ -104,7 +104,7 @@ def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np
     return membership
 
 
-def places_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
+def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
     """Where [CLS] or BOS and the separators stand among the pieces or, after `word_maps`, the words of an input."""
     groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
     firsts = [k for k, own in enumerate(groups) if encoding.first is not None and encoding.first in own]

@@ -13,7 +13,7 @@ import typer
 
 from core import capture, models
 from core.attention import AttentionMaps
-from core.capture.words import places_of, word_maps
+from core.capture.words import special_positions_of, word_maps
 from core.commands.declared import of_record
 from core.commands.output import Form, show_rows
 from core.drawing.maps_page import Source, maps_page
@@ -102,7 +102,7 @@ def _write_weights(out: Path, maps: AttentionMaps, weights_hash: str) -> None:
 
 def _write_page(out: Path, maps: AttentionMaps, encoding: "Encoding", source: Source, most: int) -> None:
     own = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
-    first, separators = places_of(own, words=source.words)
+    first, separators = special_positions_of(own, words=source.words)
     pane = scored_pane(source.checkpoint, maps, first=first, separators=separators)
     write_whole(out, maps_page([pane], source, head=telling_head(pane.scores or {}, maps.part), most=most))
 

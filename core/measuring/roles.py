@@ -32,7 +32,7 @@ class RoleMeasure:
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Find where each input's targets are."""
-        self._places = [places_of(ready, causal=self.checkpoint.causal) for ready in inputs]
+        self._places = [role_positions_of(ready, causal=self.checkpoint.causal) for ready in inputs]
         self._numbers = [ready.number for ready in inputs]
         return [self]
 
@@ -88,7 +88,7 @@ class _Pairs:
         )
 
 
-def places_of(ready: Prepared, *, causal: bool) -> RolePositions:
+def role_positions_of(ready: Prepared, *, causal: bool) -> RolePositions:
     """Separators, the least frequent word, and the dependencies of an input, as positions of its pieces."""
     encoding, links = ready.encoding, []
     for sentence, tagged in enumerate(ready.tagged):

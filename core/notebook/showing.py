@@ -9,7 +9,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from core.capture.words import places_of, word_maps
+from core.capture.words import special_positions_of, word_maps
 from core.drawing import theme
 from core.drawing.maps_page import Source, maps_page
 from core.drawing.panes import Pane, header_of, scored_pane, telling_head
@@ -77,7 +77,7 @@ def show(
     encoding = encode(checkpoint, text, pair, most=most)
     maps = maps_of(checkpoint, encoding)
     maps = word_maps(maps, encoding) if words else maps
-    first, separators = places_of(encoding, words=words)
+    first, separators = special_positions_of(encoding, words=words)
     pane = scored_pane(checkpoint.name, maps, first=first, separators=separators)
     cut = f"The last {encoding.cut} pieces were cut: {len(encoding)} are shown." if encoding.cut else ""
     source = Source(checkpoint.name, text, pair, checkpoint.weights_hash, words)

@@ -14,7 +14,7 @@ import streamlit as st
 from core import capture, config, measuring, models
 from core.atlas import example
 from core.attention import AttentionMaps
-from core.capture.words import places_of, word_maps
+from core.capture.words import special_positions_of, word_maps
 from core.drawing.payload import as_bytes
 from core.measuring import references, tagging
 from core.measuring.disabling import Opened
@@ -302,7 +302,7 @@ def _captured(name: str, text: str, pair: str | None, words: bool, most: int, pa
     encoding, maps = _observed(name, text, pair, most, part)
     looked_at = encoding.target if maps.part == "decoder" and encoding.target is not None else encoding
     maps = word_maps(maps, encoding) if words else maps
-    first, separators = places_of(looked_at, words=words)
+    first, separators = special_positions_of(looked_at, words=words)
     scores = map_scores(maps, first=first, separators=separators)
     return Shown(encoding, maps, scores, as_bytes(maps.weights), first, separators)
 

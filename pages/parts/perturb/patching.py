@@ -30,7 +30,7 @@ def show_patching() -> None:
 
 def _asked(inputs: TwoInputs) -> tuple[Any, Any]:
     """The pair with its aligned positions and where it is predicted; what both give by themselves."""
-    places = capture.comparing.places_of(inputs.checkpoint, inputs.first, inputs.second)
+    places = capture.comparing.answer_positions(inputs.checkpoint, inputs.first, inputs.second)
     alignment = measuring.pairs.positions(inputs.first, inputs.second)
     pairs = capture.patching.Pairs(
         (inputs.first,), (inputs.second,), (alignment,), None if places is None else (places,)
