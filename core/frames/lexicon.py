@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from core import config
 from core.errors import InputError
@@ -44,12 +44,22 @@ class Roles:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Lexical units and their frames. source: where the facts are from, with the licence."""
+    """Lexical units and their frames, the commonest first. source: where the facts are from, with the licence."""
 
     source: str
     units: Mapping[str, tuple[str, ...]]
     roles: Mapping[str, Roles]
     release: Release | None = None
+
+    @cached_property
+    def of_several_words(self) -> Mapping[str, tuple[str, ...]]:
+        """Units of several words by the first of them: "set" gives "set up.v"."""
+        units = defaultdict[str, list[str]](list)
+        for unit in self.units:
+            first, *rest = unit.rpartition(".")[0].split()
+            if rest:
+                units[first].append(unit)
+        return {first: tuple(names) for first, names in units.items()}
 
     def frames(self, lemma: str, upos: str | None = None) -> tuple[tuple[str, str], ...]:
         """(lexical unit, frame) of a lemma, those of the part of speech first; upos as spaCy and UD write it."""
@@ -105,7 +115,13 @@ def release_lexicon(release: Release) -> Lexicon:
     known = {name: roles for name, roles in bundled_lexicon().roles.items() if name in names}
     return Lexicon(
         f"{release.name}, {len(units):,} lexical units",
-        {name: tuple(sorted(frames)) for name, frames in units.items()},
+        {name: _commonest_first(name, frames) for name, frames in units.items()},
         known,
         release,
     )
+
+
+def _commonest_first(unit: str, frames: set[str]) -> tuple[str, ...]:
+    """In the order of the bundled facts, which know how often each is annotated; then the others."""
+    known = bundled_lexicon().units.get(unit, ())
+    return (*(frame for frame in known if frame in frames), *sorted(frames - set(known)))

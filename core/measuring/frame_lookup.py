@@ -14,20 +14,13 @@ from jaxtyping import Float
 from core.attention import AttentionMaps, Head
 from core.errors import InputError
 from core.frames.forms import lemmas
-from core.frames.lexicon import Lexicon, Roles
+from core.frames.lexicon import Lexicon
 from core.frames.records import AnnotatedSentence, Span, Spans, check_apart
 from core.measuring.distance_null import DistanceNull
 from core.measuring.framed import links_in_pieces, positions
 from core.scoring.links import Links, pairs_of, relation_score, shifted, without_key
 from core.tasks.language import TaggedSentence, TaggedWord
 
-SUBJECTS = frozenset({"nsubj", "nsubjpass", "nsubj:pass", "csubj", "csubjpass", "csubj:pass", "nsubj:outer", "expl"})
-OBJECTS = frozenset({"obj", "dobj", "iobj", "dative", "ccomp"})
-OBLIQUES = frozenset({"obl", "obl:tmod", "obl:agent", "obl:arg", "prep", "agent", "nmod"})
-RAISED = frozenset({"acomp", "xcomp", "attr", "oprd", "advcl", "acl", "conj", "pcomp"})  # their subject is the head's
-
-
-WEATHER = frozenset({"rain", "snow", "hail", "drizzle", "pour", "thunder", "freeze", "sleet"})  # their "it" is nobody
 APART = 3  # words that may stand between the parts of a unit of several words ("gave it up")
 
 
@@ -43,14 +36,6 @@ class Target(NamedTuple):
     def words(self) -> tuple[int, ...]:
         """All its words, in order."""
         return tuple(sorted({self.word, *self.more}))
-
-
-class Proposal(NamedTuple):
-    """A proposed element: its name (None where the frame does not say), its words, its place in the sentence."""
-
-    name: str | None
-    words: tuple[int, ...]
-    place: str
 
 
 def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
@@ -73,10 +58,9 @@ def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
 def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> list[Target]:
     """Units that begin with this word and whose other words follow, at most APART words between two of them."""
     targets = []
-    for unit, frames in lexicon.units.items():
-        first, *rest = unit.rpartition(".")[0].split()
-        if not rest or first not in lemmas(words[number].text):
-            continue
+    known = lexicon.of_several_words
+    for unit in [unit for lemma in lemmas(words[number].text) for unit in known.get(lemma, ())]:
+        frames, (_, *rest) = lexicon.units[unit], unit.rpartition(".")[0].split()
         places, last = [], number
         for part in rest:
             near = range(last + 1, min(last + 2 + APART, len(words)))
@@ -101,65 +85,6 @@ def _unlikely(word: Any) -> int:
 def _fits(word: Any, unit: str) -> bool:
     """Whether the unit's part of speech is the word's: verbs first, since most frames are evoked by them."""
     return {"VERB": "v", "ADJ": "a", "NOUN": "n", "ADV": "adv"}.get(word.pos) == unit.rpartition(".")[2]
-
-
-def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Subject, objects and obliques of a target word by the parser, named as the frame's annotations usually are."""
-    words, proposals = tagged.words, []
-    taken: set[int] = set()
-    for place, number in _places(words, target):
-        if _is_nobody(words, number, target):
-            continue
-        span = _subtree(words, number, without=target)
-        preposition = next((words[k].text for k in span if words[k].dep in {"case", "prep", "agent"}), "")
-        usual = "object" if "pass" in words[number].dep else place  # FrameNet's facts count active sentences first
-        name = roles.at(usual, preposition) or roles.at(place, preposition) if roles else None
-        if span and not set(span) & taken and target not in span:
-            proposals.append(Proposal(name, span, f"{place} {preposition}".strip()))
-            taken.update(span)
-    return proposals
-
-
-def _is_nobody(words: Sequence[Any], number: int, target: int) -> bool:
-    """Whether a subject stands for nobody: "there", and "it" of the weather."""
-    it_rains = words[number].text.lower() == "it" and bool(WEATHER & set(lemmas(words[target].text)))
-    return words[number].dep == "expl" or it_rains
-
-
-def _places(words: Sequence[Any], target: int) -> list[tuple[str, int]]:
-    """(place, word) of what depends on the target; a target without a subject borrows the one it is raised to."""
-    own = [(_kind(word.dep), k) for k, word in enumerate(words) if word.head == target and k != target]
-    climbed, steps = target, 0
-    while not any(kind == "subject" for kind, _ in own) and words[climbed].dep in RAISED and steps < len(words):
-        climbed, steps = words[climbed].head, steps + 1
-        own += [
-            ("subject", k)
-            for k, word in enumerate(words)
-            if word.head == climbed and word.dep in SUBJECTS and k != target
-        ]
-    order = ("subject", "object", "oblique")
-    return sorted(((kind, k) for kind, k in own if kind), key=lambda place: (order.index(place[0]), place[1]))
-
-
-def _kind(dep: str) -> str:
-    if dep in SUBJECTS:
-        return "subject"
-    return "object" if dep in OBJECTS else "oblique" if dep in OBLIQUES else ""
-
-
-def _subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Words below `root`, itself included, not below `without`; punctuation at its ends is left out."""
-    inside = {root}
-    for _ in words:
-        inside |= {k for k, word in enumerate(words) if word.head in inside and k != without}
-    span = (
-        list(range(min(inside), max(inside) + 1)) if without not in range(min(inside), max(inside)) else sorted(inside)
-    )
-    while span and words[span[-1]].pos == "PUNCT":
-        span.pop()
-    while span and words[span[0]].pos == "PUNCT":
-        span.pop(0)
-    return tuple(span)
 
 
 def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:

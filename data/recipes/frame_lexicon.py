@@ -1,10 +1,11 @@
 """Derive data/samples/frames/lexicon.json from a FrameNet release: names of frames, elements and lexical units.
 
-    python -m data.recipes.frame_lexicon FOLDER [--least 20]
+    python -m data.recipes.frame_lexicon FOLDER [--least 5]
 
 Only names and counts are taken, no sentence and no definition. For each frame: its core elements, its FEcoreSets, and
 which element its annotations most often put in the subject (FrameNet's external argument), the object, and after each
-preposition, so that a parser's spans can be given a proposed name.
+preposition, so that a parser's spans can be given a proposed name. A unit's frames come by how many lexicographic
+annotations each has, the commonest first.
 """
 
 import argparse
@@ -36,13 +37,19 @@ def roles_of(file: Path) -> Counter[tuple[str, str, str]]:
     return found
 
 
-def annotated(file: Path) -> int:
-    with file.open(encoding="utf-8") as stream:
-        return int((re.search(r'totalAnnotated="(\d+)"', stream.read(1500)) or [0, 0])[1])
+def annotated(file: Path) -> tuple[int, int]:
+    """Annotations of this unit: all, and those that lexicographers made (full texts are not among them)."""
+    text = file.read_text(encoding="utf-8")
+    total = re.search(r'totalAnnotated="(\d+)"', text[:1500])
+    return int(total[1]) if total else 0, len(re.findall(r'<annotationSet [^>]*status="MANUAL"', text))
 
 
 def best(counts: Counter[str]) -> str:
     return min(counts, key=lambda name: (-counts[name], name))
+
+
+def by_count(counts: Counter[str]) -> list[str]:
+    return sorted(counts, key=lambda name: (-counts[name], name))
 
 
 def roles(counts: Counter[tuple[str, str, str]], core: list[str]) -> dict[str, object]:
@@ -69,18 +76,19 @@ def roles(counts: Counter[tuple[str, str, str]], core: list[str]) -> dict[str, o
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--least", type=int, default=20, help="annotated sentences a lexical unit must have")
+    parser.add_argument("--least", type=int, default=5, help="annotated sentences a unit of one word must have")
     options = parser.parse_args()
     release = open_release(options.folder)
     kept = {(one.lexical_unit, one.frame) for one in read_rows(SAMPLES / "frames/sentences.jsonl").sentences}
-    units, counts = defaultdict(set), defaultdict(Counter)
+    units, counts = defaultdict(Counter), defaultdict(Counter)
     for unit in release.lexical_units:
         file = release.folder / "lu" / f"lu{unit.number}.xml"
         if not file.is_file():
             continue
         counts[unit.frame] += roles_of(file)
-        if annotated(file) >= options.least or (unit.name, unit.frame) in kept:
-            units[unit.name].add(unit.frame)
+        number, of_lexicographers = annotated(file)
+        if number >= options.least or (unit.name, unit.frame) in kept or " " in unit.name:
+            units[unit.name][unit.frame] = max(of_lexicographers, units[unit.name][unit.frame])
     frames = {}
     for name in sorted(set().union(*units.values())):
         facts = release.frame(name)
@@ -89,7 +97,7 @@ def main() -> None:
     out = {
         "source": f"FrameNet {release.name.removeprefix('fndata-')}, names only, CC BY 3.0, ICSI Berkeley",
         "frames": frames,
-        "lexical_units": {name: sorted(units[name]) for name in sorted(units)},
+        "lexical_units": {name: by_count(units[name]) for name in sorted(units)},
     }
     (SAMPLES / "frames/lexicon.json").write_text(json.dumps(out, ensure_ascii=False, separators=(",", ":")) + "\n")
     print(f"{len(out['lexical_units'])} lexical units of {len(frames)} frames")

@@ -1,8 +1,9 @@
 """How often the Frames page proposes what annotators marked: frames of given targets, spans of elements.
 
 On the bundled sentences, and on full texts of a FrameNet release where ATLAS_FRAMENET names its folder (a seeded
-sample of MOST annotations). The baseline of a frame is the first one that the lexicon has for a lexical unit. These are
-shares of what was marked, not times.
+sample of MOST annotations). The baseline of a frame is the commonest one that the lexicon has for the lexical unit that
+was marked. Spans are compared without punctuation. These are shares of what was marked, not times; one thing is
+generous: which element a place usually is was counted over the whole release, these texts among it (names, not spans).
 """
 
 import random
@@ -11,11 +12,12 @@ from typing import Any
 
 from core import config
 from core.frames.lexicon import Lexicon, bundled_lexicon
+from core.frames.parsed import head_of, propose_elements
 from core.frames.records import AnnotatedSentence
 from core.frames.release import open_release
 from core.frames.rows import read_rows
 from core.frames.words import covered
-from core.measuring.frame_lookup import propose_elements, propose_targets
+from core.measuring.frame_lookup import propose_targets
 from core.measuring.tagging import open_pipeline, tag
 
 MOST = 1500
@@ -73,7 +75,8 @@ def count_elements(sentence: AnnotatedSentence, words: Any, lexicon: Lexicon, co
     target = covered(sentence.target, words.spans)
     if not target or sentence.frame not in lexicon.roles:
         return
-    proposed = [set(one.words) for one in propose_elements(words, target[0], lexicon.of(sentence.frame))]
+    elements = propose_elements(words, head_of(words.words, target), lexicon.of(sentence.frame))
+    proposed = [{k for k in each.words if words.words[k].pos != "PUNCT"} for each in elements]
     for element in sentence.elements:
         marked = {k for k in covered(element.spans, words.spans) if words.words[k].pos != "PUNCT"}
         if not marked or marked & set(target) or not (element.coreness or "Core").startswith("Core"):

@@ -30,8 +30,16 @@ def said(app: AppTest) -> str:
     return " ".join(one.value for kind in (app.error, app.warning, app.info, app.caption, app.markdown) for one in kind)
 
 
-def pills(app: AppTest, label: str):
-    return next(one for one in app.pills if one.label == label)
+def in_url(app: AppTest, name: str) -> str:
+    value = app.query_params[name]
+    return value if isinstance(value, str) else value[0]
+
+
+def click(app: AppTest, target: list[int], element: list[int]) -> AppTest:
+    """As clicks on the words of SENTENCE leave it, whose proposals are "angry" and "The old teacher"."""
+    key = f"{SENTENCE}|[5]|[0, 1, 2]"
+    app.session_state["sentence"] = {"marked": {"key": key, "target": target, "element": element}}
+    return app.run()
 
 
 def test_a_sentence_proposes_its_target_frame_and_element(app):
@@ -39,8 +47,11 @@ def test_a_sentence_proposes_its_target_frame_and_element(app):
     assert not app.exception
     chosen = {one.label: one.value for one in app.selectbox}
     words = SENTENCE.rstrip(".").split()
-    assert [words[k] for k in pills(app, "Target words").value] == ["angry"]
-    assert [words[k] for k in pills(app, "Element words").value] == ["The", "old", "teacher"]
+    assert words.index("angry") == 5
+    assert app.selectbox(key=f"frame|{SENTENCE}").options[0] == "angry: Emotion_directed (angry.a)"
+    assert next(one for one in app.selectbox if one.label == "Element").options[0] == (
+        "Experiencer: The old teacher (subject)"
+    )
     assert chosen["Target and frame"] == 0
     table = app.dataframe[0].value
     assert next(iter(table["rank"])) == 1
@@ -51,12 +62,27 @@ def test_clicking_other_words_changes_the_link(app):
     app.text_input(key="text").set_value(SENTENCE).run()
     before = app.dataframe[0].value["score"].tolist()
     words = SENTENCE.rstrip(".").split()
-    pills(app, "Element words").set_value([words.index("noise")]).run()
+    click(app, [5], [words.index("noise")])
     assert app.dataframe[0].value["score"].tolist() != before
-    pills(app, "Element words").set_value([]).run()
+    assert (in_url(app, "target"), in_url(app, "element")) == ("6", "9")
+    click(app, [5], [])
     assert "Click the words" in said(app)
-    pills(app, "Element words").set_value([words.index("angry")]).run()
-    assert "must not share characters" in said(app)
+    click(app, [3], [0])
+    assert "No frame is known for “was”" in said(app)
+    assert "no frame" in said(app)  # and none is invented
+
+
+def test_a_link_opens_the_words_that_were_clicked(app):
+    app.query_params.update({"text": SENTENCE, "target": "6", "element": "9", "frame": "Emotion_directed"})
+    app.text_input(key="text").set_value(SENTENCE).run()
+    assert not app.exception
+    assert app.selectbox(key=f"frame|{SENTENCE}").value == 0
+    assert "“noise”" in said(app)
+    assert in_url(app, "element") == "9"
+    app.query_params["target"] = "x,99999,0,-1"
+    app.text_input(key="text").set_value("He was angry.").run()
+    assert not app.exception
+    assert "“He”" in said(app)
 
 
 def test_a_decoder_names_the_direction_it_does_not_have(app):

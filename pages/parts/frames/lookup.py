@@ -1,38 +1,23 @@
 """One sentence: propose targets and elements, let words be clicked, show every head between the two places."""
 
-from collections.abc import Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core import config
 from core.attention import Head
-from core.errors import AtlasError
-from core.frames.lexicon import Lexicon, Roles, bundled_lexicon, release_lexicon
-from core.frames.records import AnnotatedSentence, Element, Span, Spans
-from core.frames.release import open_release
+from core.frames.records import AnnotatedSentence
 from core.frames.rows import write_rows
 from core.measuring.distance_null import distance_null
-from core.measuring.frame_lookup import (
-    Reading,
-    headline,
-    links_for,
-    picture,
-    propose_elements,
-    propose_targets,
-    spaced,
-    spans_of,
-    strips,
-)
-from core.measuring.tagging import tag
+from core.measuring.frame_lookup import Reading, headline, links_for, picture, strips
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.matrices import token_strips
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.frames.marking import Marked, mark
 from pages.parts.frames.sets import show_runs
 from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
@@ -48,26 +33,6 @@ PROSE = {
     "target_to_element": "target → element (query = target; the paper's prose)",
 }
 TOP = 10
-MOST_WORDS = 40  # longer texts do not fit a row of words to click
-
-
-class Marked(NamedTuple):
-    """What is marked: the sentence's text, target, element, and what they are called."""
-
-    text: str
-    target: Spans
-    element: Element
-    frame: str | None
-    unit: str | None
-
-
-@st.cache_resource(show_spinner="Reading the frames ...", max_entries=2)
-def lexicon(folder: str | None) -> Lexicon:
-    """FrameNet's own index where a release folder is configured, else the bundled facts."""
-    if folder is None:
-        return bundled_lexicon()
-
-    return release_lexicon(open_release(folder))
 
 
 def null_of(name: str) -> Any:
@@ -129,81 +94,6 @@ def _inputs() -> tuple[str | None, str | None, str]:
     with places[2]:
         text = pickers.pick_text(placeholder="Type a sentence and press Enter")
     return first, second, text
-
-
-# ---------------------------------------------------------------- marking the places
-
-
-def words_and_proposals(text: str) -> tuple[list[Span], Any, list[Any], Lexicon]:
-    """Words of a text with proposed targets; without a language pipeline words end at white space."""
-    folder = config.settings().framenet
-    known = lexicon(str(folder) if folder else None)
-
-    try:
-        tagged = tag([text], resources.pipeline())[0]
-    except AtlasError:
-        tagged = spaced(text)
-    return tagged.spans, tagged, propose_targets(tagged, known), known
-
-
-def mark(text: str) -> Marked | None:
-    """Choose frame, target words and element words; None while something is missing."""
-    spans, tagged, targets, known = words_and_proposals(text)
-    if len(spans) > MOST_WORDS:
-        st.warning(f"Words can be clicked in sentences of up to {MOST_WORDS}; this one has {len(spans)}: shorten it.")
-        return None
-    spelled = [text[start:end] for start, end in spans]
-    left, right = st.columns(2)
-    with left:
-        number, target_words = _pick_target(text, spelled, targets)
-    frame = targets[number].frame if number < len(targets) else None
-    unit = targets[number].unit if number < len(targets) else None
-    with right:
-        name, element_words = _pick_element(f"{text}|{number}", spelled, tagged, target_words, known, frame)
-    if not target_words or not element_words:
-        st.info("Click the words of a target on the left and of an element on the right.", icon=":material/touch_app:")
-        return None
-    roles = known.of(frame) if frame else Roles("", ())
-    return Marked(text, spans_of(spans, target_words), roles.element(name, spans_of(spans, element_words)), frame, unit)
-
-
-def _pick_target(text: str, spelled: list[str], targets: Sequence[Any]) -> tuple[int, list[int]]:
-    said = [f"{' '.join(spelled[k] for k in one.words)}: {one.frame} ({one.unit})" for one in targets] + ["other words"]
-    number = st.selectbox(
-        "Target and frame", range(len(said)), format_func=said.__getitem__, key=f"frame|{text}",
-        help="Proposed by lexical unit: the words of this sentence that evoke a frame.",
-    )  # fmt: skip
-    start = list(targets[number].words) if number < len(targets) else []
-    words = _pick_words("Target words", spelled, start, f"target|{text}|{number}")
-    if words and not any(set(words) & set(target.words) for target in targets):
-        st.caption(
-            plain(f"No frame is known for “{' '.join(spelled[k] for k in words)}”: its elements have no names here.")
-        )
-    elif number < len(targets) and len(targets) > 1:
-        st.caption("A guess from the word and its part of speech; the list has the other frames.")
-    return number, words
-
-
-def _pick_element(
-    key: str, spelled: list[str], tagged: Any, target: list[int], known: Lexicon, frame: str | None
-) -> tuple[str, list[int]]:
-    roles = known.of(frame) if frame else None
-    found = propose_elements(tagged, target[0], roles) if target else []
-    said = [f"{one.name or 'element'}: {' '.join(spelled[k] for k in one.words)} ({one.place})" for one in found]
-    number = st.selectbox(
-        "Element", range(len(said) + 1), format_func=[*said, "other words"].__getitem__, key=f"element|{key}|{target}",
-        help="Proposed by the parser: subject, objects, obliques, named as the frame usually places them.",
-    )  # fmt: skip
-    start = list(found[number].words) if number < len(found) else []
-    name = found[number].name if number < len(found) else None
-    return name or "element", _pick_words("Element words", spelled, start, f"words|{key}|{target}|{number}")
-
-
-def _pick_words(label: str, spelled: list[str], start: list[int], key: str) -> list[int]:
-    return sorted(
-        st.pills(label, range(len(spelled)), format_func=lambda k: plain(spelled[k]), selection_mode="multi", wrap=True,
-                 default=start, key=key)
-    )  # fmt: skip
 
 
 # ---------------------------------------------------------------- the heads

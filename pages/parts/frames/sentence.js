@@ -1,0 +1,50 @@
+
+// A sentence whose words are clicked: a click marks a word as part of the target or of the element, whichever is chosen
+// above it; a second click takes it back. Marks have a frame and a letter, so that they are told without colour.
+
+const SENTENCES = new WeakMap();
+const ROLES = { target: "Target", element: "Element" };
+
+export default function ({ data, parentElement, setStateValue }) {
+  const root = parentElement.querySelector(".root"), known = SENTENCES.get(root) || { role: "target" };
+  SENTENCES.set(root, known);
+  if (known.key !== data.key) Object.assign(known, { key: data.key, target: new Set(data.target), element: new Set(data.element) });
+  known.draw = () => draw(root, data, known, () =>
+    setStateValue("marked", { key: data.key, target: [...known.target].sort((a, b) => a - b), element: [...known.element].sort((a, b) => a - b) }));
+  known.draw();
+}
+
+function made(name, attributes = {}, text = "") {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.textContent = text;
+  return element;
+}
+
+function draw(root, data, known, tell) {
+  const focused = root.getRootNode().activeElement, at = focused && focused.dataset ? focused.dataset.at : null;
+  const choice = made("div", { class: "choice", role: "radiogroup", "aria-label": "A click marks" });
+  choice.append("A click marks the ");
+  for (const [role, title] of Object.entries(ROLES)) {
+    const button = made("button", { type: "button", role: "radio", "aria-checked": String(known.role === role), class: role, "data-at": role }, title.toLowerCase());
+    button.onclick = () => { known.role = role; known.draw(); };
+    choice.append(button);
+  }
+  const line = made("div", { class: "words", role: "group", "aria-label": "Words of the sentence" });
+  data.words.forEach((word, k) => {
+    const role = known.target.has(k) ? "target" : known.element.has(k) ? "element" : "";
+    const button = made("button", { type: "button", class: role, "aria-pressed": String(Boolean(role)), "data-at": `word ${k}`,
+      "aria-label": role ? `${word}, ${ROLES[role].toLowerCase()}` : word }, word);
+    button.onclick = () => { toggle(known, k); known.draw(); tell(); };
+    line.append(button);
+  });
+  root.replaceChildren(line, choice);
+  const again = at && root.querySelector(`[data-at="${at}"]`);
+  if (again) again.focus({ preventScroll: true });
+}
+
+function toggle(known, k) {
+  const mine = known[known.role], other = known[known.role === "target" ? "element" : "target"];
+  other.delete(k);
+  if (!mine.delete(k)) mine.add(k);
+}
