@@ -1,5 +1,5 @@
 # make check: everything that must hold before a commit lands. make app: open the app.
-.PHONY: app check lint release site tests types screenshots
+.PHONY: app check lint mutants release site tests types screenshots
 
 app:
 	streamlit run app.py
@@ -16,6 +16,9 @@ types:
 
 tests:
 	python -m pytest -n 2 --dist loadfile -m "slow or not slow"
+
+mutants:
+	python -m tests.mutants
 
 screenshots:
 	python -m tests.screenshots --out build/screenshots
