@@ -41,7 +41,7 @@ class Training:
     kind: Annotated[str, Flag("trees, paper, replication, baseline, or both (paper and baseline)")] = "trees"
     epochs: Annotated[int, Flag("passes over the labelled maps", least=1)] = 200
     folds: Annotated[int, Flag("parts of the cross-validation by input", least=2)] = 5
-    class_weights: Annotated[bool, Flag("weigh rare classes up", name="--class-weights")] = False
+    class_weights: Annotated[bool, Flag("give rare classes more weight", name="--class-weights")] = False
     truth: Annotated[str | None, Flag("soft labels from many people's: majority, dawid-skene or mace")] = None
     beside: Annotated[
         bool, Flag("the learning curve too, and unseen checkpoints of every kind", name="--beside/--no-beside")

@@ -190,7 +190,7 @@ def _table(name: str, rows: pd.DataFrame, found: Any, marked: Marked) -> None:
         },
     )  # fmt: skip
     other = "no other place at this distance" if found.places == 1 else f"{found.places - 1} other places compared"
-    other += f", so {found.borrowed:,} pairs of the bundled sentences stand beside it" if found.borrowed else ""
+    other += f", so {found.borrowed:,} pairs of the bundled sentences are compared instead" if found.borrowed else ""
     st.caption(
         f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so a rank and no test · {other} · "
         f"{date.today():%d %B %Y}"

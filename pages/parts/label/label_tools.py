@@ -82,7 +82,7 @@ def draw_maps() -> None:
     pasted = st.text_area("Or sentences of your own, one a line", height=68)
     left, middle, right, last = st.columns(4)
     count = left.number_input("Maps", 1, 5000, 96)
-    per_input = middle.number_input("At most an input", 1, 400, 4)
+    per_input = middle.number_input("Most maps per input", 1, 400, 4)
     seed = right.number_input("Seed", 0, 10**6, 0)
     longest = last.number_input("Longest input", 4, 512, 64)
     folder = st.text_input("GLUE folder", placeholder="empty: the bundled samples")

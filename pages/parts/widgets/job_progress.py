@@ -15,6 +15,7 @@ from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 
+COUNTED = {"train-patterns": "maps"}  # what a study's size counts, where it is not tokens
 STATES = {
     "queued": ("waiting", ":material/schedule:"),
     "running": ("running", ":material/play_circle:"),
@@ -38,9 +39,13 @@ def progress_line(now: JobStatus) -> str:
     """Units, tokens, throughput and time left, as far as they are known."""
     if not now.units:
         return "Dividing the work ..." if now.active else "Nothing was started."
-    parts = [f"{now.done} of {now.units} units", f"{now.size_done:,} of {now.size:,} tokens"]
+    counted = COUNTED.get(now.study, "tokens")
+    parts = [
+        f"{now.done} of {now.units} {'unit' if now.units == 1 else 'units'}",
+        f"{now.size_done:,} of {now.size:,} {counted}",
+    ]
     if now.active and now.rate:
-        parts.append(f"{now.rate:,.0f} tokens/s")
+        parts.append(f"{now.rate:,.0f} {counted}/s")
     if now.left is not None:
         parts.append(f"about {duration(now.left)} left")
     return " · ".join(parts)
