@@ -99,7 +99,8 @@ study, mine = attending.measured_by("features", DEFINITIONS)
 measured = attending.rows_of(study, Score, task="sst2", options={"features": features})
 if measured is None:
     st.stop()
-scores = [score for score in measured.scores if mine(score)]
+measured = measured.where(mine)
+scores = measured.scores
 if not scores:
     st.info("No input has any of these features: choose others, or give more text.")
     st.stop()
@@ -130,7 +131,7 @@ if changes:
     st.subheader(f"Heads that differ between the checkpoints: {len(attending.above_null(changes))}")
     attending.table(measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences")
     st.caption("First checkpoint less the second, paired by input; p is two-sided, q corrects it for all heads.")
-show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), drawn, "features")
+show_files(measured.frame, drawn, "features")
 st.subheader("The classifying token, last layer")
 classifying(scores)
 st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")

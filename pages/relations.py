@@ -91,7 +91,9 @@ def dependencies() -> None:
     if stored is None:
         return
     rows = store.run_rows(db, stored.run)
-    scores = [TreeScore.along(score) for score in attending.notes(DependencyScore, rows)]
+    every = DependencyScore.among(rows)
+    attending.notes(every)
+    scores = [TreeScore.along(score) for score in every if score.note is None and score.layer is not None]
     best = [score for score in scores if score.chosen is not False]
     columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over"]
     measured = attending.Measured(best, rows, "", stored.settings.checkpoint, "", "")
@@ -140,7 +142,7 @@ if measured is not None:
         st.subheader(f"Heads above their baseline: {len(attending.above_null(chosen))}")
         columns = ["value", "low", "high", "n", "baseline", "effect", "p", "q", "accuracy"]
         attending.table(measured, chosen, columns, by="effect", key="heads")
-        show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), drawn, "relations")
+        show_files(measured.frame, drawn, "relations")
 st.subheader("Dependencies on gold trees")
 with clear_errors():
     dependencies()

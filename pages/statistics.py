@@ -77,7 +77,8 @@ st.title("Head statistics")
 study, mine = attending.measured_by("statistics", STATISTICS)
 measured = attending.rows_of(study, PlaceScore, task="sst2", options={})
 if measured is not None:
-    scores = [score for score in measured.scores if mine(score)]
+    measured = measured.where(mine)
+    scores = measured.scores
     names = [name for name in STATISTICS if name in {score.statistic for score in scores}]
     statistic = bound.pick(
         st.selectbox, "Statistic", names, key="statistic", format_func=lambda name: f"{name}: {STATISTICS[name]}"
@@ -93,7 +94,7 @@ if measured is not None:
             st.info("Two heads at least are needed to compare them.")
         else:
             drawn += picture_of_heads(placed)
-    show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), drawn, study)
+    show_files(measured.frame, drawn, study)
 
 st.subheader("Heads that do the same")
 with clear_errors():

@@ -1,7 +1,7 @@
 """What the three pages about what heads attend to share: where rows come from, pictures side by side, files."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
@@ -37,7 +37,7 @@ S = TypeVar("S", bound=Score)
 
 @dataclass(frozen=True)
 class Measured(Generic[S]):
-    """Scores to show, the rows they were read from, a caption that says where they are from, and for links a
+    """Scores to show, the row that each was read from, a caption that says where they are from, and for links a
     checkpoint and an input like theirs."""
 
     scores: list[S]
@@ -46,6 +46,16 @@ class Measured(Generic[S]):
     checkpoint: str
     text: str
     pair: str
+
+    def where(self, wanted: Callable[[S], bool]) -> "Measured[S]":
+        """The same of some of its scores."""
+        kept = [(score, row) for score, row in zip(self.scores, self.rows, strict=True) if wanted(score)]
+        return replace(self, scores=[score for score, _ in kept], rows=[row for _, row in kept])
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Its rows, one column a key, for files."""
+        return pd.DataFrame(self.rows)
 
 
 def measured_by(study: str, statistics: Collection[str]) -> tuple[str, Callable[[Score], bool]]:
@@ -98,11 +108,12 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> Measured[S] |
     mark = identity(study, wanted)
     if st.session_state.get("measured_mark") != mark:
         with st.spinner("Measuring every head ..."):
-            st.session_state.measured_rows = measured(study, wanted)
+            made = measured(study, wanted)
+            st.session_state.measured_scores = (made, kind.among(made))
         st.session_state.measured_mark = mark
     caption = f"{plain(name)} · pasted sentences, {len(texts)} inputs"
-    rows: list[Row] = st.session_state.measured_rows
-    return Measured(notes(kind, rows), rows, caption, name, *_first_of(wanted))
+    rows, scores = st.session_state.measured_scores
+    return _said(rows, scores, caption, (name, *_first_of(wanted)))
 
 
 def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
@@ -127,8 +138,23 @@ def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Me
     shown = [fact for fact in (stored.checkpoint, stored.task, stored.split) if fact]
     inputs = f"{stored.inputs} inputs" if stored.inputs else "rows of several tasks"
     caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
-    ran, rows = stored.settings, store.run_rows(resources.database(), stored.run)
-    return Measured(notes(kind, rows), rows, caption, ran.checkpoint, *_first_of(ran))
+    ran = stored.settings
+    rows, scores = _read(stored.run, resources.database().id, kind)
+    return _said(rows, scores, caption, (ran.checkpoint, *_first_of(ran)))
+
+
+@st.cache_resource(show_spinner=False, max_entries=8, hash_funcs={type: lambda kind: kind.__name__})
+def _read(run: str, database_id: str, kind: type[S]) -> tuple[list[Row], list[S]]:
+    """Rows of a stored run, which do not change, and their records."""
+    rows = store.run_rows(resources.database(), run)
+    return rows, kind.among(rows)
+
+
+def _said(rows: Sequence[Row], scores: Sequence[S], caption: str, links: tuple[str, str, str]) -> Measured[S]:
+    """Say what no input has; the scores of heads."""
+    notes(scores)
+    whole = Measured(list(scores), rows, caption, *links)
+    return whole.where(lambda score: score.note is None and score.layer is not None)
 
 
 def _first_of(options: AttendingOptions) -> tuple[str, str]:
@@ -257,13 +283,11 @@ def tested(values: pd.Series) -> pd.Series:
     return numbers.map(lambda p: TOO_FEW if pd.isna(p) else f"{p:.3g}")
 
 
-def notes(kind: type[S], rows: Sequence[Row]) -> list[S]:
-    """Say what no input has; returns the scores of heads."""
+def notes(scores: Sequence[Score]) -> None:
+    """Say what no input has."""
     noted: dict[str, dict[str, None]] = {}
-    scores = kind.among(rows)
     for score in scores:
         if score.note is not None:
             noted.setdefault(score.note, {}).setdefault(str(score.feature or score.statistic))
     for note, names in noted.items():
         st.caption(plain(f"{', '.join(names)}: {note}."))
-    return [score for score in scores if score.note is None and score.layer is not None]
