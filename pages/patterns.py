@@ -72,13 +72,8 @@ st.title("Pattern classifier")
 db = resources.database()
 class_set = pick_class_set(db)
 given = standing_labels(db, class_set)
-if given.empty:
-    st.info(
-        "Nobody has labelled a map of this class set yet: label some on the Label page, or start with the bundled "
-        "annotations.",
-        icon=":material/stylus:",
-    )
-else:
+nobody = given.empty
+if not nobody:
     labelled = consensus(given)
     st.caption(
         plain(
@@ -104,6 +99,8 @@ if known.empty:
             f"Trained on the {shipped.labels} bundled labels, which an AI model made; nothing of it is stored here."
         )
         show_results(db, shipped)
+        if nobody:
+            st.caption("To train one of your own, label maps on the Label page, or start with the bundled annotations.")
     else:
         st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")
     st.stop()

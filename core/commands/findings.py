@@ -30,7 +30,7 @@ class Exporting:
     """Which findings go to which files."""
 
     html: Annotated[Path | None, Flag("one page to open anywhere, with maps to explore")] = None
-    md: Annotated[Path | None, Flag("Markdown, with a folder of pictures with it")] = None
+    md: Annotated[Path | None, Flag("Markdown, and a folder of its pictures")] = None
     bib: Annotated[Path | None, Flag("BibTeX")] = None
     only: Annotated[list[str] | None, Flag("a finding's id; several times; default: all")] = None
 

@@ -121,7 +121,7 @@ def _leave(db: Database, run: str, records: Records) -> list[Path]:
 def write(folder: Path, about: About, records: Records, *, figures: bool = False) -> str:
     """The report's files; says what was written."""
     page = rendering.html.write_report(folder.expanduser(), about, records, figures=figures)
-    return f"{page} is written, with its rows as Parquet with it."
+    return f"{page} is written, with its rows as Parquet in the same folder."
 
 
 def _about(known: dict[str, Any]) -> dict[str, Any]:

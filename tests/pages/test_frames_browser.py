@@ -30,7 +30,7 @@ def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_t
     expect(pictures).to_have_count(3)
     assert page.get_by_text("element → target", exact=False).count()
     assert "text=The+old+teacher" in page.url
-    page.get_by_role("radio", name="element").click()
+    page.get_by_role("radio", name="element", exact=True).click()
     page.get_by_role("button", name="noise", exact=True).click()
     expect(page.get_by_role("button", name="noise, element")).to_be_visible()
     page.wait_for_function("location.search.includes('element=')", timeout=PATIENCE)
