@@ -63,7 +63,7 @@ def start() -> None:
         db = resources.database()
         with st.spinner("Looking at data and checkpoints ..."):
             wanted = report.prepared(db, ReportOptions.read(options))
-        asked = [chain.Asked(step.study, step.asked, step.title) for step in wanted.steps]
+        asked = [chain.JobRequest(step.study, step.asked, step.title) for step in wanted.steps]
         chain.begin(
             db, asked, lambda ended: report.finish(db, wanted, [(job.run, job.error) for job in ended])
         )  # fmt: skip
@@ -78,8 +78,8 @@ def watch() -> None:
         if now is None or now.over:
             st.rerun()
             return
-        title = plain(now.asked[now.at].title)
-        st.progress(now.at / len(now.asked), text=f"Step {now.at + 1} of {len(now.asked)} · {title}")
+        title = plain(now.requests[now.at].title)
+        st.progress(now.at / len(now.requests), text=f"Step {now.at + 1} of {len(now.requests)} · {title}")
         if now.job:
             job_progress.show_job(now.job, rows=False)
 

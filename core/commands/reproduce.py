@@ -13,7 +13,7 @@ from core.commands.output import Form, follow, open_or_beside, show_rows
 from core.config import settings
 from core.errors import JobError
 from core.jobs import api
-from core.jobs.chain import Asked, run_in_turn
+from core.jobs.chain import JobRequest, run_in_turn
 from core.jobs.executors import Place
 from core.report import rendering, report
 from core.report.plan import ReportOptions
@@ -91,7 +91,7 @@ def reproduce(asked: Options, form: Form, where: Place) -> None:
 def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> str:
     """Run the steps, a line each; then the report's own run."""
     wanted = report.prepared(db, options)
-    asked = [Asked(step.study, step.asked, step.title) for step in wanted.steps]
+    asked = [JobRequest(step.study, step.asked, step.title) for step in wanted.steps]
     if stored:
         return report.finish(db, wanted, [(api.finished_like(db, job.study, job.options), "") for job in asked])
 

@@ -19,7 +19,7 @@ log = logging.getLogger("atlas.jobs")
 
 
 @dataclass(frozen=True)
-class Asked:
+class JobRequest:
     """One job of a sequence."""
 
     study: str
@@ -38,22 +38,22 @@ class Ended:
 
 def run_in_turn(
     db: Database,
-    asked: Sequence[Asked],
+    requests: Sequence[JobRequest],
     *,
     watch: Callable[[Database, str], object] = api.wait,
     before: Callable[[int, str | None], None] | None = None,
     anew: bool = False,
 ) -> list[Ended]:
-    """Run every job of `asked` in this order; one that fails leaves its sentence and the next one starts.
+    """Run every job of `requests` in this order; one that fails leaves its sentence and the next one starts.
 
     watch: returns once the job has stopped. before: told the number of each job and its id (None: it is done
     already) before it is waited for. anew: run what is done once more. A job that is cancelled or interrupted ends
     the sequence. Errors: JobError then.
     """
     ended: list[Ended] = []
-    for number, job_asked in enumerate(asked):
-        done = None if anew else api.finished_like(db, job_asked.study, job_asked.options)
-        job = None if done else _put(db, job_asked)
+    for number, request in enumerate(requests):
+        done = None if anew else api.finished_like(db, request.study, request.options)
+        job = None if done else _put(db, request)
         if before:
             before(number, job)
         if job is None:
@@ -62,15 +62,15 @@ def run_in_turn(
         watch(db, job)
         now = api.status(db, job)
         if now.state in ("cancelled", "interrupted"):
-            raise JobError(f"The job {job_asked.title} was {now.state}; ask for the same again to go on.")
+            raise JobError(f"The job {request.title} was {now.state}; ask for the same again to go on.")
         ended.append(Ended(now.run, now.error or ""))
     return ended
 
 
-def _put(db: Database, asked: Asked) -> str:
-    job = api.unfinished_like(db, asked.study, asked.options)
+def _put(db: Database, request: JobRequest) -> str:
+    job = api.unfinished_like(db, request.study, request.options)
     if job is None:
-        return api.start(db, asked.study, asked.options, asked.title)
+        return api.start(db, request.study, request.options, request.title)
     if not api.status(db, job).active:
         api.resume(db, job)
     return job
@@ -83,7 +83,7 @@ def _put(db: Database, asked: Asked) -> str:
 class AtWork:
     """A sequence in a thread. at: number of the job under way; job: its id; error: why it ended early."""
 
-    asked: Sequence[Asked]
+    requests: Sequence[JobRequest]
     at: int = 0
     job: str | None = None
     error: str = ""
@@ -98,8 +98,8 @@ def at_work(db: Database) -> AtWork | None:
     return _AT_WORK.get(db.shared)
 
 
-def begin(db: Database, asked: Sequence[Asked], then: Callable[[list[Ended]], object]) -> AtWork:
-    """Run `asked` in a thread of this process, then call `then` with what became of it.
+def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[Ended]], object]) -> AtWork:
+    """Run `requests` in a thread of this process, then call `then` with what became of it.
 
     Errors: JobError while another sequence is at work.
     """
@@ -107,14 +107,14 @@ def begin(db: Database, asked: Sequence[Asked], then: Callable[[list[Ended]], ob
     if now is not None and not now.over:
         raise JobError("One report is made at a time, and one is being made; wait for it or cancel its job first.")
     db.person.must("annotator", "start a job")
-    state = _AT_WORK[db.shared] = AtWork(asked)
+    state = _AT_WORK[db.shared] = AtWork(requests)
 
     def note(number: int, job: str | None) -> None:
         state.at, state.job = number, job
 
     def work() -> None:
         try:
-            then(run_in_turn(db, asked, before=note))
+            then(run_in_turn(db, requests, before=note))
         except AtlasError as error:
             state.error = str(error)
         except Exception as error:  # a defect of ours is told on the page, not only in the log

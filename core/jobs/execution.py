@@ -1,4 +1,4 @@
-"""Work in flight: submitted to a pool, collected as it ends, started again when a worker dies."""
+"""Work of a job: submitted to a pool, collected as it ends, started again when a worker dies."""
 
 import contextlib
 import queue
@@ -44,14 +44,14 @@ class PoolKeeper:
         self.pool = None
 
 
-class Flight:
-    """Work in flight of one job: submits, collects, notices a cancel, and starts again when a worker dies."""
+class Execution:
+    """Work of one job: submits, collects, notices a cancel, and starts again when a worker dies."""
 
     def __init__(self, keeper: PoolKeeper, place: Place, stopped: Callable[[], bool]):
         self._keeper, self._place, self._stopped = keeper, place, stopped
         self._pool = keeper.at(place)
         self._finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self._flying: dict[Future, tuple[JobUnit | None, tuple]] = {}
+        self._running: dict[Future, tuple[JobUnit | None, tuple]] = {}
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
@@ -59,8 +59,8 @@ class Flight:
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
-            while future in self._flying:
-                self._land()
+            while future in self._running:
+                self._next_ended()
             answer = self._answer(future)
             if answer is not None:
                 break
@@ -83,20 +83,20 @@ class Flight:
         """(unit, answer) in the order they end; a unit whose worker dies runs again, alone, then counts as failed."""
         waiting, suspects = deque(units), deque[JobUnit]()
         crashes: dict[int, int] = {}
-        while waiting or suspects or self._units_flying():
+        while waiting or suspects or self._units_running():
             room = 1 if suspects else self._pool.in_flight
-            while self._units_flying() < room and (suspects or waiting):
+            while self._units_running() < room and (suspects or waiting):
                 unit = suspects.popleft() if suspects else waiting.popleft()
                 self._submit(unit, "unit", study, options, asdict(unit))
-            landed = self._land()
-            if landed is None:
+            last = self._next_ended()
+            if last is None:
                 continue
-            ended, answer = landed[0], self._answer(landed[1])
+            ended, answer = last[0], self._answer(last[1])
             if answer is not None:
                 self._summarising = self._summarising and ended is not None
                 yield ended, replace(answer, deaths=0 if ended is None else crashes.get(ended.position, 0))
                 continue
-            hit = [ended, *(other for other, _ in self._flying.values())]
+            hit = [ended, *(other for other, _ in self._running.values())]
             self._renew()
             for unit in (unit for unit in hit if unit is not None):
                 crashes[unit.position] = crashes.get(unit.position, 0) + 1
@@ -105,8 +105,8 @@ class Flight:
                 else:
                     suspects.append(unit)
 
-    def _units_flying(self) -> int:
-        return sum(unit is not None for unit, _ in self._flying.values())
+    def _units_running(self) -> int:
+        return sum(unit is not None for unit, _ in self._running.values())
 
     def _submit(self, unit: JobUnit | None, task: str, *arguments: Any) -> Future:
         try:
@@ -114,11 +114,11 @@ class Flight:
         except BrokenExecutor as error:  # a worker died since the last answer: seen like a death at this step
             future = Future()
             future.set_exception(error)
-        self._flying[future] = (unit, arguments)
+        self._running[future] = (unit, arguments)
         future.add_done_callback(self._finished.put)
         return future
 
-    def _land(self) -> tuple[JobUnit | None, Future] | None:
+    def _next_ended(self) -> tuple[JobUnit | None, Future] | None:
         """The next future that ended, with its unit; None after LOOK_SECONDS. Errors: Stopped."""
         if self._stopped():
             raise Stopped
@@ -126,9 +126,9 @@ class Flight:
             future = self._finished.get(timeout=LOOK_SECONDS)
         except queue.Empty:
             return None
-        if future not in self._flying:
+        if future not in self._running:
             return None
-        return self._flying.pop(future)[0], future
+        return self._running.pop(future)[0], future
 
     def _answer(self, future: Future) -> Answer | None:
         """What the worker answered; None when it died."""
@@ -144,7 +144,7 @@ class Flight:
             return _died(f"{type(error).__name__}: {error}")
 
     def _renew(self) -> None:
-        self._flying.clear()
+        self._running.clear()
         self._summarising = False
         self._keeper.drop()
         self._pool = self._keeper.at(self._place)

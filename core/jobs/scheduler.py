@@ -13,7 +13,7 @@ from typing import Any
 
 from core.config import settings
 from core.errors import AtlasError, JobError, StoreError
-from core.jobs.execution import ClusterGoneError, Flight, PoolKeeper, Stopped
+from core.jobs.execution import ClusterGoneError, Execution, PoolKeeper, Stopped
 from core.jobs.executors import Place
 from core.jobs.worker import PARTIAL, find_study, merged
 from core.results.jobs import Job, one_job, open_units, progress, unit_outcomes
@@ -187,26 +187,26 @@ class Runner:
             self._take_requests()
             return live.cancelled.is_set() or self._closing.is_set()
 
-        flight = Flight(keeper, self.place, stopped)
+        execution = Execution(keeper, self.place, stopped)
         known = one_job(self._db, job)
         store.reopen_others(self._db, job, f'{{"{PARTIAL}"')
         if not progress(self._db, job).units:
-            divided = flight.ask("divide", known.study, known.asked)
+            divided = execution.ask("divide", known.study, known.asked)
             store.add_units(self._db, job, divided.options or {}, divided.units)
             known = one_job(self._db, job)
-        self._run_units(known, live, flight)
-        while self._next_round(known, flight):
-            self._run_units(known, live, flight)
+        self._run_units(known, live, execution)
+        while self._next_round(known, execution):
+            self._run_units(known, live, execution)
         self._all_done(job)
-        self._keep(known, flight)
+        self._keep(known, execution)
 
-    def _next_round(self, known: Job, flight: Flight) -> bool:
+    def _next_round(self, known: Job, execution: Execution) -> bool:
         """Add the units that those so far call for, if the study goes in rounds; whether there are any."""
         study = find_study(known.study)
         if not study.in_rounds:
             return False
         self._all_done(known.job)
-        units = flight.ask("more", known.study, known.options, store.job_rows(self._db, known.job)).units
+        units = execution.ask("more", known.study, known.options, store.job_rows(self._db, known.job)).units
         if units:
             store.add_units(self._db, known.job, known.options, units)
         return bool(units)
@@ -220,8 +220,8 @@ class Runner:
                 raise JobError(failed[0])  # the work could not be done at all
             raise JobError(f"{len(failed)} of {len(outcomes)} units failed, the first with: {failed[0]}")
 
-    def _run_units(self, known: Job, live: Live, flight: Flight) -> None:
-        for unit, answer in flight.each_unit(known.study, known.options, open_units(self._db, known.job)):
+    def _run_units(self, known: Job, live: Live, execution: Execution) -> None:
+        for unit, answer in execution.each_unit(known.study, known.options, open_units(self._db, known.job)):
             if unit is None:
                 live.rows = live.rows if answer.rows is None else list(answer.rows)
                 continue
@@ -242,12 +242,12 @@ class Runner:
                 live.summarised = time.monotonic()
                 rows = store.job_rows(self._db, known.job)
                 if 0 < len(rows) <= SUMMARY_ROWS:
-                    flight.summarize(known.study, known.options, rows)
+                    execution.summarize(known.study, known.options, rows)
 
-    def _keep(self, known: Job, flight: Flight) -> None:
+    def _keep(self, known: Job, execution: Execution) -> None:
         """Summarise all rows and keep them as a run."""
         job, options = known.job, known.options
-        summary = flight.ask("summarize", known.study, options, store.job_rows(self._db, job)).rows
+        summary = execution.ask("summarize", known.study, options, store.job_rows(self._db, job)).rows
         provenance = provenance_of(options, merged(store.job_provenance(self._db, job)))
         with self._db.write():
             run = runs.record_run(self._db, known.study, options, provenance, title=known.title)

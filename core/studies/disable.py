@@ -80,7 +80,7 @@ class Swept:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RowSlice:
     """Some of the task's rows. again: the variants that are computed in float32 only; none: all, as the options say."""
 
     rows: tuple[int, ...]
@@ -90,7 +90,7 @@ class Asked:
 class Disable(Study[Options, Swept]):
     """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
 
-    name, options, partial, arguments = "disable", Options, Swept, Asked
+    name, options, partial, arguments = "disable", Options, Swept, RowSlice
 
     def read(self, given: Mapping[str, Any]) -> Options:
         """Typed heads are groups. Errors: InputError where something else is to be disabled with them."""
@@ -158,7 +158,10 @@ class Disable(Study[Options, Swept]):
         swept = [part for part in partials if len(part.changed)]
         first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
         whole = Swept(layers=first.layers, heads=first.heads, grouped=first.grouped, **columns)
-        return whole if first.exact is None else replace(whole, **_exact(partials, whole.rows, len(whole.changed)))
+        if first.exact is None:
+            return whole
+        exact_plain, exact = _exact(partials, whole.rows, len(whole.changed))
+        return replace(whole, exact_plain=exact_plain, exact=exact)
 
     def rows(self, options: Options, merged: Swept) -> list[Row]:
         """The baseline, a row per variant in the order of the heads, and the split-half check."""
@@ -171,7 +174,7 @@ STUDY = Disable()
 def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
     name = "again" if again else "rows"
     slices = disabling.slices(options)
-    return [Unit(f"{name}-{k}", Asked(some.rows, again), size) for k, (some, size) in enumerate(slices)]
+    return [Unit(f"{name}-{k}", RowSlice(some.rows, again), size) for k, (some, size) in enumerate(slices)]
 
 
 @dataclass(frozen=True)
@@ -209,8 +212,8 @@ def _spread(found: np.ndarray, places: Sequence[int], variants: int) -> np.ndarr
     return every
 
 
-def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> dict[str, np.ndarray]:
-    """What float32 gives, of all rounds together, in the order of `rows`."""
+def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> tuple[np.ndarray, np.ndarray]:
+    """What float32 gives, all rounds together, in the order of `rows`: untouched [row] and changed [variant, row]."""
     places = {row: k for k, row in enumerate(rows.tolist())}
     plain, every = np.full(len(rows), np.nan), np.full((variants, len(rows)), np.nan)
     for part in partials:
@@ -218,7 +221,7 @@ def _exact(partials: Sequence[Swept], rows: np.ndarray, variants: int) -> dict[s
         if part.in_float32 is not None:
             plain[at], exact = part.in_float32
             every[:, at] = np.where(np.isnan(exact), every[:, at], exact)
-    return {"exact_plain": plain, "exact": every}
+    return plain, every
 
 
 def _grouped(options: Options, opened: disabling.Opened) -> list[Variant]:

@@ -77,16 +77,16 @@ class DrawnMap:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class MapBatch:
     """The maps of some units."""
 
     maps: tuple[DrawnMap, ...]
 
 
-class DrawMaps(Study[Options, Drawn]):
+class DrawMaps(Study[Options, MapBatch]):
     """Draw attention maps to label."""
 
-    name, options, partial, arguments = "draw-maps", Options, Drawn, Inputs
+    name, options, partial, arguments = "draw-maps", Options, MapBatch, Inputs
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
     def units(self, options: Options) -> list[Unit]:
@@ -106,16 +106,16 @@ class DrawMaps(Study[Options, Drawn]):
         chosen = turns[: 2 * needed + ROWS_A_UNIT]  # some are too long and are passed over
         return [Unit("all", Inputs(tuple(chosen)), size=needed)]
 
-    def run(self, options: Options, unit: Unit) -> Done[Drawn]:
+    def run(self, options: Options, unit: Unit) -> Done[MapBatch]:
         """Draw and capture."""
         checkpoint = measuring.opened.checkpoint(options.checkpoint, dtype=options.dtype)
-        return Done(Drawn(tuple(drawn(checkpoint, options, unit.arguments.inputs))))
+        return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.inputs))))
 
-    def merge(self, options: Options, partials: Sequence[Drawn]) -> Drawn:
+    def merge(self, options: Options, partials: Sequence[MapBatch]) -> MapBatch:
         """All maps."""
-        return Drawn(tuple(drawn_map for part in partials for drawn_map in part.maps))
+        return MapBatch(tuple(drawn_map for part in partials for drawn_map in part.maps))
 
-    def rows(self, options: Options, merged: Drawn) -> list[Row]:
+    def rows(self, options: Options, merged: MapBatch) -> list[Row]:
         """How many maps of how many inputs were drawn, by task."""
         rows = []
         for task in sorted({drawn_map.task for drawn_map in merged.maps}):
@@ -123,7 +123,7 @@ class DrawMaps(Study[Options, Drawn]):
             rows.append({"task": task, "maps": len(mine), "inputs": len({drawn_map.row_id for drawn_map in mine})})
         return rows
 
-    def keep(self, db: Database, run: Finished[Options, Drawn]) -> None:
+    def keep(self, db: Database, run: Finished[Options, MapBatch]) -> None:
         """Store the maps, to be labelled. InputError where the run came without them."""
         partials = list(run.partials())
         if not partials:

@@ -97,7 +97,7 @@ class SingleHeads:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class TreeExample:
     """A sentence of test with its gold tree and the one the probe draws. probability: of each drawn head."""
 
     words: tuple[str, ...]
@@ -113,7 +113,7 @@ class Syntax:
 
     parsed: tuple[Parsed, ...]
     heads: tuple[SingleHeads, ...]
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[TreeExample, ...]
     left_out: tuple[LeftOut, ...]
     sentences: tuple[int, int, int]
 
@@ -255,7 +255,7 @@ def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
 
 def probes(
     parts: "Sequence[Sentences]", test: "Readable", *, random: bool, seed: int
-) -> tuple[list[Parsed], tuple[Drawn, ...]]:
+) -> tuple[list[Parsed], tuple[TreeExample, ...]]:
     """The probes of one source on test, and drawn trees of the one with attention alone."""
     suffix = FRESH if random else ""
     alone = [replace(part, words=None) for part in parts]
@@ -264,7 +264,7 @@ def probes(
         moved = [replace(part, heads=probing.attention.shuffled(part.heads, seed=seed)) for part in alone[:2]]
         wanted.append((SHUFFLED, [*moved, alone[2]]))
     parsed: list[Parsed] = []
-    drawn: tuple[Drawn, ...] = ()
+    drawn: tuple[TreeExample, ...] = ()
     for name, (train, dev, on) in wanted:
         probe = probing.attention.train(train, dev, seed=seed)
         scores = probing.attention.predict(probe, on)
@@ -279,13 +279,13 @@ def _shows(sentence: object) -> bool:
     return 4 <= len(sentence.words) <= 24  # type: ignore[attr-defined]
 
 
-def draw(sentence: object, scores: np.ndarray) -> Drawn:
+def draw(sentence: object, scores: np.ndarray) -> TreeExample:
     """The sentence with the probe's best tree (one root, no circle)."""
     words = sentence.words  # type: ignore[attr-defined]
     heads = scoring.trees.likeliest_tree(scores)
     places = np.where(heads == np.arange(len(heads)), 0, heads + 1)
     chances = np.exp(scores[np.arange(len(heads)), places])
-    return Drawn(
+    return TreeExample(
         tuple(word.text for word in words), tuple(word.dep for word in words), tuple(word.head for word in words),
         tuple(int(head) for head in heads), tuple(round(float(chance), 4) for chance in chances),
     )  # fmt: skip
@@ -362,7 +362,7 @@ def best_rows(heads: SingleHeads, together: Parsed, seed: int) -> list[Row]:
     return [best, {"kind": "difference", "name": f"all heads less {name}", "note": note} | more.fields()]
 
 
-def tree_row(number: int, drawn: Drawn) -> Row:
+def tree_row(number: int, drawn: TreeExample) -> Row:
     """One sentence with both trees; lists in the order of its words."""
     fields = {name: list(getattr(drawn, name)) for name in ("words", "relations", "gold", "drawn", "probability")}
     return {"kind": "tree", "name": f"sentence {number}", "n": len(drawn.words)} | fields

@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import JobError
 from core.jobs import api
-from core.jobs.chain import Asked, at_work, begin, run_in_turn
+from core.jobs.chain import JobRequest, at_work, begin, run_in_turn
 from core.jobs.executors import Place
 from core.store import jobs, runs
 from core.store.database import Database
@@ -16,7 +16,7 @@ TINY = "tests.jobs.tiny"
 
 
 def asked(folder, *counts, **more):
-    return [Asked(TINY, {"count": count, "folder": str(folder)} | more, f"{count} squares") for count in counts]
+    return [JobRequest(TINY, {"count": count, "folder": str(folder)} | more, f"{count} squares") for count in counts]
 
 
 def ran(folder):

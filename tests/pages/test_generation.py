@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import config
 from pages.parts.frame import resources, shell
-from pages.parts.frame.shelf import Shelf
+from pages.parts.frame.sized_cache import SizedCache
 from pages.parts.maps import maps_grid
 from tests.capture.conftest import tiny
 
@@ -101,7 +101,7 @@ def test_a_long_prompt_is_drawn_in_blocks_with_a_window_of_exact_weights(app, se
 
 def test_a_shelf_lets_go_of_what_was_not_asked_for_longest_when_bytes_run_out():
     made = []
-    shelf = Shelf(lambda: 100)
+    shelf = SizedCache(lambda: 100)
 
     def get(name, size):
         return shelf.get(name, lambda: made.append(name) or name, lambda _: size)

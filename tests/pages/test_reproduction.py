@@ -99,7 +99,7 @@ def test_a_report_is_begun_with_what_was_chosen(db, monkeypatch):
 
 
 def test_a_report_under_way_shows_its_step(db):
-    step = chain.Asked("tests.jobs.tiny", {"count": 40, "seconds": 0.1}, "Report: squares")
+    step = chain.JobRequest("tests.jobs.tiny", {"count": 40, "seconds": 0.1}, "Report: squares")
     state = chain.begin(db, [step, step], lambda ended: None)
     until(lambda: state.job is not None)
     page = opened()

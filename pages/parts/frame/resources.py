@@ -25,7 +25,7 @@ from core.tasks.glue import read_rows, task_of
 from core.tasks.labels import label_order
 from pages.parts.frame import loading, people
 from pages.parts.frame.messages import plain
-from pages.parts.frame.shelf import Shelf
+from pages.parts.frame.sized_cache import SizedCache
 
 if TYPE_CHECKING:
     from core.attention import Head
@@ -260,18 +260,18 @@ database.clear = _database.clear  # type: ignore[attr-defined]
 
 
 @st.cache_resource(show_spinner=False)
-def _models() -> "Shelf[Checkpoint]":
-    return Shelf(lambda: int(psutil.virtual_memory().total * MODELS_SHARE))
+def _models() -> "SizedCache[Checkpoint]":
+    return SizedCache(lambda: int(psutil.virtual_memory().total * MODELS_SHARE))
 
 
 @st.cache_resource(show_spinner=False)
-def _blocks() -> "Shelf[BlockMaps]":
-    return Shelf(lambda: MAPS_ROOM // 4)
+def _blocks() -> "SizedCache[BlockMaps]":
+    return SizedCache(lambda: MAPS_ROOM // 4)
 
 
 @st.cache_resource(show_spinner=False)
-def _maps() -> Shelf[Shown]:
-    return Shelf(lambda: MAPS_ROOM)
+def _maps() -> SizedCache[Shown]:
+    return SizedCache(lambda: MAPS_ROOM)
 
 
 def open_checkpoint(

@@ -9,7 +9,7 @@ from pages.parts.widgets import pickers
 USUAL = "The small engine ran all night without a pause. Nobody in the village"
 
 
-class Asked(NamedTuple):
+class Prompt(NamedTuple):
     """text: the prompt, or the user's message of a chat. system: a chat's first message, which may be empty."""
 
     text: str
@@ -20,7 +20,7 @@ class Asked(NamedTuple):
     seed: int = 0
 
 
-def pick_prompt() -> Asked:
+def pick_prompt() -> Prompt:
     """A field, and in a popover how to write on; the prompt stands in the URL."""
     text = pickers.pick_text("Prompt", key="prompt", default=USUAL, placeholder="a prompt; Enter writes on")
     with st.popover("How", icon=":material/tune:", help="Chat, number of tokens, how they are chosen"):
@@ -29,4 +29,4 @@ def pick_prompt() -> Asked:
         new = st.number_input("New tokens", 1, 512, 20, key="new_tokens")
         temperature = st.slider("Temperature", 0.0, 2.0, 0.0, 0.1, key="temperature", help="0: the most probable token")
         seed = st.number_input("Seed", 0, 2**31, 0, key="generation_seed", disabled=temperature == 0)
-    return Asked(text, chat, system, int(new), float(temperature), int(seed))
+    return Prompt(text, chat, system, int(new), float(temperature), int(seed))

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.drawing.panes import scored_pane, telling_head
 from pages.parts.frame.messages import plain
-from pages.parts.generation.asking import Asked
+from pages.parts.generation.asking import Prompt
 from pages.parts.generation.writing import generated
 from pages.parts.maps import maps_grid
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from core.capture.generating import Generated, Step
 
 
-def show_steps(name: str, asked: Asked) -> None:
+def show_steps(name: str, asked: Prompt) -> None:
     """Written text, a slider over its tokens, the maps so far, and the newest row. Raises AtlasErrors."""
     made = generated(name, asked)
     _show_text(made)

@@ -7,14 +7,14 @@ import streamlit as st
 from core import capture, models
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
-from pages.parts.frame.shelf import Shelf
-from pages.parts.generation.asking import Asked
+from pages.parts.frame.sized_cache import SizedCache
+from pages.parts.generation.asking import Prompt
 
 if TYPE_CHECKING:
     from core.capture.generating import Generated, Step
 
 
-def generated(name: str, asked: Asked) -> "Generated":
+def generated(name: str, asked: Prompt) -> "Generated":
     """What a decoder writes on from a prompt or a chat. Raises CheckpointError, InputError."""
     model = resources.checkpoint(name, "language")
     place = st.empty()
@@ -43,5 +43,5 @@ def generated(name: str, asked: Asked) -> "Generated":
 
 
 @st.cache_resource(show_spinner=False)
-def _generations() -> "Shelf[Generated]":
-    return Shelf(lambda: resources.MAPS_ROOM // 4)
+def _generations() -> "SizedCache[Generated]":
+    return SizedCache(lambda: resources.MAPS_ROOM // 4)

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Shelf(Generic[T]):
+class SizedCache(Generic[T]):
     """What was asked for last stays; what was not asked for longest goes first, by size and not by count.
 
     room: bytes that all may take together, asked for anew at each turn. One thing that is larger is kept alone.
