@@ -82,3 +82,12 @@ def test_equal_heads_are_one_point():
 def test_heads_are_named_by_what_they_mostly_do(row, kind):
     assert kind_of(row) == kind
     assert kind in KINDS
+
+
+def test_the_stress_of_a_picture_that_cannot_be_exact_is_kruskals():
+    distances = 1.0 - np.eye(6)  # six points at one distance from each other have no place in the plane
+    places, stress = picture(distances)
+    off = [(a, b) for a in range(6) for b in range(6) if a != b]
+    wrong = sum((np.hypot(*(places[a] - places[b])) - 1.0) ** 2 for a, b in off)
+    assert stress == pytest.approx(np.sqrt(wrong / len(off)))
+    assert 0.1 < stress < 0.5

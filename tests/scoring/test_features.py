@@ -146,3 +146,11 @@ def test_one_token_is_no_error():
     marks = [Marks(np.array([[True]]), np.zeros((NULLS, 1, 1), dtype=bool), 0)]
     observer.take(marks, [0]).update(0, torch.ones(1, 1, 1, 1), [0])
     assert observer.result()["max", "start"][0].value == 1
+
+
+def test_every_feature_has_its_draws_whatever_the_one_before_it_has():
+    tokens = np.zeros((3, 12), dtype=bool)
+    tokens[0, 4] = tokens[1, [5, 8]] = tokens[2, 6] = True
+    nulls = mark(tokens, range(1, 11), classifying=0, seed=[1]).nulls
+    assert nulls.sum(-1).tolist() == [[1, 2, 1]] * NULLS
+    assert not (nulls & tokens).any()

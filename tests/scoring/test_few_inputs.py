@@ -95,3 +95,19 @@ def test_an_effect_is_found_where_there_is_one():
     rng = np.random.default_rng(0)
     found = [p_above(*judged(rng.normal(1.0, 0.5, 20)))[0] < 0.01 for _ in range(50)]
     assert np.mean(found) > 0.95
+
+
+def test_each_cell_of_a_mean_has_the_interval_of_its_own_column():
+    values = np.random.default_rng(3).normal([0.0, 5.0, -2.0], 1.0, size=(9, 3)).astype(np.float32)
+    low, high = mean_interval(values)
+    for cell in range(3):
+        alone_low, alone_high = mean_interval(values[:, [cell]])
+        assert (low[cell], high[cell]) == pytest.approx((alone_low[0], alone_high[0]))
+        assert low[cell] < values[:, cell].mean() < high[cell]
+
+
+def test_rounding_of_equal_values_far_from_0_is_no_spread():
+    values = np.full(12, 1e6) + np.array([0.0, 1e-9] * 6)
+    assert judged(values)[1].error[0] == 0
+    assert judged(values - 1e6 + 1e-3)[1].error[0] >= 0
+    assert judged([1e-3, 2e-3] * 6)[1].error[0] == pytest.approx(stats.sem([1e-3, 2e-3] * 6))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.heads import entropy, to_keys, to_offset
+from core.scoring.heads import entropy, normalised_mean, to_keys, to_offset
 from core.scoring.registry import HEAD_SCORES, head_scores
 
 
@@ -106,3 +106,11 @@ def test_what_cannot_be_measured_is_nan_and_not_zero():
     decoder = head_scores(random_maps(4, causal=True), first=0, separators=[], causal=True)
     assert np.isnan(decoder["next"]).all()
     assert np.isnan(decoder["separator"]).all()
+
+
+@pytest.mark.parametrize("length", [0, 1])
+def test_what_is_undefined_is_nan_for_every_head(length):
+    weights = np.ones((2, 3, length, length))
+    for value in (to_offset(weights, 1), to_keys(weights, []), normalised_mean(np.zeros((2, 3, length)), causal=False)):
+        assert value.shape == (2, 3)
+        assert np.isnan(value).all()

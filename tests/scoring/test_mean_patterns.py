@@ -67,3 +67,13 @@ def test_redundancy_that_is_kept_and_one_that_is_not():
     assert none.p > 0.05
     assert none.low < 0 < none.high or none.low < 0.2
     assert np.isnan(redundancy_kept(apart[:3, :3], other[:3, :3]).r)  # too few heads to say
+
+
+def test_two_heads_can_be_two_groups_and_pairs_are_counted():
+    apart = grouped(np.stack([rows_of(SIZE, 0), rows_of(SIZE, 3)]), groups=2)
+    assert sorted(apart.group.tolist()) == [0, 1]
+    distances = np.random.default_rng(5).random((4, 4))
+    kept = redundancy_kept(distances + distances.T, distances + distances.T, draws=19)
+    assert kept.pairs == 6
+    assert kept.r == pytest.approx(1)
+    assert redundancy_kept(np.zeros((4, 4)), distances, draws=19).pairs == 6
