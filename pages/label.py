@@ -71,9 +71,9 @@ def station(db, settings, classes, suggesting, *, docked: bool) -> None:
                 label_tools.docked_codebook(db, classes)
 
 
-db = resources.database()
 with st.container(horizontal=True, vertical_alignment="center", key="bar"):
     st.title("Label maps", width="content", anchor=False)
+    db = resources.database()
     with st.container(width=110, gap=None):
         annotator = people.annotator_name(bare=True)
     open_projects = working.open_projects(db)

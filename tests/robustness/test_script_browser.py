@@ -87,7 +87,8 @@ def test_names_of_files_and_folders_are_text(address, page):
 def test_the_name_of_an_upload_is_text(address, page, name, query):
     open_evil(page, address, name, query)
     if name == "label":
-        page.get_by_role("button", name="Files").click()
+        page.get_by_role("button", name="Maps and files").click()
+        page.get_by_role("radio", name="Files", exact=True).click()
     else:
         page.get_by_role("combobox", name="Sentences").click()
         page.get_by_role("option", name="a file").click()
@@ -109,7 +110,7 @@ def test_classes_notes_and_the_name_of_who_labels_are_text(address, page):
     root.locator("input.note").fill(EVIL)
     root.locator("input.note").press("Enter")
     all_saved(root, 2)
-    page.get_by_role("button", name="Codebook").click()
+    page.get_by_text("Codebook", exact=True).click()
     page.get_by_text("<script>window.owned=1</script>").first.wait_for(timeout=PATIENCE)
     nothing_ran(page)
     open_evil(page, address, "agreement", "")
