@@ -52,8 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--least", type=float, default=0.9, help="share that has to be killed")
     asked = parser.parse_args(arguments)
     copy_tree()
-    results = [tried(module, asked.share, asked.seed) for module in asked.modules or changed_modules()]
-    show(results)
+    results = []
+    for module in asked.modules or changed_modules():
+        results.append(tried(module, asked.share, asked.seed))
+        show(results[-1])
     total = sum(result.tried for result in results)
     killed = total - sum(len(result.survivors) for result in results)
     print(f"{killed} of {total} mutants killed")
@@ -102,12 +104,11 @@ def tried(module: str, share: float, seed: int) -> Tried:
     return Tried(module, len(names), len(chosen), tuple(_change(name) for name in survivors))
 
 
-def show(results: Sequence[Tried]) -> None:
-    """A line a module, its survivors below it."""
-    for result in results:
-        print(f"{result.module}: {result.mutants} mutants, {result.tried} tried, {len(result.survivors)} survived")
-        for survivor in result.survivors:
-            print(f"    {survivor}")
+def show(result: Tried) -> None:
+    """A line, the survivors below it."""
+    print(f"{result.module}: {result.mutants} mutants, {result.tried} tried, {len(result.survivors)} survived")
+    for survivor in result.survivors:
+        print(f"    {survivor}", flush=True)
 
 
 def _change(name: str) -> str:
