@@ -99,7 +99,8 @@ def tried(module: str, share: float, seed: int) -> Tried:
     said = _mutmut("run", "--max-children", "1", *chosen)
     statuses = json.loads(record.read_text())["exit_code_by_key"]
     if all(statuses[name] is None for name in chosen):
-        raise SystemExit(f"The mutants of {module} could not be tried on {tests_of(module)}:\n{said[-2000:]}")
+        print(f"{module}: could not be tried on {tests_of(module)}:\n{said[-1500:]}", file=sys.stderr)
+        return Tried(module, len(names), 0, ())
     survivors = [name for name in chosen if statuses[name] == SURVIVED]
     return Tried(module, len(names), len(chosen), tuple(_change(name) for name in survivors))
 
