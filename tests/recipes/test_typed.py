@@ -42,7 +42,16 @@ BUDGET = {  # added to a command, so that it ends in seconds; those marked slow 
     ("study", "representation"): ["--limit", "8", "--workers", "1"],
     ("study", "transfer"): ["--set", "train_limit=32", "--set", "dev_limit=16", "--workers", "1"],
     ("study", "subnetworks"): [
-        *("--share", "0.5", "--set", "epochs=1", "--set", "train_limit=32", "--set", "dev_limit=16", "--workers", "1")
+        *[
+            "--magnitude-only",
+            "--share",
+            "0.5",
+            "--set",
+            "epochs=1",
+            "--set",
+            "train_limit=32",
+        ],  # retraining takes minutes
+        *["--set", "dev_limit=16", "--workers", "1"],
     ],
     ("atlas",): [],
     ("reproduce",): ["--limit", "8", "--sweep-limit", "8", "--train-limit", "32", "--dev-limit", "16"],
