@@ -89,6 +89,30 @@ def test_keys_and_clicks_label_undo_takes_back_and_saved_means_stored(page, tmp_
     assert all(event["queue_order"] == "random" and event["suggestion"] is None for event in events)
 
 
+def test_a_note_in_writing_outlives_a_painting_and_is_kept_for_its_map(page, tmp_path):
+    fill(tmp_path)
+    with serving(tmp_path) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("1")
+        page.keyboard.press("n")
+        page.keyboard.type("half ")
+        sheets = root.get_attribute("data-sheet")
+        page.set_viewport_size({"width": 900, "height": 1200})
+        expect(root).not_to_have_attribute("data-sheet", sheets)  # painted anew for the window
+        page.keyboard.type("a stripe")
+        page.keyboard.press("Enter")
+        all_saved(root, 2)
+        page.keyboard.press("2")  # the keys are the sheet's again
+        all_saved(root, 3)
+    events, _ = stored(tmp_path)
+    assert [(event["kind"], event["note"]) for event in events] == [
+        ("label", None),
+        ("note", "half a stripe"),
+        ("label", None),
+    ]
+    assert events[1]["map_id"] == events[2]["map_id"] != events[0]["map_id"]
+
+
 def test_twenty_keys_a_second_lose_nothing_and_a_killed_server_catches_up(page, tmp_path):
     fill(tmp_path)
     port = free_port()

@@ -24,7 +24,7 @@ function fillBar(sheet) {
   parts.classes.replaceChildren(...header.classes.map((cls) => button(`${cls.title} (${sheet.counts[cls.name] || 0})`, cls.key,
     does(() => pick(sheet, cls.name)), { pressed: sheet.brush ? sheet.brush === cls.name : undefined, colour: cls.colour,
       title: cls.eye, name: `class ${cls.name}` })));
-  parts.acts.replaceChildren(...tools(sheet, does), ...(hints ? accepting(sheet, does) : []), ...turning(sheet, does));
+  if (!sheet.noting) parts.acts.replaceChildren(...tools(sheet, does), ...(hints ? accepting(sheet, does) : []), ...turning(sheet, does));
   parts.canvas.classList.toggle("brush", Boolean(sheet.brush));
 }
 
@@ -70,14 +70,16 @@ function nameRest(sheet) {
   shown.disabled = !rest;
 }
 
+// The field stays with its words, whatever is painted while somebody writes.
 function askNote(sheet) {
-  const field = made("input", { class: "note", type: "text", placeholder: "Note on this map; Enter keeps it, Esc leaves", maxlength: "500", "aria-label": "Note" });
-  const done = () => { fillBar(sheet); sheet.parts.canvas.focus({ preventScroll: true }); };
+  const map = sheet.header.maps[sheet.cursor], field = made("input", { class: "note", type: "text", placeholder: "Note on this map; Enter keeps it, Esc leaves", maxlength: "500", "aria-label": "Note" });
+  const done = () => { sheet.noting = false; fillBar(sheet); sheet.parts.canvas.focus({ preventScroll: true }); };
   field.onkeydown = (press) => {
     press.stopPropagation();
-    if (press.key === "Enter") { note(sheet, field.value); done(); }
+    if (press.key === "Enter") { note(sheet, map, field.value); done(); }
     if (press.key === "Escape") done();
   };
+  sheet.noting = true;
   sheet.parts.acts.replaceChildren(field);
   field.focus();
 }

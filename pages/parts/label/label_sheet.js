@@ -70,8 +70,7 @@ function flag(sheet) {
   repaint(sheet, sheet.cursor);
 }
 
-function note(sheet, text) {
-  const map = sheet.header.maps[sheet.cursor];
+function note(sheet, map, text) {
   if (text.trim()) act(sheet, { event: emit(sheet, map, { kind: "note", note: text.trim() }), kind: "note", map_id: map.id });
 }
 
