@@ -51,19 +51,15 @@ def start() -> None:
     st.caption(f"{preset}: {PRESET_NOTES[preset]}")
     with st.expander("Data and settings"):
         data, changed = pick_data(), pick_settings(preset)
+    name, revision = resources.split_revision(str(checkpoint))
+    options = {
+        "checkpoint": name, "revision": revision, "tasks": tasks, "initialisations": chosen,
+        "seeds": list(range(seeds)), "data": data, "preset": preset, "settings": changed,
+    }  # fmt: skip
+    if checkpoint and tasks and chosen:
+        job_progress.say_time("finetune", options)
     if right.button("Fine-tune", type="primary", width="stretch", disabled=not (checkpoint and tasks and chosen)):
         with clear_errors():
-            name, revision = resources.split_revision(str(checkpoint))
-            options = {
-                "checkpoint": name,
-                "revision": revision,
-                "tasks": tasks,
-                "initialisations": chosen,
-                "seeds": list(range(seeds)),
-                "data": data,
-                "preset": preset,
-                "settings": changed,
-            }
             title = f"Fine-tune {name} on {pickers.named(tasks)}"
             job_progress.begin("finetune", options, title)
             st.rerun()

@@ -43,6 +43,7 @@ def start(db, class_set: str) -> None:
         format_func=lambda way: f"{METHODS[way]}, as soft labels" if way else "most votes, the newest on a tie",
         help="The Truth page shows what each makes of the labels of many people.",
     )
+    job_progress.say_time(STUDY, {"class_set": class_set, "kind": kind, "folds": folds})
     if right.button("Train", type="primary", width="stretch"):
         with clear_errors():
             options = training_options(

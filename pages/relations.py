@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from core.jobs import api
 from core.results.scores import DependencyScore, RelationScore
 from core.store import runs as store
 from core.tasks.relations import RELATIONS
@@ -77,10 +76,11 @@ def dependencies() -> None:
         name = pickers.pick_checkpoint(key="tree_checkpoint")
         folder = st.text_input("Universal Dependencies folder", key="treebank", placeholder="UD_English-EWT")
         st.caption("A folder with one *-dev.conllu and one *-test.conllu.")
+        wanted = {"checkpoint": name, "treebank": folder}
+        if name and folder:
+            job_progress.say_time("dependencies", wanted)
         if st.button("Run", key="start_trees", disabled=not (name and folder)):
-            wanted = {"checkpoint": name, "treebank": folder}
-            title = f"dependencies of {name}"
-            st.session_state.job_dependencies = api.start(db, "dependencies", wanted, title)
+            st.session_state.job_dependencies = job_progress.begin("dependencies", wanted, f"dependencies of {name}")
             st.rerun()
     if job := st.session_state.get("job_dependencies"):
         job_progress.show_job(job, rows=False)

@@ -31,6 +31,10 @@ def start(db, class_set: str) -> None:
     with left:
         tasks = pickers.pick_tasks("mrpc")
     limit = middle.number_input("Rows a task", 1, 100_000, PAPER_ROWS.get(class_set, 1000))
+    both = [name for name in (checkpoint, other) if name]
+    if both and tasks:
+        asked = {"checkpoints": both, "tasks": tasks, "limit": limit, "data": settings().glue and str(settings().glue)}
+        job_progress.say_time(STUDY, asked)
     if right.button("Classify", type="primary", width="stretch", disabled=not (checkpoint and tasks)):
         with clear_errors():
             glue = settings().glue
@@ -38,7 +42,7 @@ def start(db, class_set: str) -> None:
                 options = classifying_options(
                     db,
                     keep_best_known(db, class_set),
-                    checkpoints=[c for c in (checkpoint, other) if c],
+                    checkpoints=both,
                     task=task,
                     limit=limit,
                     data=None if glue is None else str(glue),

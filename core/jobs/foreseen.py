@@ -4,13 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from core import config
-from core.errors import JobError
+from core.errors import AtlasError, JobError
 from core.jobs.answers import Answer
 from core.jobs.scheduler import provenance_of
 from core.jobs.worker import merged, summarize
@@ -19,15 +20,17 @@ from core.results.reading import Result
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
+from core.tasks.glue import read_rows
+from core.tasks.own import is_own
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """seconds: of work, for `rows` rows. like: title of the run whose rate it is; made: when; here: by this
-    database's own."""
+    """seconds: of work, for `rows` rows; None where it is not rows that are counted. like: title of the run whose rate
+    it is; made: when; here: by this database's own."""
 
     seconds: float
-    rows: int
+    rows: int | None
     like: str
     made: datetime
     here: bool
@@ -44,28 +47,58 @@ class Extent(Result):
     before: str | None = None
     compare: Any = None
     limit: int | None = None
+    task: str | None = None
+    split: str | None = None
+    data: str | None = None
+    after: Sequence[str] | None = None
+    initialisations: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
 
     @property
     def first_checkpoint(self) -> str | None:
         """The only or the first one of which the weights tell the time."""
         return self.checkpoint or next(iter(self.checkpoints or ()), None) or self.before
 
+    @property
+    def runs(self) -> int:
+        """How many times the rows of a task are gone through: by checkpoint, initialisation and seed."""
+        several = (self.checkpoints, self.after, self.initialisations, self.seeds)
+        return prod(max(1, len(some or ())) for some in several) * (2 if self.compare else 1)
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of all tasks, as far as they are known without a checkpoint; None where nothing says how many."""
+        if self.texts:
+            return len(self.texts)
+        tasks = list(self.tasks or ()) or [self.task]
+        counts = [self._of_task(task) for task in tasks]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    def _of_task(self, task: str | None) -> int | None:
+        """The rows of a bundled sample or a file of one's own, at most `limit`; of others `limit`."""
+        if task is None or (self.data and not is_own(task)):
+            return self.limit
+        try:
+            return len(read_rows(task, self.split or "dev", limit=self.limit))
+        except AtlasError:  # the job will say so
+            return self.limit
+
 
 def foreseen(db: Database, study: str, options: Mapping[str, Any]) -> Foreseen | None:
     """The time that rows of the most similar earlier run took each, times the rows asked for; scaled by the size of the
-    weights where both are on this machine. None where no run of the study was timed, or the rows are not known."""
+    weights where both are on this machine. Where rows are not known, by how many tasks, checkpoints, initialisations
+    and seeds each has. None where no run of the study was timed."""
     known = runs.known_runs(db, study)
-    rows = _rows(options, None)
-    if known.empty or not rows:
+    if known.empty:
         return None
     timed = [(_alike(json.loads(row.options), options), -place, row) for place, row in enumerate(known.itertuples())]
     for _, _, row in sorted(timed, key=lambda ranked: ranked[:2], reverse=True):
         before = json.loads(row.options)
         seconds = store.seconds_of(db, row.run) if row.source == "yours" else getattr(row, "seconds", None)
-        took = _rows(before, row.row_ids if isinstance(row.row_ids, str) else None)
-        if seconds and not pd.isna(seconds) and took:
-            factor = _scale(options, before)
-            return Foreseen(seconds / took * rows * factor, rows, row.title, row.created, row.source == "yours")
+        if seconds and not pd.isna(seconds):
+            factor, rows = _times(options, before, row.row_ids if isinstance(row.row_ids, str) else None)
+            seconds *= factor * _scale(options, before)
+            return Foreseen(seconds, rows, row.title, row.created, row.source == "yours")
     return None
 
 
@@ -93,16 +126,16 @@ def keep_partial(db: Database, job: str) -> str:
 # ---------------------------------------------------------------- behind them
 
 
-def _rows(options: Mapping[str, Any], row_ids: str | None) -> int | None:
-    """Rows that options ask for, of all tasks and checkpoints; of a run, those it had."""
-    extent = Extent.of(options)
-    several = max(1, len(extent.tasks or ())) * max(1, len(extent.checkpoints or ()))
-    several *= 2 if extent.compare else 1
-    if extent.texts:
-        return len(extent.texts) * several
-    if row_ids and isinstance(row_ids, str) and (ids := json.loads(row_ids)):
-        return len(ids)
-    return extent.limit * several if extent.limit else None
+def _times(options: Mapping[str, Any], before: Mapping[str, Any], row_ids: str | None) -> tuple[float, int | None]:
+    """How many times as much is asked for as an earlier run did, and rows asked for. row_ids: of that run, as JSON."""
+    asked, was = Extent.of(options), Extent.of(before)
+    had = len(json.loads(row_ids) or ()) if row_ids else 0
+    rows = asked.rows
+    if rows and (had or was.rows):
+        took = had if had and not was.tasks else (was.rows or had)
+        return rows * asked.runs / (took * was.runs), rows * asked.runs
+    tasks = [max(1, len(extent.tasks or ())) for extent in (asked, was)]
+    return tasks[0] * asked.runs / (tasks[1] * was.runs), None
 
 
 def _alike(before: Mapping[str, Any], options: Mapping[str, Any]) -> int:

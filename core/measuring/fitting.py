@@ -6,23 +6,30 @@ from pathlib import Path
 from typing import Any
 
 from core import config
-from core.errors import InputError
+from core.errors import CheckpointError, InputError
 from core.measuring.tuned import shown_folder
-from core.tasks.glue import task_of
+from core.tasks import own
+from core.tasks.glue import must_have_labels, task_of
+from core.tasks.labels import label_order
 from core.tuning.saved import LOG
 
 CLASSIFYING = {
     "disable", "race", "operators", "importance", "prune", "perturb", "patch", "knockout", "separators",
 }  # fmt: skip
+LEARNING = {"finetune", "held", "transfer", "subnetworks"}
 
 
 def must_fit(study: str, options: Mapping[str, Any]) -> None:
     """Errors: InputError where the study cannot run on this checkpoint: it is a folder that is not there, or no
-    classifier, or one of another task. A hub id is asked when it is opened."""
+    classifier, or one of another task; or where it needs labels and the rows have none. A hub id is asked when it is
+    opened."""
     for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):
         if options.get(name):
             _must_be_there(str(options[name]))
     checkpoint, task = options.get("checkpoint"), options.get("task")
+    if study in CLASSIFYING | LEARNING:
+        for name in filter(None, (task, *(options.get("tasks") or ()))):
+            must_have_labels(name)
     if study not in CLASSIFYING or not checkpoint or (folder := _folder(str(checkpoint))) is None:
         return
     known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -31,11 +38,22 @@ def must_fit(study: str, options: Mapping[str, Any]) -> None:
             f"This needs a checkpoint with a classifier; {checkpoint} has none: fine-tune it on the Fine-tune page "
             "(about a minute with the small recipe), or choose a fine-tuned one."
         )
-    if task and (trained := _tuned_on(folder)) and task_of(trained).key != task_of(task).key:
+    if task and (trained := _tuned_on(folder)) and not _judges(trained, task, known.get("id2label")):
         raise InputError(
             f"{shown_folder(folder)} was fine-tuned on {task_of(trained).name} and cannot be judged on rows of "
             f"{task_of(task).name}: choose that task, or a checkpoint of this one."
         )
+
+
+def _judges(trained: str, task: str, labels: Mapping[str, str] | None) -> bool:
+    """Whether a classifier of one task can be judged on rows of another: the same, or a file of one's own that says the
+    same labels."""
+    if own.is_own(task) and labels:
+        try:
+            return bool(label_order(task_of(task), {int(output): name for output, name in labels.items()}))
+        except CheckpointError:
+            return False
+    return task_of(trained).key == task_of(task).key
 
 
 def _must_be_there(name: str) -> None:

@@ -13,7 +13,7 @@ from core import config
 from core.errors import InputError
 from core.measuring.tuning import fingerprint
 from core.models.checkpoint import Checkpoint
-from core.tasks.glue import Task, TaskRow, read_rows
+from core.tasks.glue import Task, TaskRow, must_have_labels, read_rows
 from core.tuning.batches import Example, encode
 from core.tuning.model import initialised, logits_of, predictions
 from core.tuning.recipe import Recipe
@@ -46,7 +46,9 @@ def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Ben
 
 
 def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Train and dev rows that the recipe's limits leave. Raises InputError where a split has one class only."""
+    """Train and dev rows that the recipe's limits leave. Raises InputError where there are no labels, or a split has
+    one class only."""
+    must_have_labels(task)
     limits = {"train": recipe.train_limit, "dev": recipe.dev_limit}
     rows_of = {split: read_rows(task, split, folder=data, limit=limit) for split, limit in limits.items()}
     for split, rows in rows_of.items():

@@ -14,7 +14,7 @@ from core.capture.running import prepared
 from core.measuring.tuned import TunedRun, live_picture, shown_folder, state_of
 from core.models.checkpoint import Checkpoint
 from core.store.rows import plain
-from core.tasks.glue import Task, TaskRow, read_rows
+from core.tasks.glue import Task, TaskRow, must_have_labels, read_rows
 from core.tasks.metrics import majority
 from core.tuning.batches import encode
 from core.tuning.live import Live
@@ -47,6 +47,7 @@ class Run:
 def tune(base: Checkpoint, run: Run) -> tuple[TunedRun, list[str]]:
     """Train, measure on dev, save; a run that was killed takes its state up again. The run, and ids of its dev rows."""
     task, recipe = run.task, run.recipe
+    must_have_labels(task)
     train = read_rows(task, "train", folder=run.data, limit=recipe.train_limit, seed=run.seed)
     dev = read_rows(task, "dev", folder=run.data, limit=recipe.dev_limit)  # the same rows for every seed
     length = min(recipe.max_length, base.max_length)

@@ -21,7 +21,7 @@ from core.measuring.tuned import TunedRuns, live_file, runs_folder, table_rows
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
-from core.tasks.glue import read_rows, task_of
+from core.tasks.glue import must_have_labels, read_rows, task_of
 from core.tasks.own import is_own
 from core.tuning.live import read_live
 from core.tuning.recipe import INITIALISATIONS, Recipe
@@ -77,6 +77,7 @@ class Finetune(Study[Options, TunedRuns]):
             )
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
+            must_have_labels(task)
             train, dev = (
                 sum(len(f"{row.text} {row.pair or ''}".split()) for row in rows)
                 for rows in (

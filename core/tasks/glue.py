@@ -47,6 +47,7 @@ class Task:
     dev_file: str = "dev.tsv"
     dev_split: str = "validation"
     drops_short_rows: bool = False
+    labelled: bool = True  # False of a list of one's own without labels
 
     @property
     def is_score(self) -> bool:
@@ -121,6 +122,7 @@ def _own_task(file: own.OwnFile) -> Task:
         labels=file.labels,
         spelled=file.labels,
         metrics=("accuracy",) if file.labels else ("pearson", "spearman"),
+        labelled=file.labelled,
         train_rows=len(file.of("train")),
         dev_rows=len(file.of("dev")),
         majority=file.majority,
@@ -140,6 +142,15 @@ def task_of(task: str | Task) -> Task:
             f'A task is one of {", ".join(TASKS)} or a CSV file of your own; "{task[:60]}" is none of them: choose one.'
         )
     return TASKS[key]
+
+
+def must_have_labels(task: str | Task) -> None:
+    """Errors: InputError of a list of sentences without labels, where a model learns from them or is judged by them."""
+    if not (known := task_of(task)).labelled:
+        raise InputError(
+            f'Learning and judging need labels; {known.name} has no "label" (or "score"): add such a column, or choose '
+            "another task."
+        )
 
 
 def read_rows(

@@ -3,7 +3,7 @@
 import re
 
 from core.errors import CheckpointError
-from core.tasks.glue import Task
+from core.tasks.glue import Task, must_have_labels
 
 _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
@@ -14,8 +14,10 @@ def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
     `order[k]` is the task's label of output k, so `logits[:, [order.index(l) for l in ...]]` is in the task's
     order. Names are compared without case, spaces, hyphens and underscores, and as the TSV form spells them. Names
     that say nothing (LABEL_0, LABEL_1) are taken in the hub's order when there are two; with three the order is a
-    guess between six and is refused. Raises CheckpointError on another number of labels or other names.
+    guess between six and is refused. Raises CheckpointError on another number of labels or other names, InputError for
+    a list without labels.
     """
+    must_have_labels(task)
     if labels is None:
         raise CheckpointError(
             f"{task.name} needs a checkpoint with a classification head; this one has none: fine-tune it first."

@@ -2,12 +2,14 @@
 
 A file's path is its task's name wherever a task is asked for. Columns, by their names in the first line: `sentence`,
 `sentence2` for pairs, `label` (a word) or `score` (0 to 5), and `split` (train or dev). Without `split` every fifth
-row is dev, so that a file of labelled sentences is enough.
+row is dev, so that a file of labelled sentences is enough. Without `label` and `score` it is a list to look at: every
+row is in both splits, and what needs labels refuses it.
 """
 
 import csv
 import hashlib
 import io
+import math
 import os
 import re
 from collections import Counter
@@ -23,6 +25,7 @@ SPLITS = ("train", "dev")
 DEV_EVERY = 5
 MOST_LABELS = 100
 LARGEST_SCORE = 5.0  # as STS-B counts
+NO_LABEL = float("nan")  # of a row of a list without labels
 
 
 @dataclass(frozen=True)
@@ -38,16 +41,20 @@ class OwnRow:
 
 @dataclass(frozen=True)
 class OwnFile:
-    """What a file says. labels: sorted, empty for scores; rows[k].label is an index into them, or a score."""
+    """What a file says. labels: sorted, empty for scores; rows[k].label is an index into them, a score, or NO_LABEL.
+
+    labelled: whether it has labels or scores.
+    """
 
     path: Path
     labels: tuple[str, ...]
     paired: bool
     rows: tuple[OwnRow, ...]
+    labelled: bool = True
 
     def of(self, split: str) -> list[OwnRow]:
-        """Rows of "train" or "dev", in the order of the file."""
-        return [row for row in self.rows if row.split == split]
+        """Rows of "train" or "dev", in the order of the file; of a list without labels and splits all rows."""
+        return [row for row in self.rows if row.split in (split, "")]
 
     @property
     def majority(self) -> float | None:
@@ -96,26 +103,25 @@ def _read(path: Path, modified: int) -> OwnFile:
         filled = [(number, line) for number, line in enumerate(lines) if any(line.values())]
     if not filled:
         raise InputError(f"A task needs rows; {path.name} has none below its first line: add some.")
-    written = [_cell(path, number, line, kind) for number, line in filled]
+    written = [_cell(path, number, line, kind) if kind else "" for number, line in filled]
     labels = _labels(path, written) if kind == "label" else ()
     rows = tuple(
-        _row(path, columns, number, line, labels.index(value) if labels else _score(path, number, value))
+        _row(path, columns, number, line, _label(path, number, value, labels))
         for (number, line), value in zip(filled, written, strict=True)
     )
-    return _both_splits(OwnFile(path, labels, "sentence2" in columns, rows))
+    return _complete(OwnFile(path, labels, "sentence2" in columns, rows, bool(kind)))
 
 
 def _kind(path: Path, columns: list[str]) -> str:
-    """ "label" or "score", whichever column there is. Errors: InputError naming the column that is missing."""
-    for column in ("sentence", "label" if "score" not in columns else "score"):
-        if column not in columns:
-            raise InputError(
-                f'A task of your own needs the columns sentence and label (or score); {path.name} has no "{column}" '
-                f"(it has {', '.join(columns)[:120] or 'no first line'}): name its columns so in the first line."
-            )
+    """ "label" or "score", whichever column there is, or "". Errors: InputError naming the column that is missing."""
+    if "sentence" not in columns:
+        raise InputError(
+            f"A task of your own needs the column sentence, and label (or score) to be learned; {path.name} has no "
+            f'"sentence" (it has {", ".join(columns)[:120] or "no first line"}): name its columns so in the first line.'
+        )
     if twice := [name for name, count in Counter(columns).items() if count > 1]:
         raise InputError(f'Each column has a name of its own; {path.name} has "{twice[0]}" twice: rename one.')
-    return "score" if "score" in columns else "label"
+    return next((kind for kind in ("score", "label") if kind in columns), "")
 
 
 def _cell(path: Path, number: int, line: dict, column: str) -> str:
@@ -143,6 +149,12 @@ def _labels(path: Path, written: list[str]) -> tuple[str, ...]:
     return labels
 
 
+def _label(path: Path, number: int, value: str, labels: tuple[str, ...]) -> int | float:
+    if not value:
+        return NO_LABEL
+    return labels.index(value) if labels else _score(path, number, value)
+
+
 def _score(path: Path, number: int, value: str) -> float:
     try:
         score = float(value)
@@ -158,28 +170,31 @@ def _score(path: Path, number: int, value: str) -> float:
 def _row(path: Path, columns: list[str], number: int, line: dict, label: int | float) -> OwnRow:
     text = _cell(path, number, line, "sentence")
     pair = _cell(path, number, line, "sentence2") if "sentence2" in columns else None
-    split = _cell(path, number, line, "split").lower() if "split" in columns else _split_of(number)
-    if split not in SPLITS:
+    if "split" in columns:
+        split = _cell(path, number, line, "split").lower()
+    else:
+        split = "" if math.isnan(label) else _split_of(number)  # without labels in both
+    if split not in (SPLITS if "split" in columns else (*SPLITS, "")):
         raise InputError(
             f'The column split says train or dev; row {number + 1} of {path.name} says "{split[:40]}": correct it.'
         )
     mark = hashlib.sha256(f"{text}\n{pair}\n{label}".encode()).hexdigest()[:8]
-    return OwnRow(f"{split}-{number}-{mark}", split, text, pair, label)
+    return OwnRow(f"{split or 'list'}-{number}-{mark}", split, text, pair, label)
 
 
 def _split_of(number: int) -> str:
     return "dev" if number % DEV_EVERY == DEV_EVERY - 1 else "train"
 
 
-def _both_splits(own: OwnFile) -> OwnFile:
-    for split in SPLITS:
-        if not own.of(split):
-            raise InputError(
-                f"A task has train and dev rows; {own.path.name} has {len(own.rows)} rows and none is {split}: add "
-                "some, or a column split that says so."
-            )
+def _complete(own: OwnFile) -> OwnFile:
+    """The file. Errors: InputError where it has no dev rows, or one with a label that no train row has."""
+    if not own.of("dev"):
+        raise InputError(
+            f"A task has dev rows; {own.path.name} has {len(own.rows)} rows and none is dev: add some, or a column "
+            "split that says so."
+        )
     known = {row.label for row in own.of("train")}
-    for row in own.of("dev") if own.labels else ():
+    for row in own.of("dev") if own.labels and known else ():
         if row.label not in known:
             raise InputError(
                 f'Every label occurs in train rows; "{own.labels[int(row.label)][:40]}" of {own.path.name} is only '

@@ -1,12 +1,18 @@
-"""Sentences or pairs that somebody pasted or uploaded without labels, to look at one after another."""
+"""Sentences or pairs that somebody pasted or uploaded: to look at one after another, or as rows of a task."""
 
 import csv
+import hashlib
 import io
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 from core.errors import InputError
+from core.tasks import own
+from core.writing import write_whole
 
 MOST = 5000
+MORE = ("label", "score", "split")  # columns of a task beside its sentences
 TEXT_NAMES, PAIR_NAMES = ("sentence", "sentence1", "text", "premise", "question"), ("sentence2", "pair", "hypothesis")
 
 
@@ -30,6 +36,57 @@ def read_pasted(lines: str) -> list[Pasted]:
     if len(inputs) > MOST:
         raise InputError(f"A list may have {MOST:,} sentences; this one has {len(inputs):,}: take a part of it.")
     return inputs
+
+
+def keep_rows(lines: str, folder: Path, name: str = "sentences", *, learned: bool = False) -> Path:
+    """Keep a list, as `read_pasted` reads it, as a file of rows in `folder`: the task that it is from then on.
+
+    Columns label or score, and split, stay; with labels and no split every row is dev, unless a model is to learn from
+    the list (learned). The same list is the same file. Errors: InputError saying what must be mended.
+    """
+    rows = _rows_of(lines)
+    columns = [column for column in rows[0] if any(row.get(column) for row in rows)]
+    if "split" not in columns and {"label", "score"} & set(columns) and not learned:
+        columns, rows = [*columns, "split"], [row | {"split": "dev"} for row in rows]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    mark = hashlib.sha256(stream.getvalue().encode()).hexdigest()[:8]
+    file = folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')[:40] or 'sentences'}-{mark}.csv"
+    write_whole(file, stream.getvalue())
+    try:
+        own.read_own(str(file))
+    except InputError:
+        file.unlink()
+        raise
+    return file
+
+
+def kept_rows(folder: Path) -> list[Path]:
+    """The lists that were kept in `folder`, the newest first."""
+    return sorted(folder.glob("*.csv"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+
+
+# ---------------------------------------------------------------- behind them
+
+
+def _rows_of(lines: str) -> list[dict[str, str]]:
+    """A list as rows by the names of own tasks' columns."""
+    inputs = read_pasted(lines)
+    kept = [line for line in lines.replace("\ufeff", "").splitlines() if line.strip()]
+    if not _names_columns(kept[0]):
+        return [{"sentence": text, "sentence2": pair or ""} for text, pair in inputs]
+    divider = _divider(kept[0])
+    names = [_column(name) for name in _cells(kept[0], divider)]
+    rows = csv.reader(io.StringIO("\n".join(kept[1:])), delimiter=divider)
+    named = [dict(zip(names, (cell.strip() for cell in row), strict=False)) for row in rows]
+    return [{name: row.get(name, "") for name in ("sentence", "sentence2", *MORE)} for row in named
+            if row.get("sentence")]  # fmt: skip
+
+
+def _column(name: str) -> str:
+    return "sentence" if name in TEXT_NAMES else "sentence2" if name in PAIR_NAMES else name
 
 
 def _names_columns(line: str) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from core.errors import JobError
-from core.jobs.foreseen import foreseen, keep_partial
+from core.jobs.foreseen import Extent, foreseen, keep_partial
 from core.jobs.worker import complete, divide, find_study, run_unit
 from core.store import jobs, runs
 from core.store.database import Database
@@ -33,7 +33,17 @@ def test_time_follows_the_rate_of_the_most_similar_run(db):
     timed(db, 90.0, checkpoint="atlas-decoder", limit=50)
     found = foreseen(db, "statistics", {"checkpoint": "atlas-encoder", "limit": 100})
     assert (found.seconds, found.rows, found.here) == (pytest.approx(10.0), 100, True)
-    assert foreseen(db, "statistics", {"checkpoint": "atlas-encoder", "limit": None}) is None
+    unknown = foreseen(db, "statistics", {"checkpoint": "atlas-encoder", "limit": None})
+    assert (unknown.seconds, unknown.rows) == (pytest.approx(5.0), None)  # as long as the one that is like it
+
+
+def test_rows_are_counted_where_they_can_be(db, tmp_path):
+    (tmp_path / "own.csv").write_text("sentence\nOne.\nTwo.\nThree.\n")
+    timed(db, 5.0, checkpoint="atlas-encoder", limit=50)
+    own = {"checkpoint": "atlas-encoder", "limit": 500, "tasks": [str(tmp_path / "own.csv")]}
+    assert foreseen(db, "statistics", own).rows == 3  # and not 500
+    seeds = Extent.of({"tasks": ["a", "b"], "seeds": [0, 1, 2], "initialisations": ["pretrained", "random"]})
+    assert seeds.runs == 6
 
 
 def test_what_a_stopped_job_has_done_is_a_result_with_its_own_n(db):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from core.errors import InputError
-from core.measuring.fitting import must_fit
+from core.measuring.fitting import CLASSIFYING, LEARNING, must_fit
 
 
 @pytest.fixture
@@ -19,6 +19,25 @@ def test_a_classifier_of_the_task_fits(tuned):
     must_fit("disable", {"checkpoint": tuned, "task": "SST-2"})
     must_fit("statistics", {"checkpoint": "atlas-encoder"})
     must_fit("disable", {"checkpoint": "somebody/on-the-hub", "task": "mrpc"})  # known when it is opened
+
+
+def test_sentences_of_ones_own_are_judged_where_they_say_the_same_labels(tuned, tmp_path):
+    config = {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "negative", "1": "positive"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    own = tmp_path / "own.csv"
+    own.write_text("sentence,label,split\nGood.,positive,dev\nBad.,negative,dev\n")
+    must_fit("disable", {"checkpoint": tuned, "task": str(own)})
+    own.write_text("sentence,label,split\nGood.,spam,dev\nBad!,ham,dev\n")
+    with pytest.raises(InputError, match=r"fine-tuned on SST-2 and cannot be judged on rows of own\.csv"):
+        must_fit("disable", {"checkpoint": tuned, "task": str(own)})
+
+
+@pytest.mark.parametrize("study", sorted(CLASSIFYING | LEARNING))
+def test_sentences_without_labels_are_refused_where_labels_are_needed(tuned, tmp_path, study):
+    (tmp_path / "own.csv").write_text("sentence\nGood.\n")
+    task = str(tmp_path / "own.csv")
+    with pytest.raises(InputError, match=r'own\.csv has no "label"'):
+        must_fit(study, {"checkpoint": tuned, "task": task, "tasks": [task]})
 
 
 @pytest.mark.parametrize(

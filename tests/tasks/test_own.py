@@ -4,7 +4,7 @@ import pytest
 
 from core.errors import InputError
 from core.tasks import own
-from core.tasks.glue import TASKS, read_rows, task_of
+from core.tasks.glue import TASKS, must_have_labels, read_rows, task_of
 from core.tasks.labels import label_order
 from core.tasks.metrics import constant_baselines
 
@@ -61,7 +61,6 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
     ("text", "said"),
     [
         ("text,label\na,b\n", 'mail.csv has no "sentence" (it has text, label)'),
-        ("sentence,tag\na,b\n", 'mail.csv has no "label" (it has sentence, tag)'),
         ("", 'has no "sentence" (it has no first line)'),
         ("sentence,label\n", "mail.csv has none below its first line"),
         ("sentence,label,label\na,b,c\n", '"label" twice'),
@@ -76,6 +75,7 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
         ("sentence,score\na,nan\n", 'row 1 of mail.csv has "nan"'),
         ("sentence,label,split\na,x,train\nb,y,test\n", 'row 2 of mail.csv says "test"'),
         ("sentence,label\na,x\nb,y\n", "has 2 rows and none is dev"),
+        ("sentence,split\na,train\n", "has 1 rows and none is dev"),
         ("sentence,label,split\na,x,train\nb,y,dev\n", '"y" of mail.csv is only in dev rows'),
         ('sentence,label\n"a,x\n', "is a readable CSV or TSV file"),
     ],
@@ -85,6 +85,25 @@ def test_what_must_be_mended_is_named_in_one_sentence(written, text, said):
         task_of(written(text))
     assert said in str(seen.value)
     assert "\n" not in str(seen.value)
+
+
+def test_a_list_without_labels_is_looked_at_and_never_judged(written):
+    path = written("sentence,tag\na,b\nc,d\n", "plain.csv")
+    assert not task_of(path).labelled
+    for split in ("train", "dev"):
+        assert [row.text for row in read_rows(path, split)] == ["a", "c"]
+    with pytest.raises(InputError, match=r'plain\.csv has no "label"'):
+        must_have_labels(path)
+    with pytest.raises(InputError, match=r'plain\.csv has no "label"'):
+        label_order(task_of(path), {0: "x", 1: "y"})
+    must_have_labels("sst2")
+
+
+def test_rows_that_are_all_dev_are_judged_and_not_learned_from(written):
+    path = written("sentence,label,split\na,x,dev\nb,y,dev\n", "judged.csv")
+    assert [row.text for row in read_rows(path, "dev")] == ["a", "b"]
+    with pytest.raises(InputError, match="train has none"):
+        read_rows(path, "train")
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_text(written, tmp_path):

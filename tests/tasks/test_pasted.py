@@ -3,7 +3,8 @@
 import pytest
 
 from core.errors import InputError
-from core.tasks.pasted import MOST, Pasted, read_pasted
+from core.tasks.glue import read_rows, task_of
+from core.tasks.pasted import MOST, Pasted, keep_rows, kept_rows, read_pasted
 
 
 def test_a_line_is_a_sentence_and_a_tab_divides_a_pair():
@@ -28,3 +29,27 @@ def test_a_byte_order_mark_is_no_letter():
 def test_what_is_no_list_is_refused_in_a_sentence(lines, said):
     with pytest.raises(InputError, match=said):
         read_pasted(lines)
+
+
+def test_a_list_that_is_kept_is_a_task_of_its_own(tmp_path):
+    file = keep_rows("One.\nTwo, and more.\n", tmp_path, "My list!")
+    assert file.name.startswith("my-list-")
+    assert file == keep_rows("One.\n\nTwo, and more.", tmp_path, "My list!")  # the same list is the same file
+    assert [row.text for row in read_rows(str(file), "dev")] == ["One.", "Two, and more."]
+    assert kept_rows(tmp_path) == [file]
+    pairs = keep_rows("premise,hypothesis\nA cat.,An animal.\n", tmp_path)
+    assert [(row.text, row.pair) for row in read_rows(str(pairs), "dev")] == [("A cat.", "An animal.")]
+
+
+def test_labels_stay_and_all_rows_are_judged_unless_a_model_learns(tmp_path):
+    table = "text,label,id\n" + "".join(f"Row {k},{'ab'[k % 2]},{k}\n" for k in range(10))
+    judged = task_of(str(keep_rows(table, tmp_path)))
+    assert (judged.labels, judged.train_rows, judged.dev_rows) == (("a", "b"), 0, 10)
+    learned = task_of(str(keep_rows(table, tmp_path, learned=True)))
+    assert (learned.train_rows, learned.dev_rows) == (8, 2)
+
+
+def test_a_list_that_is_no_task_leaves_no_file(tmp_path):
+    with pytest.raises(InputError, match=r"row 2 of sentences-.* has no label"):
+        keep_rows("sentence,label\nOne.,x\nTwo.,\n", tmp_path)
+    assert not kept_rows(tmp_path)

@@ -3,8 +3,6 @@
 import pandas as pd
 import streamlit as st
 
-from core.jobs import api
-from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
@@ -32,13 +30,15 @@ def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
         with places[1]:
             tasks = pickers.pick_tasks("sst2", key="measure_tasks")
         st.caption(EFFECTS)
+        for study in chosen if tasks else ():
+            st.markdown(f"**{study}**")
+            job_progress.say_time(study, {"checkpoint": checkpoint, "tasks": tasks})
         if st.button("Measure", key="measure_start", disabled=not (chosen and tasks)):
             with clear_errors():
-                db = resources.database()
                 for study in chosen:
                     title = f"{study} of {checkpoint} on {pickers.named(tasks)}"
                     wanted = {"checkpoint": checkpoint, "tasks": tasks}
-                    started = api.start(db, study, wanted, title)
+                    started = job_progress.begin(study, wanted, title)
                     st.session_state.setdefault("atlas_jobs", []).append(started)
                 st.rerun()
         for job in st.session_state.get("atlas_jobs", [])[-len(STUDIES) :]:

@@ -44,9 +44,12 @@ def _start() -> None:
     chosen = st.multiselect("Operators", list(SWEPT), default=list(operators.DEFAULT), format_func=SWEPT.__getitem__,
                             key="operators")  # fmt: skip
     how = mean_by("mean" if "mean" in chosen else "", key="operators_mean_by")
+    more = how | {"operators": chosen, "limit": min(shared.limit or 200, 200) if shared else 200}
+    if shared:
+        job_progress.say_time("operators", asdict(shared) | more)
     if st.button("Set side by side", type="primary", disabled=shared is None) and shared:
         with clear_errors():
-            options = asdict(shared) | how | {"operators": chosen, "limit": min(shared.limit or 200, 200)}
+            options = asdict(shared) | more
             job_progress.begin("operators", options, f"Operators on {shared.checkpoint}")
             st.rerun()
 

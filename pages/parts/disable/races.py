@@ -53,10 +53,12 @@ def _start() -> None:
         heads = st.text_input("Groups", key="race_heads", placeholder="L1H2,L7H6; L4H1", help=SAID["heads"].help)
     how = mean_by(operator, key="race_mean_by")
     anytime = st.checkbox("Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime")
+    more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
+    options = asdict(shared) | more if shared else {}
+    if shared:
+        job_progress.say_time("race", options)
     if st.button("Race", type="primary", disabled=shared is None) and shared:
         with clear_errors():
-            more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
-            options = asdict(shared) | more
             job_progress.begin("race", options, STUDY.title(STUDY.read(options)))
             st.rerun()
     st.caption(

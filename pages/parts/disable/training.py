@@ -6,7 +6,6 @@ from core.attention import parse_heads
 from core.measuring.tuned import METRICS
 from core.results.tuning import HeldChange, TunedScore
 from core.store.runs import run_rows
-from core.tasks.glue import TASKS
 from core.tuning.recipe import PRESET_NOTES, PRESETS
 from pages.parts.disable.live import OPERATORS
 from pages.parts.disable.sweeps import active_jobs
@@ -32,7 +31,8 @@ def _start() -> None:
     left, middle, right = st.columns([3, 3, 1])
     with left:
         checkpoint = pickers.pick_checkpoint("Pre-trained checkpoint")
-    tasks = middle.multiselect("Tasks", list(TASKS), default=["sst2"], format_func=lambda key: TASKS[key].name)
+    with middle:
+        tasks = pickers.pick_tasks("sst2", key="held_tasks")
     seeds = right.number_input("Seeds", 1, 20, 3)
     left, middle, right, last = st.columns([3, 2, 3, 1], vertical_alignment="bottom")
     heads = left.text_input(
@@ -45,16 +45,17 @@ def _start() -> None:
     preset = right.selectbox("Recipe", list(PRESETS), format_func=lambda name: f"{name}: {PRESET_NOTES[name]}")
     with st.expander("Data and settings"):
         data, changed = pick_data(), pick_settings(preset)
+    name, _ = resources.split_revision(checkpoint or "")
+    options = {
+        "checkpoint": name, "tasks": tasks, "seeds": list(range(seeds)), "data": data, "preset": preset,
+        "settings": changed, "heads": heads or "", "operator": operator,
+    }  # fmt: skip
+    if checkpoint and tasks:
+        job_progress.say_time("held", options)
     if last.button("Train", type="primary", width="stretch", disabled=not (checkpoint and tasks)):
         with clear_errors():
             parse_heads(heads or "")
-            name, _ = resources.split_revision(checkpoint or "")
-            options = {
-                "checkpoint": name, "tasks": tasks, "seeds": list(range(seeds)), "data": data, "preset": preset,
-                "settings": changed, "heads": heads or "", "operator": operator,
-            }  # fmt: skip
-            names = ", ".join(TASKS[key].name for key in tasks)
-            job_progress.begin("held", options, f"Fixed patterns: {name} on {names}")
+            job_progress.begin("held", options, f"Fixed patterns: {name} on {pickers.named(tasks)}")
             st.rerun()
 
 

@@ -22,7 +22,7 @@ from pages.parts.reports.result_card import ORIGINS, show_card
 from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
-from pages.parts.widgets.job_progress import show_job
+from pages.parts.widgets.job_progress import begin, say_time, show_job
 
 SOURCES = {
     "bundled": "the 137 bundled sentences",
@@ -116,10 +116,11 @@ def _filter() -> dict[str, Any]:
 def _start(first: str | None, second: str | None, options: dict[str, Any]) -> None:
     names = list(dict.fromkeys(name for name in (first, second) if name))
     needs_rows = "rows" in options and not options["rows"]
+    if names and not needs_rows:
+        say_time("frame-heads", options | {"checkpoint": names[0]})
     if st.button("Find the heads", type="primary", icon=":material/play_arrow:", disabled=not names or needs_rows):
-        db = resources.database()
         st.session_state["frame_jobs"] = [
-            api.start(db, "frame-heads", options | {"checkpoint": name}, f"Frame heads of {name}") for name in names
+            begin("frame-heads", options | {"checkpoint": name}, f"Frame heads of {name}") for name in names
         ]
     for job in st.session_state.get("frame_jobs", []):
         if api.status(resources.database(), job).state != "done":

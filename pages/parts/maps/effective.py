@@ -7,7 +7,6 @@ import pandas as pd
 import streamlit as st
 
 from core import measuring
-from core.jobs import api
 from core.results.scores import LengthCorrelation, Score
 from core.scoring.definitions import TYPES
 from core.scoring.effective import correlation
@@ -88,9 +87,11 @@ def show_stored() -> None:
 def _start() -> None:
     name = pickers.pick_checkpoint(key="effective_run_checkpoint")
     tasks = pickers.pick_tasks("mrpc", key="effective_tasks")
+    wanted = {"checkpoint": name, "tasks": tasks}
+    if name and tasks:
+        job_progress.say_time("effective", wanted)
     if st.button("Run", key="start_effective", disabled=not (name and tasks)):
-        wanted = {"checkpoint": name, "tasks": tasks}
         with clear_errors():
             title = f"effective of {name} on {pickers.named(tasks)}"
-            st.session_state["job_effective"] = api.start(resources.database(), "effective", wanted, title)
+            st.session_state["job_effective"] = job_progress.begin("effective", wanted, title)
             st.rerun()

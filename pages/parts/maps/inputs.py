@@ -11,7 +11,7 @@ from core.tasks.glue import TASKS
 from core.tasks.pasted import Pasted, read_pasted
 from pages.parts.frame import history, resources
 from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.widgets import pickers
+from pages.parts.widgets import own_rows, pickers
 
 EXAMPLES = {
     "A pair": (example.TEXT, example.PAIR),
@@ -129,22 +129,13 @@ def _sample_row() -> None:
 
 
 def _own_list() -> None:
-    pasted = st.text_area(
-        "Sentences", key="own_pasted", height=130, placeholder="One on each line; a tab between two makes a pair"
-    )
-    file = st.file_uploader(
-        "or a file",
-        ["csv", "tsv", "txt"],
-        key="own_file",
-        help="A first line with sentence (and sentence2) names the columns.",
-    )
-    st.button("Step through them", on_click=_take, args=(pasted, file), type="primary", key="own_use")
+    own_rows.ask_lines("own")
+    st.button("Step through them", on_click=_take, type="primary", key="own_use")
 
 
-def _take(pasted: str, file: object) -> None:
+def _take() -> None:
     with clear_errors():
-        lines = file.getvalue().decode("utf-8", errors="replace") if file is not None else pasted  # type: ignore[attr-defined]
-        st.session_state["own_inputs"] = read_pasted(lines)
+        st.session_state["own_inputs"] = read_pasted(own_rows.given_lines("own"))
         _go(0)
 
 

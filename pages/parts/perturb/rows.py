@@ -50,6 +50,8 @@ def show_rows() -> None:
 def _start(study: str) -> None:
     shared = shared_options()
     told = _told(study)
+    if shared:
+        job_progress.say_time(study, asdict(shared) | told)
     if st.button("Measure", type="primary", disabled=shared is None) and shared:
         with clear_errors():
             job_progress.begin(study, asdict(shared) | told, f"{study} of {shared.checkpoint}")

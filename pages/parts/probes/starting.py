@@ -4,11 +4,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.jobs import api
 from pages.parts.disable.sweeps import active_jobs
-from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors
-from pages.parts.widgets import pickers
+from pages.parts.widgets import job_progress, pickers
 
 ON_TREES = ("syntax", "probe")
 
@@ -20,9 +18,11 @@ def start_study(study: str, *, view: str) -> None:
         with left:
             name = pickers.pick_checkpoint(key="checkpoint")
         told = _trees(right) if study in ON_TREES else _task(right, study)
+        if name:
+            job_progress.say_time(study, {"checkpoint": name} | told)
         if st.button("Measure", type="primary", disabled=not name, key=f"measure_{view}") and name:
             with clear_errors():
-                api.start(resources.database(), study, {"checkpoint": name} | told, f"{study} of {name}")
+                job_progress.begin(study, {"checkpoint": name} | told, f"{study} of {name}")
                 st.rerun()
     active_jobs(study)
 

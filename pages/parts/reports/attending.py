@@ -21,7 +21,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.widgets import job_progress, pickers
+from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
 
 EXAMPLES = """The keys to the old cabinet were never on the table.
@@ -92,13 +92,15 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> Measured[S] |
         height=110,
         help=f'At most {MOST_SENTENCES}. "first | second" is a pair. Apply with Ctrl+Enter.',
     )
+    file = st.file_uploader("or a file of sentences", ["csv", "tsv", "txt"], key="sentences_file",
+                            max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
     wanted = st.toggle("Measure these sentences", key="measure", help="Again on each change", bind="query-params")
     if not name or not wanted:
         st.info(
             "Switch on “Measure these sentences” to see what every head does on them.", icon=":material/play_circle:"
         )
         return None
-    texts = [line for line in text.splitlines() if line.strip()]
+    texts = own_rows.lines_of(file) if file else [line for line in text.splitlines() if line.strip()]
     if not 0 < len(texts) <= MOST_SENTENCES:
         raise InputError(
             f"Between 1 and {MOST_SENTENCES} sentences are measured here; there are {len(texts)}: type fewer, or "

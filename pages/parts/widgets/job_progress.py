@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.errors import AtlasError
 from core.jobs import api, foreseen
 from core.jobs.api import JobStatus
 from core.measuring import fitting
@@ -69,15 +70,23 @@ def begin(study: str, options: Any, title: str) -> str:
 
 
 def say_time(study: str, options: Any) -> None:
-    """How long a job of these options will take, where one like it was timed."""
+    """What speaks against a job of these options, in a sentence; else how long it will take, where one was timed."""
     with clear_errors():
-        time = foreseen.foreseen(resources.database(), study, options)
-        if time is not None:
-            place = "here" if time.here else "for the results that ship"
-            st.caption(
-                f"{time.rows:,} rows: about {duration(max(time.seconds, 1))} of work, at the rate measured {place} on "
-                f"{time.made:%d %B %Y}"
-            )
+        try:
+            fitting.must_fit(study, options)
+        except AtlasError as error:
+            st.caption(f":material/block: {plain(error)}")
+            return
+        st.caption(time_said(foreseen.foreseen(resources.database(), study, options)))
+
+
+def time_said(time: foreseen.Foreseen | None) -> str:
+    """An estimate in words: of what, how long, and by which measured rate."""
+    if time is None:
+        return "No job like this has been timed yet: the first one shows its own rate while it runs."
+    place = "here" if time.here else "for the results that ship"
+    took = f"about {duration(max(time.seconds, 1))} of work, at the rate measured {place} on {time.made:%d %B %Y}"
+    return f"{time.rows:,} {'row' if time.rows == 1 else 'rows'}: {took}" if time.rows else took.capitalize()
 
 
 def show_job(job: str, *, rows: bool = True) -> JobStatus:

@@ -14,6 +14,7 @@ from core.measuring.tuned import shown_folder
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, task_of
 from pages.parts.frame import bound, history, resources
+from pages.parts.widgets import own_rows
 
 LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it
 
@@ -24,7 +25,7 @@ CHECKPOINT_HELP = (
 TASK_HELP = (
     "A task of GLUE, or a file of your own: type the path of a CSV or TSV file and press Enter. Its first line names "
     "the columns sentence (and sentence2 for pairs) and label, or score from 0 to 5. A column split says train or dev; "
-    "without it every fifth row is dev."
+    "without it every fifth row is dev. Without labels it is a list to look at."
 )
 
 
@@ -87,34 +88,43 @@ def pick_text(
 
 
 def pick_tasks(default: str, *, label: str = "Tasks", key: str | None = None) -> list[str]:
-    """Keys of tasks, and paths of files of the user's own."""
-    return st.multiselect(
+    """Keys of tasks, and paths of files of the user's own; below it the way to paste some or upload a file."""
+    key = key or f"tasks_{default}"
+    chosen = st.session_state.setdefault(key, [default])
+    tasks = st.multiselect(
         label,
-        list(TASKS),
-        default=[default],
+        list(dict.fromkeys([*TASKS, *own_rows.known_lists(), *chosen])),
         format_func=task_name,
         key=key,
         accept_new_options=True,
         help=TASK_HELP,
         placeholder="tasks, or a CSV file of your own",
     )
+    own_rows.offer_own_rows(lambda path: st.session_state.update({key: [path]}), key=key)
+    return tasks
 
 
 def pick_task(label: str = "Task", *, key: str) -> str:
-    """The key of one task, or the path of a file of the user's own; it is kept in the URL."""
-    names = list(TASKS)
+    """The key of one task, or the path of a file of the user's own; it is kept in the URL. Below it the way to paste
+    some or upload a file."""
+    names = [*TASKS, *own_rows.known_lists()]
     wanted = st.query_params.get(key) or st.session_state.get(key)
     if wanted and wanted not in names:
         names.append(wanted)
-    return bound.pick(
+    task = bound.pick(
         st.selectbox, label, names, key=key, format_func=task_name, accept_new_options=True, help=TASK_HELP
     )
+    own_rows.offer_own_rows(lambda path: st.session_state.update({key: path}), key=key)
+    return task
 
 
 def task_name(key: str) -> str:
-    """A task, by its key or by how somebody wrote it, as papers write it; a file of the user's own by its path."""
+    """A task, by its key or by how somebody wrote it, as papers write it; a file of the user's own by its path, one
+    that was pasted here by its name."""
     try:
-        return key if own.is_own(key) else task_of(key).name
+        if own.is_own(key):
+            return Path(key).name if Path(key).parent == own_rows.folder() else key
+        return task_of(key).name
     except InputError:
         return key
 

@@ -1,0 +1,122 @@
+"""Sentences of one's own wherever a page takes rows of a task: pasted or uploaded, estimated, refused in a sentence."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.store import jobs
+from core.store.database import Person
+from core.tasks.glue import read_rows
+from pages.parts.frame import resources, shell
+from pages.parts.widgets import own_rows
+
+LIST = "The first sentence.\nThe second, with a comma.\n"
+TABLE = "text,label\nA good film.,positive\nA bad film.,negative\n"
+PLACES = {  # page: of its picker of tasks the key, and what must be chosen before it is seen
+    "features": ("tasks_features", {}),
+    "relations": ("tasks_relations", {}),
+    "statistics": ("tasks_statistics", {}),
+    "atlas": ("measure_tasks", {}),
+    "shares": ("tasks_mrpc", {}),
+    "finetune": ("tasks_sst2", {}),
+    "prune": ("task", {}),
+    "subnetworks": ("task", {}),
+    "probes": ("task", {"view": "Transfer"}),
+    "perturb": ("task", {"view": "A task's rows"}),
+    "disable": ("task", {"view": "A task's rows"}),
+}
+VIEWS = [*PLACES, "disable: Race", "disable: Operators", "disable: Training without", "probes: Representation"]
+
+
+@pytest.fixture
+def db(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield resources.database()
+    resources.database.clear()
+
+
+def opened(place: str) -> tuple[AppTest, str]:
+    """The page on the view that takes rows, and the key of its picker."""
+    name, _, view = place.partition(": ")
+    key, query = PLACES[name]
+    app = AppTest.from_file(shell.__file__, default_timeout=120).switch_page(f"../../{name}.py")
+    for asked, value in (query | ({"view": view} if view else {})).items():
+        app.query_params[asked] = value
+    app.run()
+    return app, "held_tasks" if view == "Training without" else key
+
+
+@pytest.mark.parametrize("place", VIEWS)
+def test_a_list_is_pasted_and_chosen(db, place):
+    app, key = opened(place)
+    assert not app.exception
+    app.text_area(key=f"own_{key}_pasted").set_value(LIST)
+    app.button(key=f"own_{key}_use").click().run()
+    assert not app.error, app.error[0].value
+    chosen = app.session_state[key]
+    file = chosen[0] if isinstance(chosen, list) else chosen
+    assert [row.text for row in read_rows(file, "dev")] == LIST.splitlines()
+    picker = app.multiselect(key=key) if isinstance(chosen, list) else app.selectbox(key=key)
+    assert Path(file).name in picker.options  # by its name and not by its folder
+    said = " ".join(caption.value for caption in app.caption).replace("\\", "")
+    assert "No job like this has been timed yet" in said or 'has no "label"' in said or "needs a checkpoint" in said
+
+
+def test_a_table_is_uploaded_with_its_labels(db):
+    app, key = opened("disable")
+    app.file_uploader(key=f"own_{key}_file").upload("films.csv", TABLE.encode(), "text/csv").run()
+    app.button(key=f"own_{key}_use").click().run()
+    rows = read_rows(app.session_state[key], "dev")
+    assert [(row.text, row.label) for row in rows] == [("A good film.", 1), ("A bad film.", 0)]
+
+
+def test_the_maps_page_steps_through_a_list(db):
+    app = AppTest.from_file(shell.__file__, default_timeout=120).switch_page("../../maps.py").run()
+    app.text_area(key="own_pasted").set_value(LIST)
+    app.button(key="own_use").click().run()
+    assert app.session_state["text"] == "The first sentence."
+    app.button(key="own_on").click().run()
+    assert app.session_state["text"] == "The second, with a comma."
+
+
+def test_the_sentences_that_are_measured_at_once_come_from_a_file_too(db):
+    app = AppTest.from_file(shell.__file__, default_timeout=120).switch_page("../../features.py")
+    app.query_params["inputs"] = "sentences"
+    app.run()
+    app.file_uploader(key="sentences_file").upload("films.csv", TABLE.encode(), "text/csv").run()
+    app.toggle(key="measure").set_value(True).run()
+    assert not app.error, app.error[0].value
+    assert "2 inputs" in " ".join(caption.value for caption in app.caption)
+
+
+@pytest.mark.parametrize(("lines", "said"), [("", "there is none"), ("a\tb\tc", "has 3 parts"),
+                                             ("sentence,label\na,x\nb,\n", "no label")])  # fmt: skip
+def test_what_is_no_list_is_one_sentence(db, lines, said):
+    app, key = opened("prune")
+    app.text_area(key=f"own_{key}_pasted").set_value(lines)
+    app.button(key=f"own_{key}_use").click().run()
+    assert said in app.error[0].value
+    assert app.session_state[key] == "mrpc"
+
+
+def test_sentences_without_labels_are_refused_before_the_job(db):
+    app, key = opened("finetune")
+    app.text_area(key=f"own_{key}_pasted").set_value(LIST)
+    app.button(key=f"own_{key}_use").click().run()
+    (button,) = [button for button in app.button if button.label == "Fine-tune"]
+    button.click().run()
+    assert 'has no "label"' in app.error[0].value.replace("\\", "")
+    assert jobs.jobs(db).empty
+
+
+def test_a_viewer_leaves_no_file(db, monkeypatch, tmp_path):
+    app, key = opened("features")
+    viewer = db.acting_as(Person("eve", "viewer"))
+    monkeypatch.setattr(own_rows, "resources", SimpleNamespace(database=lambda: viewer))
+    app.text_area(key=f"own_{key}_pasted").set_value(LIST)
+    app.button(key=f"own_{key}_use").click().run()
+    assert "must be annotator" in app.error[0].value
+    assert not list(tmp_path.rglob("*.csv"))
