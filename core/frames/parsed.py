@@ -173,7 +173,7 @@ def _merged(words: Sequence[Any], places: list[Place], roles: Roles | None) -> l
     for place in places:
         first = words[place.words[0]].text.lower() if place.words else ""
         known = roles is not None and first in roles.prepositions and first != "of"
-        before = [k for k, one in enumerate(merged) if one.kind == "object" and _touch(one, place)]
+        before = [k for k, earlier in enumerate(merged) if earlier.kind == "object" and _touch(earlier, place)]
         if place.kind == "oblique" and before and not known:
             merged[before[0]] = merged[before[0]]._replace(words=(*merged[before[0]].words, *place.words))
         else:

@@ -25,13 +25,14 @@ def main() -> None:
     parser.add_argument("--classifier", help="default: the newest of the set")
     arguments = parser.parse_args()
     db = Database(arguments.db)
-    found = one_classifier(db, arguments.classifier or str(classifiers(db, arguments.set)["classifier"].iloc[0]))
+    classifier = one_classifier(db, arguments.classifier or str(classifiers(db, arguments.set)["classifier"].iloc[0]))
     db.close()
     folder = config.ANNOTATIONS / arguments.set
-    (folder / "classifier.safetensors").write_bytes(found["weights"])
-    about = {name: found[name] for name in ABOUT}
+    (folder / "classifier.safetensors").write_bytes(classifier["weights"])
+    about = {name: classifier[name] for name in ABOUT}
     (folder / "classifier.json").write_text(json.dumps(about, separators=(",", ":")) + "\n", encoding="utf-8")
-    print(f"macro F1 {found['scores']['macro_f1']:.3f}, {found['labels']} labels, {len(found['weights']):,} bytes")
+    print(f"macro F1 {classifier['scores']['macro_f1']:.3f}, {classifier['labels']} labels, "
+          f"{len(classifier['weights']):,} bytes")  # fmt: skip
 
 
 if __name__ == "__main__":

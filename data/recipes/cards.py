@@ -29,7 +29,7 @@ domain), MASC (ANC open licence, any use), movie reviews 2.0 and the plot senten
 
 def mean_scores(checkpoint: Checkpoint, rows: int = 80) -> dict[str, np.ndarray]:
     """Mean over pairs of each head's scores, [layer, head]."""
-    found: dict[str, list[np.ndarray]] = {}
+    scores_of: dict[str, list[np.ndarray]] = {}
     for row in read_rows("mrpc", "dev")[:rows]:
         encoding = checkpoint.encode(row.text, row.pair)
         maps = capture(checkpoint, encoding)
@@ -37,8 +37,8 @@ def mean_scores(checkpoint: Checkpoint, rows: int = 80) -> dict[str, np.ndarray]
             maps.weights, first=encoding.first, separators=encoding.separators, causal=checkpoint.causal
         )
         for name, score in scores.items():
-            found.setdefault(name, []).append(np.asarray(score))
-    return {name: np.nanmean(scores, axis=0) for name, scores in found.items()}
+            scores_of.setdefault(name, []).append(np.asarray(score))
+    return {name: np.nanmean(scores, axis=0) for name, scores in scores_of.items()}
 
 
 def table(checkpoint: Checkpoint, scores: dict[str, np.ndarray]) -> str:

@@ -56,8 +56,8 @@ def sentences(paragraph: str) -> list[str]:
     line = " ".join(paragraph.replace("_", "").split())
     if not line or ROMAN_OR_NUMBER.match(line) or len(line) < 20:
         return []
-    found = re.split(r"(?<= [.!?])\s+", line) if line == line.lower() else SENTENCE_END.split(line)
-    return [joined_punctuation(one).strip() for one in found if sum(c.isalpha() for c in one) > 0.6 * len(one)]
+    parts = re.split(r"(?<= [.!?])\s+", line) if line == line.lower() else SENTENCE_END.split(line)
+    return [joined_punctuation(part).strip() for part in parts if sum(c.isalpha() for c in part) > 0.6 * len(part)]
 
 
 def documents(text: str) -> Iterator[list[str]]:

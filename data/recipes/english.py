@@ -109,7 +109,8 @@ def reference(nlp: Language, sentences: list[GoldSentence], *, lower: bool = Fal
             spaces.append(last or merged[number + 1][0].start > word.end)
             tags.append(word.tag)
             poses.append(word.pos)
-            head = next(k for k, one in enumerate(sentence.words) if one is word) if word.dep == "root" else word.head
+            itself = (k for k, other in enumerate(sentence.words) if other is word)
+            head = next(itself) if word.dep == "root" else word.head
             deps.append("ROOT" if word.dep == "root" else word.dep)
             heads.append(base + (number if head in members else place[head]))
     return Doc(nlp.vocab, words=words, spaces=spaces, tags=tags, pos=poses, deps=deps, heads=heads)
@@ -123,7 +124,7 @@ def _merged(words: tuple[TaggedWord, ...]) -> list[tuple[TaggedWord, list[int]]]
             groups[-1].append(k)
         else:
             groups.append([k])
-    return [(next((words[k] for k in one if words[k].head not in one), words[one[0]]), one) for one in groups]
+    return [(next((words[k] for k in group if words[k].head not in group), words[group[0]]), group) for group in groups]
 
 
 def groups_of(sentences: list[GoldSentence], randomness: random.Random) -> list[list[GoldSentence]]:
@@ -226,7 +227,7 @@ def evaluate(nlp: Language, sentences: list[GoldSentence]) -> dict[str, float]:
     """
     names = ("words", "xpos", "upos", "uas", "las", "las_subtypes")
     hits, total = dict.fromkeys(names, 0), 0
-    for sentence, doc in zip(sentences, nlp.pipe([one.text for one in sentences], batch_size=64), strict=True):
+    for sentence, doc in zip(sentences, nlp.pipe([each.text for each in sentences], batch_size=64), strict=True):
         tokens = {(token.idx, token.idx + len(token)): token for token in doc}
         for k, word in enumerate(sentence.words):
             total += 1

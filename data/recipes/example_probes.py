@@ -43,7 +43,7 @@ def partials(study: str, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def measured(study: str, options: dict[str, Any]) -> dict[str, Any]:
     outcomes = list(partials(study, {"checkpoint": config.ENCODER} | options))
     complete = worker.divide(study, {"checkpoint": config.ENCODER} | options)["options"]
-    rows = worker.summarize(study, complete, [row for one in outcomes for row in one["rows"]])["rows"]
+    rows = worker.summarize(study, complete, [row for outcome in outcomes for row in outcome["rows"]])["rows"]
     return {"options": complete, "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "code_version": config.code_version(), "rows": [short(row) for row in plain(rows)]}  # fmt: skip
 
@@ -51,9 +51,9 @@ def measured(study: str, options: dict[str, Any]) -> dict[str, Any]:
 def short(value: Any) -> Any:
     """Numbers with five digits: the file is for pictures."""
     if isinstance(value, dict):
-        return {name: short(one) for name, one in value.items()}
+        return {name: short(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [short(one) for one in value]
+        return [short(part) for part in value]
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 

@@ -26,15 +26,15 @@ LEAST_PREPOSITION = 5  # annotations, before a preposition is taken to say somet
 
 def roles_of(file: Path) -> Counter[tuple[str, str, str]]:
     """How often each (place, preposition, element) is annotated in a lexical unit's file."""
-    found = Counter[tuple[str, str, str]]()
+    counts = Counter[tuple[str, str, str]]()
     for pattern in ElementTree.parse(file).iter(f"{FN}pattern"):
         units = pattern.findall(f"{FN}valenceUnit")
         if len(units) != 1:
             continue  # group patterns repeat the single ones
         place, phrase = units[0].get("GF", ""), units[0].get("PT", "")
         preposition = (re.search(r"^PP(?:ing)?\[(\w+)\]", phrase) or ["", ""])[1]
-        found[place, preposition, units[0].get("FE", "")] += int(pattern.get("total", 0))
-    return found
+        counts[place, preposition, units[0].get("FE", "")] += int(pattern.get("total", 0))
+    return counts
 
 
 def annotated(file: Path) -> tuple[int, int]:
@@ -69,7 +69,7 @@ def roles(counts: Counter[tuple[str, str, str]], core: list[str]) -> dict[str, o
         named["subject"] = best(subject)
     if direct:
         named["object"] = best(direct)
-    common = {word: best(one) for word, one in sorted(after.items()) if one.total() >= LEAST_PREPOSITION}
+    common = {word: best(counter) for word, counter in sorted(after.items()) if counter.total() >= LEAST_PREPOSITION}
     return named | ({"prepositions": common} if common else {})
 
 
@@ -79,7 +79,8 @@ def main() -> None:
     parser.add_argument("--least", type=int, default=5, help="annotated sentences a unit of one word must have")
     options = parser.parse_args()
     release = open_release(options.folder)
-    kept = {(one.lexical_unit, one.frame) for one in read_rows(SAMPLES / "frames/sentences.jsonl").sentences}
+    annotated = read_rows(SAMPLES / "frames/sentences.jsonl").sentences
+    kept = {(sentence.lexical_unit, sentence.frame) for sentence in annotated}
     units, counts = defaultdict(Counter), defaultdict(Counter)
     for unit in release.lexical_units:
         file = release.folder / "lu" / f"lu{unit.number}.xml"
@@ -93,7 +94,8 @@ def main() -> None:
     for name in sorted(set().union(*units.values())):
         facts = release.frame(name)
         core = [element for element, kind in facts.elements.items() if kind.startswith("Core")]
-        frames[name] = {"core": core, "core_sets": [list(one) for one in facts.core_sets]} | roles(counts[name], core)
+        core_sets = [list(core_set) for core_set in facts.core_sets]
+        frames[name] = {"core": core, "core_sets": core_sets} | roles(counts[name], core)
     out = {
         "source": f"FrameNet {release.name.removeprefix('fndata-')}, names only, CC BY 3.0, ICSI Berkeley",
         "frames": frames,

@@ -38,7 +38,8 @@ def licence_of(package: str) -> str:
         about = metadata.metadata(package)
     except metadata.PackageNotFoundError:
         raise SystemExit(f"licences: {package} must be installed to say its licence; pip install it first") from None
-    classifiers = [one.rpartition(" :: ")[2] for one in about.get_all("Classifier") or [] if one.startswith("License")]
+    lines = about.get_all("Classifier") or []
+    classifiers = [line.rpartition(" :: ")[2] for line in lines if line.startswith("License")]
     field = (about.get("License") or "").strip()
     said = [about.get("License-Expression") or "", *(line for line in field.splitlines()[:1]), *classifiers]
     for words in [*said, *_file_titles(package)]:
@@ -50,9 +51,9 @@ def licence_of(package: str) -> str:
 
 
 def _file_titles(package: str) -> list[str]:
-    files = [one for one in metadata.files(package) or [] if re.match(r"(LICEN[CS]E|COPYING)", one.name)]
-    lines = [line.strip() for one in files for line in one.read_text().splitlines()[:5] if line.strip()]
-    return [*lines, "BSD"] if any("Redistribution and use" in one.read_text() for one in files) else lines
+    files = [file for file in metadata.files(package) or [] if re.match(r"(LICEN[CS]E|COPYING)", file.name)]
+    lines = [line.strip() for file in files for line in file.read_text().splitlines()[:5] if line.strip()]
+    return [*lines, "BSD"] if any("Redistribution and use" in file.read_text() for file in files) else lines
 
 
 def _spdx(words: str) -> str:
@@ -63,7 +64,7 @@ def _spdx(words: str) -> str:
     parts = re.split(r" (?:AND|OR|WITH) ", words)
     return (
         words
-        if parts != [""] and all(re.fullmatch(r"[A-Za-z0-9.-]*-[A-Za-z0-9.-]+|MIT|Zlib|0BSD", one) for one in parts)
+        if parts != [""] and all(re.fullmatch(r"[A-Za-z0-9.-]*-[A-Za-z0-9.-]+|MIT|Zlib|0BSD", part) for part in parts)
         else ""
     )
 
@@ -81,9 +82,9 @@ def written(text: str) -> str:
     """The list with its tables anew; each lies between a line that begins it and one that ends it."""
     for name, file in TABLES.items():
         begin, end = f"<!-- {name}: made by python -m data.recipes.licences -->", f"<!-- /{name} -->"
-        head, found, rest = text.partition(begin)
+        head, opened, rest = text.partition(begin)
         _, closed, tail = rest.partition(end)
-        if not (found and closed):
+        if not (opened and closed):
             raise SystemExit(f"licences: docs/licences.md must hold the lines {begin} and {end}; put them back")
         text = f"{head}{begin}\n\n{table(PROJECT / file)}\n\n{end}{tail}"
     return text

@@ -96,10 +96,10 @@ def line(name: str, data: Labelled, chosen: np.ndarray, found: Judgement) -> str
     )
 
 
-def joined(found: Sequence[Judgement]) -> Judgement:
+def joined(parts: Sequence[Judgement]) -> Judgement:
     """Judgements of several parts as one."""
     return Judgement(
-        np.concatenate([one.probabilities for one in found]), np.concatenate([one.outside for one in found]), 0
+        np.concatenate([part.probabilities for part in parts]), np.concatenate([part.outside for part in parts]), 0
     )
 
 
@@ -123,10 +123,10 @@ def shipped(data: Labelled) -> list[str]:
         for train, test in folds(data.labels, list(groups), count=5, seed=0):
             order.append(test)
             judgements.append(judged(data.fitted(train), [data.maps[k] for k in test]))
-        every, found = np.concatenate(order), joined(judgements)
+        every, whole = np.concatenate(order), joined(judgements)
         for source in config.LABELLED["bert"]:
             mine = data.origins[every] == source
-            part = Judgement(found.probabilities[mine], found.outside[mine], 0)
+            part = Judgement(whole.probabilities[mine], whole.outside[mine], 0)
             rows.append(line(f"{said}, {source}", data, every[mine], part))
     return rows
 
@@ -149,7 +149,7 @@ WAYS: dict[str, Callable[[np.random.Generator, Judgement], np.ndarray]] = {
 def new_labels(data: Labelled, source: str) -> list[str]:
     """Accuracy and macro F1 on half of a new checkpoint's inputs, with labels of maps of the other half."""
     others, mine = np.flatnonzero(data.origins != source), np.flatnonzero(data.origins == source)
-    found: list[dict] = []
+    outcomes: list[dict] = []
     before = data.fitted(others)
     for draw in range(DRAWS):
         rng = np.random.default_rng(draw)
@@ -165,8 +165,8 @@ def new_labels(data: Labelled, source: str) -> list[str]:
                 confusion = np.zeros((1, len(BERT), len(BERT)), dtype=int)
                 np.add.at(confusion[0], (data.truth[test], predicted), 1)
                 right = float((predicted == data.truth[test]).mean())
-                found.append({"way": way, "count": count, "right": right, "f1": float(macro_f1(confusion)[0])})
-    means = pd.DataFrame(found).groupby(["way", "count"]).mean()
+                outcomes.append({"way": way, "count": count, "right": right, "f1": float(macro_f1(confusion)[0])})
+    means = pd.DataFrame(outcomes).groupby(["way", "count"]).mean()
     return [
         f"| {source} | {way} | "
         + " | ".join(f"{means.loc[(way, n), 'right']:.3f} / {means.loc[(way, n), 'f1']:.3f}" for n in NEW_LABELS)

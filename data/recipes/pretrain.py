@@ -284,8 +284,8 @@ def share_of_peak(step: int, recipe: Recipe) -> float:
 
 @torch.no_grad()
 def held_out_loss(model: torch.nn.Module, batches: Batches, count: int = 24) -> dict[str, float]:
-    found = [losses(model, batches.at(step)) for step in range(count)]
-    return {name: float(torch.stack([one[name] for one in found]).mean()) for name in found[0]}
+    batch_losses = [losses(model, batches.at(step)) for step in range(count)]
+    return {name: float(torch.stack([batch[name] for batch in batch_losses]).mean()) for name in batch_losses[0]}
 
 
 # ---------------------------------------------------------------- the run

@@ -25,8 +25,8 @@ def source_labels(folder: Path) -> pd.DataFrame:
         for file in sorted(folder.glob("labels-*.jsonl"))
         for line in file.read_text(encoding="utf-8").splitlines()
     )
-    found = events.merge(maps[["map_id", "task", "split", "row_id"]], on="map_id")
-    return found.assign(ordinal=range(len(found)))
+    labels = events.merge(maps[["map_id", "task", "split", "row_id"]], on="map_id")
+    return labels.assign(ordinal=range(len(labels)))
 
 
 def overall_rows(sources: dict[str, pd.DataFrame]) -> list[str]:
@@ -34,10 +34,10 @@ def overall_rows(sources: dict[str, pd.DataFrame]) -> list[str]:
     rows = ["| maps of | raters | maps | equal | kappa (95 %) |", "|---|---|---|---|---|"]
     for name, labels in sources.items():
         for first, second in combinations(opinions(labels).columns, 2):
-            one = agreement(labels, first, second)
+            raters = agreement(labels, first, second)
             rows.append(
-                f"| {name} | {first}, {second} | {one.maps} | {one.share:.0%} "
-                f"| {one.kappa:.2f} ({one.low:.2f} to {one.high:.2f}) |"
+                f"| {name} | {first}, {second} | {raters.maps} | {raters.share:.0%} "
+                f"| {raters.kappa:.2f} ({raters.low:.2f} to {raters.high:.2f}) |"
             )
     return rows
 

@@ -61,10 +61,10 @@ def _moved(text: object, root: str) -> object:
 
 def _work(db: Database, run: str) -> tuple[int | None, float | None]:
     """How much work a run's units were, and the seconds they took; None where its job is gone."""
-    found = db.read("SELECT job FROM job WHERE run = ? LIMIT 1", [run])
-    if found.empty:
+    jobs_of_run = db.read("SELECT job FROM job WHERE run = ? LIMIT 1", [run])
+    if jobs_of_run.empty:
         return None, None
-    done = jobs.progress(db, str(found["job"][0]))
+    done = jobs.progress(db, str(jobs_of_run["job"][0]))
     return int(done["size_done"]), float(done["seconds"])
 
 

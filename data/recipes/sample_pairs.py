@@ -16,12 +16,12 @@ OPENINGS = "the police said that|according to {worker},|reports say that|{person
 
 def context(rng: random.Random, words: int) -> list[str]:
     """Asides of at least so many words that have nothing to do with the event."""
-    found: list[str] = []
-    while sum(len(one.split()) for one in found) < words:
+    sentences: list[str] = []
+    while sum(len(sentence.split()) for sentence in sentences) < words:
         aside = say("{aside}", rng)
-        if aside[:8] not in {one[:8] for one in found}:
-            found.append(aside)
-    return found
+        if aside[:8] not in {sentence[:8] for sentence in sentences}:
+            sentences.append(aside)
+    return sentences
 
 
 def paraphrase(rng: random.Random, *, long: bool) -> Row:

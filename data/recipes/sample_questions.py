@@ -61,7 +61,7 @@ def _directed(rng: random.Random, label: int) -> tuple[str, str]:
     first, second = rng.sample((WAYS if rng.random() < 0.7 else ORDERS).split("|"), 2)
     if not label:
         second = second.replace("{a}", "{x}").replace("{b}", "{a}").replace("{x}", "{b}")
-    return tuple(one.strip().replace("{a}", a).replace("{b}", b) for one in (first, second))
+    return tuple(template.strip().replace("{a}", a).replace("{b}", b) for template in (first, second))
 
 
 def _asked(rng: random.Random, label: int) -> tuple[str, str]:
@@ -71,9 +71,9 @@ def _asked(rng: random.Random, label: int) -> tuple[str, str]:
     intent = rng.choice(INTENTS[kind])
     first, second = rng.sample(intent.split("|"), 2)
     if not label and rng.random() < 0.75:
-        second = one_of(rng.choice([one for one in INTENTS[kind] if one != intent]), rng)
+        second = one_of(rng.choice([wish for wish in INTENTS[kind] if wish != intent]), rng)
     elif not label:
-        other = rng.choice([one for one in TOPICS[kind].split("|") if one.strip() != topic]).strip()
+        other = rng.choice([name for name in TOPICS[kind].split("|") if name.strip() != topic]).strip()
         return first.replace("{t}", topic) + place, second.replace("{t}", other) + place
     return first.replace("{t}", topic) + place, second.replace("{t}", topic) + place
 

@@ -80,7 +80,7 @@ def sentence(text: str) -> str:
     text = re.sub(r"\s+", " ", text).strip()
     text = re.sub(r"\b([Aa]) (?=[aeio]|u[^ns ]|un[^i]|hour|honest)", r"\1n ", text)
     text = re.sub(r"\bi\b", "I", text)
-    text = re.sub(r"(^|[.?!] )([a-z])", lambda found: found[1] + found[2].upper(), text)
+    text = re.sub(r"(^|[.?!] )([a-z])", lambda match: match[1] + match[2].upper(), text)
     return text if text[-1] in ".?!" else text + "."
 
 

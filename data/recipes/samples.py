@@ -78,7 +78,7 @@ SAMPLES = (
 
 def sentences_of(row: Row) -> set[str]:
     """Every sentence of a row."""
-    return {one.lower() for text in row[:2] if text for one in re.split(r"(?<=[.?!])\s+", text)}
+    return {part.lower() for text in row[:2] if text for part in re.split(r"(?<=[.?!])\s+", text)}
 
 
 def draw(sample: Sample, count: int, seed: str, taken: set[str]) -> list[Row]:
@@ -98,15 +98,15 @@ def draw(sample: Sample, count: int, seed: str, taken: set[str]) -> list[Row]:
 
 def files(train: int = TRAIN, dev: int = DEV, seed: int = SEED) -> dict[str, str]:
     """Text of every file by its path under data/samples."""
-    found = {}
+    texts = {}
     for sample in SAMPLES:
         dev_rows = draw(sample, dev, f"{sample.folder}-dev-{seed}", set())
         taken = set().union(*(sentences_of(row) for row in dev_rows))
         train_rows = draw(sample, train, f"{sample.folder}-train-{seed}", taken)
         for name, rows in (("train.tsv", train_rows), (sample.dev_file, dev_rows)):
             lines = [sample.header, *(sample.line(number, row) for number, row in enumerate(rows))]
-            found[f"{sample.folder}/{name}"] = "\n".join(lines) + "\n"
-    return found
+            texts[f"{sample.folder}/{name}"] = "\n".join(lines) + "\n"
+    return texts
 
 
 def main() -> None:

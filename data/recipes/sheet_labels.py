@@ -31,19 +31,19 @@ def numbered_maps(folder: Path, which: str) -> dict[int, str]:
 def parsed(text: str, set_name: str, known: dict[int, str]) -> dict[int, tuple[str, str | None]]:
     """Number -> (class, note). InputError naming the line that cannot be read, or a number that comes twice."""
     classes = SHIPPED[set_name]
-    by_key = {one.key: one.name for one in classes.classes}
-    found: dict[int, tuple[str, str | None]] = {}
+    by_key = {member.key: member.name for member in classes.classes}
+    labels: dict[int, tuple[str, str | None]] = {}
     for place, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#") or line.lower().startswith("number"):
             continue
         parts = re.split(r"[,\t ]+", line.strip(), maxsplit=2)
         if len(parts) < 2 or not parts[0].isdigit() or int(parts[0]) not in known:
             raise InputError(f"Line {place} must be a map's number and its class; seen {line.strip()[:60]!r}.")
-        if int(parts[0]) in found:
+        if int(parts[0]) in labels:
             raise InputError(f"A map is labelled once a pass; line {place} labels number {parts[0]} again.")
         name = classes.resolved(by_key.get(parts[1], parts[1].lower()))
-        found[int(parts[0])] = (name, parts[2].strip() or None if len(parts) > 2 else None)
-    return found
+        labels[int(parts[0])] = (name, parts[2].strip() or None if len(parts) > 2 else None)
+    return labels
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = arguments.folder or config.ANNOTATIONS / arguments.set
     known = numbered_maps(folder, arguments.sheets)
-    found = parsed(arguments.file.read_text(encoding="utf-8"), arguments.set, known)
+    labels = parsed(arguments.file.read_text(encoding="utf-8"), arguments.set, known)
     passing = 1 if arguments.sheets == "first" else 2
     name = re.sub(r"\W+", "-", arguments.annotator).strip("-").lower()
     rows = [
@@ -77,15 +77,15 @@ def main() -> None:
             "queue_order": "random",
             "happened": arguments.at,
         }
-        for number, (label, note) in sorted(found.items())
+        for number, (label, note) in sorted(labels.items())
     ]
     write_lines(folder / f"labels-{name}-{passing}.jsonl", rows)
     raw = folder / "raw" / f"{name}-{arguments.sheets}{arguments.file.suffix}"
     raw.parent.mkdir(exist_ok=True)
     if arguments.file.resolve() != raw.resolve():
         shutil.copyfile(arguments.file, raw)
-    missing = sorted(set(known) - set(found))
-    print(f"{len(rows)} labels: {dict(Counter(label for label, _ in found.values()).most_common())}")
+    missing = sorted(set(known) - set(labels))
+    print(f"{len(rows)} labels: {dict(Counter(label for label, _ in labels.values()).most_common())}")
     if missing:
         print(f"{len(missing)} maps without a label: {missing[:40]}")
 

@@ -89,11 +89,11 @@ def draw(arguments: argparse.Namespace) -> tuple[list[dict], dict[str, np.ndarra
     options = draw_maps.STUDY.read({name: getattr(arguments, name) for name in names} | {"data": arguments.glue})
     checkpoint = open_checkpoint(arguments.checkpoint, device="cpu")
     (unit,) = draw_maps.STUDY.units(options)
-    found = list(draw_maps.drawn(checkpoint, options, unit.arguments.inputs))
-    random.Random(arguments.seed).shuffle(found)
-    facts = [{name: value for name, value in one.row().items() if name != "weights"} for one in found]
+    maps_drawn = list(draw_maps.drawn(checkpoint, options, unit.arguments.inputs))
+    random.Random(arguments.seed).shuffle(maps_drawn)
+    facts = [{name: value for name, value in drawn_map.row().items() if name != "weights"} for drawn_map in maps_drawn]
     rows = [{"number": number} | row for number, row in enumerate(facts, start=1)]
-    maps = {one.map_id: one.weights for one in found}
+    maps = {drawn_map.map_id: drawn_map.weights for drawn_map in maps_drawn}
     return rows, maps
 
 

@@ -25,13 +25,13 @@ def texts(split: str) -> list[str]:
 
 
 def lines(number: int, part: str, sentence: TaggedSentence) -> list[str]:
-    found = [f"# sent_id = {part}-{number}", f"# text = {sentence.text}"]
+    written = [f"# sent_id = {part}-{number}", f"# text = {sentence.text}"]
     for k, word in enumerate(sentence.words):
         head = 0 if word.head == k else word.head + 1
         follows = sentence.words[k + 1].start if k + 1 < len(sentence.words) else None
         space = "SpaceAfter=No" if follows == word.end else "_"
-        found.append(f"{k + 1}\t{word.text}\t_\t{word.pos}\t{word.tag}\t_\t{head}\t{word.dep}\t_\t{space}")
-    return [*found, ""]
+        written.append(f"{k + 1}\t{word.text}\t_\t{word.pos}\t{word.tag}\t_\t{head}\t{word.dep}\t_\t{space}")
+    return [*written, ""]
 
 
 def main() -> None:
@@ -40,11 +40,12 @@ def main() -> None:
     for part, size in SIZES.items():
         fresh = [text for text in texts("train" if part == "train" else "dev") if text not in used]
         tagged = tag(fresh[: 2 * size], pipeline)
-        good = [one for one in tagged if unusable(one.words) is None and len(one.words) <= MOST_WORDS][:size]
-        used |= {one.text for one in good}
-        written = [line for number, one in enumerate(good, start=1) for line in lines(number, part, one)]
+        usable = [sentence for sentence in tagged if unusable(sentence.words) is None]
+        good = [sentence for sentence in usable if len(sentence.words) <= MOST_WORDS][:size]
+        used |= {sentence.text for sentence in good}
+        written = [line for number, sentence in enumerate(good, start=1) for line in lines(number, part, sentence)]
         (BUNDLED / f"atlas-{part}.conllu").write_text("\n".join(written) + "\n", encoding="utf-8")
-        print(f"{part}: {len(good)} sentences, {sum(len(one.words) for one in good)} words")
+        print(f"{part}: {len(good)} sentences, {sum(len(sentence.words) for sentence in good)} words")
 
 
 if __name__ == "__main__":

@@ -113,13 +113,13 @@ def show_heads(name: str, marked: Marked) -> None:
         key=f"sink|{name}",
         help="Position 0 gets much weight whatever follows; rows renormalised.",
     )
-    found = {
-        one: picture(shown.maps, shown.encoding, links, Reading(one, "zip" if zipped else "product", sinkless),
+    readings = {
+        way: picture(shown.maps, shown.encoding, links, Reading(way, "zip" if zipped else "product", sinkless),
                      null=lambda: null_of(name))
-        for one in PROSE
+        for way in PROSE
     }  # fmt: skip
-    chosen, drawn = _pictures(name, found)
-    visible = [one for one in found if found[one].visible]
+    chosen, drawn = _pictures(name, readings)
+    visible = [way for way, reading in readings.items() if reading.visible]
     direction = st.radio(
         "Rank heads by", visible, format_func=PROSE.__getitem__, key=f"direction|{name}", horizontal=True
     ) or next(iter(visible), None)
@@ -127,10 +127,10 @@ def show_heads(name: str, marked: Marked) -> None:
         return
     by = "score" if st.toggle("rank by raw weight", key=f"raw|{name}", help="Default: by the difference from places at "
                               "the same distance in this sentence.") else "difference"  # fmt: skip
-    answer.markdown(f"**{plain(headline(found[direction], *_ends(marked), by))}**")
-    rows = pd.DataFrame(found[direction].rows(by))
+    answer.markdown(f"**{plain(headline(readings[direction], *_ends(marked), by))}**")
+    rows = pd.DataFrame(readings[direction].rows(by))
     head = chosen or Head(int(rows["layer"][0]), int(rows["head"][0]))
-    _table(name, rows, found[direction], marked)
+    _table(name, rows, readings[direction], marked)
     show_files(rows, [drawn[direction]], "heads", key=name)
     _strip(name, head, shown, links, marked)
 
@@ -141,22 +141,22 @@ def _ends(marked: Marked) -> tuple[str, str]:
                  for spans in (marked.element.spans, marked.target))  # type: ignore[return-value]  # fmt: skip
 
 
-def _pictures(name: str, found: dict[str, Any]) -> tuple[Head | None, dict[str, Any]]:
+def _pictures(name: str, readings: dict[str, Any]) -> tuple[Head | None, dict[str, Any]]:
     """The two layer x head pictures; returns the head that was clicked, and the charts by direction."""
     charts_made: dict[str, Any] = {}
-    most = max((float(np.nanmax(one.score)) for one in found.values() if one.visible), default=1.0)
+    most = max((float(np.nanmax(reading.score)) for reading in readings.values() if reading.visible), default=1.0)
     chosen = None
     beside = st.container(horizontal=True)  # wraps where there is no room for both
-    for direction, one in found.items():
-        with beside.container(width="content" if one.visible else 220):
-            if not one.visible:
+    for direction, reading in readings.items():
+        with beside.container(width="content" if reading.visible else 220):
+            if not reading.visible:
                 st.caption(PROSE[direction])
                 st.markdown(
                     ":gray-background[structurally zero] :gray[In a decoder a query sees only keys up to itself, and "
                     "here every key would lie after its query.]"
                 )
                 continue
-            frame = pd.DataFrame(one.rows())
+            frame = pd.DataFrame(reading.rows())
             best = frame.head(3)
             drawn = charts_made[direction] = head_picture(
                 frame,
@@ -172,10 +172,10 @@ def _pictures(name: str, found: dict[str, Any]) -> tuple[Head | None, dict[str, 
     return chosen, charts_made
 
 
-def _table(name: str, rows: pd.DataFrame, found: Any, marked: Marked) -> None:
+def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
     shown = rows.head(TOP)[["rank", "name", "score", "same_distance", "difference", "place_rank"]]
     st.dataframe(
-        shown.assign(place_rank=[f"{rank:.0f} of {found.places}" for rank in shown["place_rank"]]),
+        shown.assign(place_rank=[f"{rank:.0f} of {reading.places}" for rank in shown["place_rank"]]),
         hide_index=True,
         column_config={
             "rank": st.column_config.NumberColumn("rank", help=f"among {len(rows)} heads"),
@@ -189,8 +189,10 @@ def _table(name: str, rows: pd.DataFrame, found: Any, marked: Marked) -> None:
             "place_rank": st.column_config.TextColumn("place", help="this link among the places at the same distance"),
         },
     )  # fmt: skip
-    other = "no other place at this distance" if found.places == 1 else f"{found.places - 1} other places compared"
-    other += f", so {found.borrowed:,} pairs of the bundled sentences are compared instead" if found.borrowed else ""
+    other = "no other place at this distance" if reading.places == 1 else f"{reading.places - 1} other places compared"
+    other += (
+        f", so {reading.borrowed:,} pairs of the bundled sentences are compared instead" if reading.borrowed else ""
+    )
     st.caption(
         f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so a rank and no test · {other} · "
         f"{date.today():%d %B %Y}"

@@ -136,7 +136,7 @@ def _keep(frame: str | None, target: list[int], element: list[int], *, as_propos
 
 def _pick_target(sentence: Parsed, linked: dict[str, list[int]]) -> int:
     targets, key = sentence.targets, f"frame|{sentence.text}"
-    said = [f"{sentence.said(one.words)}: {one.frame} ({one.unit})" for one in targets] + ["other words"]
+    said = [f"{sentence.said(target.words)}: {target.frame} ({target.unit})" for target in targets] + ["other words"]
     if key not in st.session_state or history.went_back():
         st.session_state[key] = _target_in_link(targets, linked["target"])
     number = st.selectbox(
@@ -180,7 +180,9 @@ def _pick_element(
     roles = sentence.lexicon.of(frame) if frame else None
     at = head_of(sentence.tagged.words, target)
     proposals = propose_elements(sentence.tagged, at, roles) if target else []
-    said = [f"{one.name or 'element'}: {sentence.said(one.words)} ({one.place})" for one in proposals]
+    said = [
+        f"{proposal.name or 'element'}: {sentence.said(proposal.words)} ({proposal.place})" for proposal in proposals
+    ]
     key = f"element|{sentence.text}|{number}|{target}"
     if key not in st.session_state or history.went_back():
         wanted = linked["element"] if target == linked["target"] else []

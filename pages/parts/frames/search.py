@@ -52,21 +52,21 @@ def _search(releases: list[str]) -> None:
     if not any(value.strip() for value in asked.values()):
         st.caption("Type the beginning of a frame, a lexical unit or an element, or words of a sentence.")
         return
-    found = frames.find_annotations(resources.database(), frames.Search(**asked), release=release, limit=frames.MOST)
-    if found.empty:
+    hits = frames.find_annotations(resources.database(), frames.Search(**asked), release=release, limit=frames.MOST)
+    if hits.empty:
         st.info("Nothing is annotated like that: try a shorter beginning or another spelling.")
         return
-    event = st.dataframe(found[["text", "frame", "unit", "elements"]], hide_index=True, on_select="rerun", height=320,
+    event = st.dataframe(hits[["text", "frame", "unit", "elements"]], hide_index=True, on_select="rerun", height=320,
                          selection_mode="single-row", key="search_rows")  # fmt: skip
     chosen = event["selection"]["rows"]
     left, middle, right = st.columns(3)
-    left.button(f"Use as a set ({len(found)} sentences)", on_click=_use_as_set, args=("\n".join(found["body"]),),
+    left.button(f"Use as a set ({len(hits)} sentences)", on_click=_use_as_set, args=("\n".join(hits["body"]),),
                 icon=":material/playlist_add:", help="They go through the selection of the set view.")  # fmt: skip
-    middle.download_button("Sentences (JSONL)", "\n".join(found["body"]) + "\n", file_name="frames.jsonl",
+    middle.download_button("Sentences (JSONL)", "\n".join(hits["body"]) + "\n", file_name="frames.jsonl",
                            on_click="ignore", icon=":material/download:")  # fmt: skip
     right.button("Look the chosen one up", on_click=_look_up, disabled=not chosen, icon=":material/search:",
-                 args=(found["text"].iloc[chosen[0]].strip() if chosen else "",))  # fmt: skip
-    st.caption(f"{len(found)} shown, the shortest first, at most {frames.MOST}. {CITATION}")
+                 args=(hits["text"].iloc[chosen[0]].strip() if chosen else "",))  # fmt: skip
+    st.caption(f"{len(hits)} shown, the shortest first, at most {frames.MOST}. {CITATION}")
 
 
 def _use_as_set(rows: str) -> None:

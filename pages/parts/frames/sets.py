@@ -84,8 +84,8 @@ def _as_rows(name: str, content: bytes) -> str | None:
         except UnicodeDecodeError as error:
             raise InputError(f"{name} must be UTF-8 text; {error.reason}: save it as UTF-8.") from error
         reading = parse_list(text, name) if name.endswith(".json") else parse_rows(text, source=name)
-        for one in (*reading.skipped, *reading.notes)[:10]:
-            st.caption(f"{plain(one.where)}: {plain(one.why)}")
+        for remark in (*reading.skipped, *reading.notes)[:10]:
+            st.caption(f"{plain(remark.where)}: {plain(remark.why)}")
         st.caption(f"{len(reading.sentences)} sentences read, {len(reading.skipped)} rows skipped.")
         return write_rows(reading.sentences)
     return None
@@ -147,12 +147,12 @@ def show_runs() -> None:
     default = [run for run in finished if run in said][:2] or list(said)[:1]
     chosen = st.multiselect("Results", list(said), default=default, format_func=said.__getitem__, max_selections=2,
                             key=f"frame_runs|{default}", help="Choose two to compare them.")  # fmt: skip
-    found = {run: runs.run_rows(db, run) for run in chosen}
-    most = max((row["value"] for rows in found.values() for row in rows if row["kind"] == "head"), default=1.0)
+    rows_of = {run: runs.run_rows(db, run) for run in chosen}
+    most = max((row["value"] for rows in rows_of.values() for row in rows if row["kind"] == "head"), default=1.0)
     for place, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
         with place, clear_errors():
             show_card(known[run], key=f"frames_{run[:8]}")
-            show_result(run, found[run], most)
+            show_result(run, rows_of[run], most)
 
 
 def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
@@ -271,5 +271,5 @@ def _sentences_of(run: str, rows: list[dict[str, Any]], summary: dict[str, Any],
 
 def settings_folder() -> str:
     """The configured release, as text."""
-    found = config.settings().framenet
-    return "" if found is None else str(found)
+    folder = config.settings().framenet
+    return "" if folder is None else str(folder)

@@ -75,7 +75,7 @@ def payload(
         "done": standing.done,
         "total": max(standing.maps, len(names)),
         "given": {name: _present(classes, mine[name]) for name in names[:MOST_MAPS] if name in mine},
-        "classes": [vars(one) for one in classes.classes],
+        "classes": [vars(member) for member in classes.classes],
         "counts": counts(db, wish, classes),
         "stack": [entry | {"class": _present(classes, entry["class"])} for entry in stack],
     }
@@ -128,8 +128,11 @@ def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, 
     loading.wait()  # a network needs torch, which this page does not wait for
     rows = labels.maps_of(_db, names)
     maps: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]
-    found = patterns.suggestions.suggestions(open_classifier(_db, classifier), maps)
-    return {row["map_id"]: (one.name, one.probability, one.margin) for row, one in zip(rows, found, strict=True)}
+    suggested = patterns.suggestions.suggestions(open_classifier(_db, classifier), maps)
+    return {
+        row["map_id"]: (suggestion.name, suggestion.probability, suggestion.margin)
+        for row, suggestion in zip(rows, suggested, strict=True)
+    }
 
 
 def send_maps(data: bytes) -> None:
@@ -167,13 +170,13 @@ class Box(NamedTuple):
 
 def boxes_for(db: Database, sent: Any) -> list[Box]:
     """The outboxes that belong to this database; what has another form, or another database, is left alone."""
-    boxes = sent.get("boxes") if isinstance(sent, dict) else None
-    found = []
-    for box in boxes if isinstance(boxes, list) else []:
+    outboxes = sent.get("boxes") if isinstance(sent, dict) else None
+    belonging = []
+    for box in outboxes if isinstance(outboxes, list) else []:
         if isinstance(box, dict) and box.get("database") == db.id and isinstance(box.get("events"), list):
-            good = [one for one in box["events"] if isinstance(one, dict) and type(one.get("sequence")) is int]
-            found.append(Box(str(box.get("batch")), good))
-    return found
+            good = [event for event in box["events"] if isinstance(event, dict) and type(event.get("sequence")) is int]
+            belonging.append(Box(str(box.get("batch")), good))
+    return belonging
 
 
 def apply(db: Database, sent: Any) -> AtlasError | None:

@@ -49,16 +49,16 @@ def codebook(db: Database, classes: ClassSet, place: DeltaGenerator) -> None:
 
 def _codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> None:
     """Each class with what the eye sees and two maps that people gave it, or drawn from its words until they have."""
-    found = standing_labels(db, classes.name)
-    for one in classes.classes:
+    standing = standing_labels(db, classes.name)
+    for member in classes.classes:
         text, maps = st.columns(2) if columns else (st.container(), st.container())
-        text.markdown(f"**{plain(one.key)} · {plain(one.title)}** \n\n{plain(one.eye)}")
-        mine = list(found.loc[found["class"] == one.name, "map_id"].drop_duplicates())[:EXEMPLARS]
+        text.markdown(f"**{plain(member.key)} · {plain(member.title)}** \n\n{plain(member.eye)}")
+        mine = list(standing.loc[standing["class"] == member.name, "map_id"].drop_duplicates())[:EXEMPLARS]
         with maps:
             if len(mine) == EXEMPLARS:
                 pictures(db, mine, width=EXEMPLAR if columns else EXEMPLAR - 12)
-            elif drawable(classes.name, one.name):
-                made = [synthetic_map(classes.name, one.name, length=24, seed=k) for k in range(EXEMPLARS)]
+            elif drawable(classes.name, member.name):
+                made = [synthetic_map(classes.name, member.name, length=24, seed=k) for k in range(EXEMPLARS)]
                 said = ["drawn from the words"] * EXEMPLARS if columns else None
                 st.image([picture(weights) for weights in made], caption=said, width=160 if columns else EXEMPLAR - 12)
             else:
@@ -114,7 +114,7 @@ def drawn(name: str, options: dict[str, Any]) -> int:
         complete = draw_maps_study.STUDY.read(options | {"checkpoint": name})
         (unit,) = draw_maps_study.STUDY.units(complete)
         maps = draw_maps_study.drawn(checkpoint, complete, unit.arguments.inputs)
-        return labels.store_maps(resources.database(), [one.row() for one in maps])
+        return labels.store_maps(resources.database(), [planted.row() for planted in maps])
 
 
 def change_classes(db: Database, classes: ClassSet, annotator: str) -> None:
@@ -123,16 +123,16 @@ def change_classes(db: Database, classes: ClassSet, annotator: str) -> None:
     name = (
         st.text_input("Name", key="class_name")
         if what == "add"
-        else st.selectbox("Class", classes.names, format_func=lambda one: classes.named(one).title)
+        else st.selectbox("Class", classes.names, format_func=lambda known: classes.named(known).title)
     )
     given: dict[str, Any] = {}
     if what == "merge":
-        given["into"] = st.selectbox("Into", [one for one in classes.names if one != name])
+        given["into"] = st.selectbox("Into", [other for other in classes.names if other != name])
     else:
         given["title"] = st.text_input("Title", key="class_title") or name
         given["eye"] = st.text_input("What the eye sees", key="class_eye") or None
     if what == "add":
-        free = [key for key in "1234567890" if key not in {one.key for one in classes.classes}]
+        free = [key for key in "1234567890" if key not in {member.key for member in classes.classes}]
         given |= {"key": st.selectbox("Key", free), "colour": st.color_picker("Colour", "#56B4E9")}
     if st.button("Change", key="class_change"):
         with clear_errors():
@@ -186,7 +186,7 @@ def pick_class_set(db: Database, *, bare: bool = False) -> str:
         set_names(db),
         key="class_set",
         **in_bar,
-        format_func=lambda one: known_class_set(db, one).title,
+        format_func=lambda name: known_class_set(db, name).title,
     )
 
 

@@ -1,0 +1,180 @@
+"""Would a test notice? Mutants of modules of core (mutmut's operators), each tried on the tests of its own room.
+
+    python -m tests.mutants                                        # modules that differ from HEAD
+    python -m tests.mutants core/scoring --share 0.05              # a seeded sample of a room
+    python -m tests.mutants core/store --sample 300
+    python -m tests.mutants core/scoring --again                   # what survived earlier, on today's tests
+    python -m tests.mutants --table                                # what is known of each room
+
+A copy of the tracked files is what is changed and run, never the tree. Each result is a line of
+build/mutants/results.jsonl as soon as it is known, so a run that was stopped goes on where it was. Mutants that no
+test can kill are listed, with the reason, in tests/mutants/equivalent.txt. The checks of array shapes are off, so that
+what kills a mutant is a test.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+PROJECT = Path(__file__).resolve().parents[2]
+RESULTS = PROJECT / "build" / "mutants" / "results.jsonl"
+EQUIVALENT = PROJECT / "tests" / "mutants" / "equivalent.txt"
+PYTEST = ["-o", "addopts=--strict-markers", "-m", "not slow and not browser", "-p", "no:cacheprovider",
+          "--assert=plain", "-q", "-q"]  # fmt: skip
+ALIVE = ("survived", "uncovered")  # no test failed, no test runs the line
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status: 1 where fewer than --least of the tried mutants were killed or are equivalent."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("modules", nargs="*", help="files or folders of core; default: files that differ from HEAD")
+    parser.add_argument("--share", type=float, default=1.0, help="of the mutants, drawn with --seed")
+    parser.add_argument("--sample", type=int, help="so many of the mutants, drawn with --seed")
+    parser.add_argument("--seed", type=int, default=16)
+    parser.add_argument("--least", type=float, default=0.9, help="share that has to be killed")
+    parser.add_argument("--tests", nargs="*", default=[], help="folders of tests beside the room's own")
+    parser.add_argument("--again", action="store_true", help="try again what survived")
+    parser.add_argument("--table", action="store_true", help="what earlier runs found, by room")
+    asked = parser.parse_args(arguments)
+    if asked.table:
+        print(table(recorded()))
+        return 0
+    modules = files(asked.modules) or changed_modules()
+    by_room: dict[str, list[str]] = {}
+    for module in modules:
+        by_room.setdefault(room_of(module), []).append(module)
+    for room, members in by_room.items():
+        try_room(room, members, asked)
+    alive = [key for key, status in recorded().items() if key.split(" ")[0] in modules and status in ALIVE]
+    tried = sum(key.split(" ")[0] in modules for key in recorded())
+    excused = equivalent()
+    for key in sorted(set(alive) - excused.keys()):
+        print(f"    {key}")
+    print(table({key: status for key, status in recorded().items() if key.split(" ")[0] in modules}))
+    return int(len(set(alive) - excused.keys()) > (1 - asked.least) * tried)
+
+
+def files(asked: Sequence[str]) -> list[str]:
+    """Files, and those of folders."""
+    found = [
+        [str(file) for file in sorted(Path(name).rglob("*.py"))] if Path(name).is_dir() else [name] for name in asked
+    ]
+    return [name for names in found for name in names]
+
+
+def changed_modules() -> list[str]:
+    """Files of core that differ from HEAD."""
+    lines = _output("git", "diff", "--name-only", "--diff-filter=d", "HEAD", "--", "core").splitlines()
+    return [line for line in lines if line.endswith(".py")]
+
+
+def room_of(module: str) -> str:
+    """`scoring` of core/scoring/heads.py; nothing of core/config.py."""
+    return "/".join(Path(module).parts[1:-1][:1])
+
+
+def tests_of(room: str, more: Sequence[str]) -> list[str]:
+    """The folder of a room's tests, or the files of what has no room."""
+    own = [f"tests/{room}"] if room else sorted(str(path) for path in Path("tests").glob("test_*.py"))
+    return [*own, *more]
+
+
+def try_room(room: str, modules: list[str], asked: argparse.Namespace) -> None:
+    """Try the room's mutants that are not on record, in a process of their own."""
+    from tests.mutants.changes import mutants_of
+
+    keys = [mutant.key for module in modules for mutant in mutants_of(module)]
+    size = asked.sample or max(1, round(asked.share * len(keys)))
+    chosen = np.random.default_rng(asked.seed).permutation(len(keys))[:size]
+    known = {key for key, status in recorded().items() if not (asked.again and status in ALIVE)} | equivalent().keys()
+    wanted = {keys[number] for number in chosen} - known
+    if asked.again:
+        wanted |= {key for key in keys if recorded().get(key) in ALIVE and key not in equivalent()}
+    print(f"core/{room}: {len(keys)} mutants, {size} asked for, {len(wanted)} to try", flush=True)
+    if not wanted:
+        return
+    tree = copied_tree()
+    try:
+        (tree / "wanted.json").write_text(json.dumps([modules, sorted(wanted), tests_of(room, asked.tests)]))
+        command = [sys.executable, "-c", "from tests.mutants.__main__ import try_here; try_here()"]
+        environment = os.environ | {"MUTANT_RESULTS": str(RESULTS)}
+        subprocess.run(command, cwd=tree, env=environment, check=True)
+    finally:
+        shutil.rmtree(tree, ignore_errors=True)
+
+
+def try_here() -> None:
+    """Try the mutants that wanted.json names, in the working directory."""
+    import pytest
+
+    from tests.mutants.changes import mutants_of
+    from tests.mutants.trying import Trying
+
+    modules, wanted, tests = json.loads(Path("wanted.json").read_text())
+    mutants = [mutant for module in modules for mutant in mutants_of(module) if mutant.key in set(wanted)]
+    results = Path(os.environ["MUTANT_RESULTS"])
+
+    def told(mutant, status: str) -> None:
+        with results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([mutant.key, status]) + "\n")
+
+    pytest.main([*PYTEST, *tests], plugins=[Trying(mutants, told)])
+
+
+def copied_tree() -> Path:
+    """Tracked files as they are now, in a folder of this process."""
+    tree = RESULTS.parent / f"tree-{os.getpid()}"
+    shutil.rmtree(tree, ignore_errors=True)
+    for name in _output("git", "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
+        if (PROJECT / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(PROJECT / name, tree / name)
+    return tree
+
+
+def recorded() -> dict[str, str]:
+    """What became of each mutant that was ever tried: its last status, by its key."""
+    if not RESULTS.is_file():
+        return {}
+    return dict(json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines())
+
+
+def equivalent() -> dict[str, str]:
+    """Mutants that compute the same, with the reason (`key # reason` a line)."""
+    lines = EQUIVALENT.read_text(encoding="utf-8").splitlines()
+    return dict(line.rsplit("  # ", 1) for line in lines if line and not line.startswith("#"))
+
+
+def table(statuses: dict[str, str]) -> str:
+    """Room by room: tried, killed, equivalent, survivors."""
+    counts: dict[str, Counter] = {}
+    excused = equivalent()
+    for key, status in statuses.items():
+        room = "core/" + room_of(key.split(" ")[0])
+        kind = "equivalent" if status in ALIVE and key in excused else "survived" if status in ALIVE else "killed"
+        counts.setdefault(room, Counter())[kind] += 1
+    lines = [
+        "| Room | Tried | Killed | Equivalent | Survivors | Killed of those not equivalent |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for room, count in sorted(counts.items()):
+        share = count["killed"] / max(1, count["killed"] + count["survived"])
+        lines.append(f"| `{room}` | {count.total():,} | {count['killed']:,} | {count['equivalent']:,} "
+                     f"| {count['survived']:,} | {share:.1%} |")  # fmt: skip
+    return "\n".join(lines)
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""Mutants of a module (mutmut's operators), and a function made into one of its mutants."""
+
+import ast
+import importlib
+import inspect
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider, WhitespaceInclusivePositionProvider
+from mutmut.mutation.file_mutation import Mutation, create_mutations
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A module with one change.
+
+    Args:
+        module: its file, such as core/scoring/heads.py.
+        function: its qualified name, such as `HeadStatistics.update`.
+        change: the lines that differ, `- before + after`; a number follows where the function has the change twice.
+        lines: the first and last line that the changed expression has.
+        function_lines: the first and last line of the function's body.
+        text: the changed module.
+    """
+
+    module: str
+    function: str
+    change: str
+    lines: Span
+    function_lines: Span
+    text: str
+
+    @property
+    def key(self) -> str:
+        """What names the mutant after the module was edited elsewhere."""
+        return f"{self.module} {self.function}: {self.change}"
+
+
+def mutants_of(module: str) -> list[Mutant]:
+    """All mutants of a file, in its order."""
+    text = Path(module).read_text(encoding="utf-8")
+    tree, mutations, _, _ = create_mutations(module, text)
+    wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
+    wide, narrow = wrapper.resolve(WhitespaceInclusivePositionProvider), wrapper.resolve(PositionProvider)
+    parents = wrapper.resolve(ParentNodeProvider)
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    seen: Counter[tuple[str, str]] = Counter()
+    mutants = []
+    for mutation in mutations:
+        function = mutation.contained_by_top_level_function
+        if not isinstance(function, cst.FunctionDef):
+            continue
+        changed = _changed(tree, text, mutation, wide[mutation.original_node], starts)
+        name = ".".join(_names(function, parents))
+        change = _difference(text, changed)
+        seen[name, change] += 1
+        change += f" ({seen[name, change]})" if seen[name, change] > 1 else ""
+        where, body = narrow[mutation.original_node], narrow[function.body]
+        lines, span = (where.start.line, where.end.line), (body.start.line, body.end.line)
+        mutants.append(Mutant(module, name, change, lines, span, changed))
+    return mutants
+
+
+def _names(function: cst.FunctionDef, parents) -> list[str]:
+    """The function's name, its class's before it."""
+    names, node = [function.name.value], parents[function]
+    while not isinstance(node, cst.Module):
+        names[:0] = [node.name.value] if isinstance(node, cst.ClassDef) else []
+        node = parents[node]
+    return names
+
+
+def _changed(tree: cst.Module, text: str, mutation: Mutation, place, starts: list[int]) -> str:
+    """The module's text with the mutated node: in its place where that reproduces the original, else rendered anew."""
+    first = starts[place.start.line - 1] + place.start.column
+    last = starts[place.end.line - 1] + place.end.column
+    if text[first:last] == tree.code_for_node(mutation.original_node):
+        return text[:first] + tree.code_for_node(mutation.mutated_node) + text[last:]
+    return tree.deep_replace(mutation.original_node, mutation.mutated_node).code
+
+
+def _difference(before: str, after: str) -> str:
+    old, new = before.splitlines(), after.splitlines()
+    while old and new and old[0] == new[0]:
+        del old[0], new[0]
+    while old and new and old[-1] == new[-1]:
+        del old[-1], new[-1]
+    return " ".join(f"{mark} {' '.join(line.strip() for line in lines)}" for mark, lines in (("-", old), ("+", new)))
+
+
+def turn_into(mutant: Mutant) -> None:
+    """Make the loaded function the mutant, in this process: its code and its defaults."""
+    name = mutant.module.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    module = importlib.import_module(name)
+    function = _function(module, mutant.function)
+    code = next(code for code in _codes(compile(mutant.text, str(module.__file__), "exec", dont_inherit=True))
+                if code.co_qualname == mutant.function)  # fmt: skip
+    function.__code__ = code
+    definition = _definition(ast.parse(mutant.text), mutant.function.split("."))
+    values = [eval(ast.unparse(node), vars(module)) for node in definition.args.defaults]  # noqa: S307 - our own text
+    function.__defaults__ = tuple(values) or None
+    named = zip(definition.args.kwonlyargs, definition.args.kw_defaults, strict=True)
+    if function.__kwdefaults__:
+        function.__kwdefaults__ = {argument.arg: eval(ast.unparse(node), vars(module))  # noqa: S307 - our own text
+                                   for argument, node in named if node is not None}  # fmt: skip
+
+
+def _function(module, qualified: str) -> FunctionType:
+    *classes, name = qualified.split(".")
+    owner = module
+    for part in classes:
+        owner = getattr(owner, part)
+    function = inspect.getattr_static(owner, name)
+    return getattr(function, "__func__", function)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def _definition(tree: ast.AST, names: list[str]) -> ast.FunctionDef:
+    for node in ast.iter_child_nodes(tree):
+        if getattr(node, "name", None) == names[0]:
+            if len(names) > 1:
+                return _definition(node, names[1:])
+            if isinstance(node, ast.FunctionDef):
+                return node
+    raise LookupError(names[0])
