@@ -5,7 +5,7 @@ given per input and query position, so one pass yields both readings of the pape
 (its formula) and per token (its code).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,8 +51,6 @@ def gradients(
     labels: Sequence[int | float],
     *,
     zeroed: Float[Tensor, "layer head"] | None = None,
-    batch_tokens: int = BATCH_TOKENS,
-    on_progress: Callable[[float], None] | None = None,
 ) -> Gradients:
     """One forward and backward pass over all inputs, in eval mode, with no gradient on any weight.
 
@@ -64,12 +62,9 @@ def gradients(
     shape = (checkpoint.layers, checkpoint.heads)
     sums = Gradients(torch.zeros(shape).double(), torch.zeros(shape).double(), 0, 0)
     gates = torch.ones(shape) if zeroed is None else zeroed
-    total = sum(len(encoding) for encoding in encodings)
-    for inputs in batches(encodings, batch_tokens):
+    for inputs in batches(encodings, BATCH_TOKENS):
         some = [encodings[k] for k in inputs]
         sums += _of_batch(checkpoint, some, [labels[k] for k in inputs], gates.to(checkpoint.device))
-        if on_progress:
-            on_progress(sums.tokens / total)
     return sums
 
 

@@ -81,9 +81,9 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
     return bool(off < 1e-3), f"largest deviation {off:.1e}"
 
 
-def eager_weights(checkpoint: Checkpoint, encoding: Encoding, part: str = "") -> np.ndarray:
+def eager_weights(checkpoint: Checkpoint, encoding: Encoding) -> np.ndarray:
     """Maps [layer, head, query, key] as transformers' own eager attention returns them."""
-    return eager_parts(checkpoint, encoding)[[head_set.part for head_set in checkpoint.sets].index(part) if part else 0]
+    return eager_parts(checkpoint, encoding)[0]
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[np.ndarray]:

@@ -78,12 +78,6 @@ def every_layer(layers: int, heads: int) -> list[Variant]:
     return [frozenset(Head(layer, head) for head in range(heads)) for layer in range(layers)]
 
 
-def all_but_one(layers: int, heads: int) -> list[Variant]:
-    """For each head, all others of its layer: what is left when that head stands alone (Michel et al.)."""
-    whole = every_layer(layers, heads)
-    return [whole[layer] - {Head(layer, head)} for layer in range(layers) for head in range(heads)]
-
-
 def sweep(
     checkpoint: Checkpoint,
     encodings: Sequence[Encoding],

@@ -112,11 +112,11 @@ def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[in
     return firsts[0] if firsts else None, separators
 
 
-def word_maps(maps: AttentionMaps, encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> AttentionMaps:
+def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
     """The maps between words instead of pieces; of an encoder-decoder the decoder's words are those of its target."""
     target = encoding.target if maps.part in ("decoder", "cross") else None
-    words = words_of(encoding, spans) if target is None else words_of(target)
-    keys = words_of(encoding, spans) if maps.part == "cross" else None
+    words = words_of(encoding) if target is None else words_of(target)
+    keys = words_of(encoding) if maps.part == "cross" else None
     tokens = tuple(word.text for word in words)
     if maps.sink:
         key_tokens: tuple[str, ...] | None = (*tokens, SINK)

@@ -29,6 +29,7 @@ from core.store.rows import Row, plain
 from core.studies.options import LARGEST_SEED
 
 TOO_FEW = "too few"
+CANCELLED_WITHIN = 5.0  # seconds for another process to take a request
 INTERRUPTED = 130  # exit status after Ctrl-C
 Form = Literal["table", "json", "csv", "latex"]
 Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or hub id")]
@@ -233,12 +234,12 @@ def _say(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
-def ask_to_cancel(job: str, seconds: float = 5.0) -> bool:
-    """Ask the process that holds the database to cancel `job`; whether it took the request within `seconds`."""
+def ask_to_cancel(job: str) -> bool:
+    """Ask the process that holds the database to cancel `job`; whether it took the request within CANCELLED_WITHIN."""
     request = exchange.runs_folder(settings().database.expanduser().resolve()) / f"cancel-{job}"
     request.parent.mkdir(parents=True, exist_ok=True)
     request.touch()
-    end = time.monotonic() + seconds
+    end = time.monotonic() + CANCELLED_WITHIN
     while request.exists() and time.monotonic() < end:
         time.sleep(0.05)  # the other process looks for it ten times a second
     taken = not request.exists()

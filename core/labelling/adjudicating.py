@@ -83,7 +83,7 @@ def _doubts_and_notes(
 # ---------------------------------------------------------------- labels a classifier doubts
 
 
-def doubted(snapshot: Snapshot, *, seed: int = 0) -> list[Suspect]:
+def doubted(snapshot: Snapshot) -> list[Suspect]:
     """Labels that trees doubt which never saw their input (`label_errors`), the widest margin first.
 
     Raises InputError when there is too little to train on.
@@ -91,12 +91,12 @@ def doubted(snapshot: Snapshot, *, seed: int = 0) -> list[Suspect]:
     given, groups, origins = (snapshot.column(name) for name in ("class", "group", "checkpoint"))
     patterns.training.check_labels(given, snapshot.classes, groups, folds=FOLDS)
     likely = np.zeros((len(given), len(snapshot.classes)))
-    for train, test in patterns.training.folds(given, groups, count=FOLDS, seed=seed):
+    for train, test in patterns.training.folds(given, groups, count=FOLDS, seed=0):
         classifier = patterns.training.fit(
             [snapshot.maps[k] for k in train],
             [given[k] for k in train],
             snapshot.classes,
-            patterns.training.Recipe(kind="trees", seed=seed),
+            patterns.training.Recipe(kind="trees", seed=0),
             known=patterns.training.Known(origins=[origins[k] for k in train]),
         )
         likely[test] = patterns.suggestions.judged(classifier, [snapshot.maps[k] for k in test]).probabilities

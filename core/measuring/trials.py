@@ -3,7 +3,7 @@
 A run that was killed takes its state up again; the state goes when the run ends.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,15 +63,14 @@ def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRo
 
 
 def trial(
-    on: Bench, recipe: Recipe, seed: int, key: str, *, start: str = "pretrained",
-    before: Callable[[Any], object] | None = None,
-) -> tuple[Any, np.ndarray]:  # fmt: skip
+    on: Bench, recipe: Recipe, seed: int, key: str, *, before: Callable[[Any], object] | None = None
+) -> tuple[Any, np.ndarray]:
     """Fine-tune once; the model in eval mode and its predictions of the dev rows.
 
-    key: names the state of a run under way. start: one of INITIALISATIONS. before: called with the fresh model, as
+    key: names the state of a run under way. before: called with the fresh model, as
     when some of its weights are to be masked.
     """
-    model: Any = initialised(on.base, on.task, start, recipe, seed).to(on.base.device)
+    model: Any = initialised(on.base, on.task, "pretrained", recipe, seed).to(on.base.device)
     if before is not None:
         before(model)
     state = config.settings().runs / "trials" / f"{key}.state"
@@ -81,6 +80,6 @@ def trial(
     return outcome.model, np.array(outcome.predicted)
 
 
-def predicted(model: Any, on: Bench, examples: Sequence[Example] | None = None) -> np.ndarray:
-    """Labels or scores of the dev rows, or of other examples."""
-    return np.array(predictions(on.task, logits_of(model, on.base, on.dev if examples is None else examples)))
+def predicted(model: Any, on: Bench) -> np.ndarray:
+    """Labels or scores of the dev rows."""
+    return np.array(predictions(on.task, logits_of(model, on.base, on.dev)))

@@ -21,8 +21,8 @@ class Message:
     text: str
 
 
-def chat_text(checkpoint: Checkpoint, messages: Sequence[Message], *, answering: bool = True) -> str:
-    """The messages as the checkpoint's template writes them. answering: with the beginning of an answer at the end.
+def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
+    """The messages as the checkpoint's template writes them, with the beginning of an answer at the end.
 
     Raises InputError for roles and texts that cannot be, CheckpointError where there is no template or it fails: one
     that reaches for code, attributes or files is stopped by the sandbox.
@@ -35,7 +35,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message], *, answering:
         )
     turns = [{"role": message.role, "content": message.text} for message in messages]
     try:
-        text = checkpoint.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=answering)
+        text = checkpoint.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
     except Exception as error:  # templates fail with classes of jinja2's own, and with whatever they compute
         why = str(error).strip().splitlines()
         raise CheckpointError(

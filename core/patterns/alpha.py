@@ -21,7 +21,7 @@ class Alpha:
     raters: int
 
 
-def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False, seed: int = 0) -> Alpha:
+def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
     """Alpha over all raters (`agreement.opinions`), resampling maps; by_input: whole inputs, whose maps are alike."""
     given = opinions(labels)
     shared = given[given.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
@@ -32,7 +32,7 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False, seed: i
     groups = np.arange(len(shared))
     if by_input:
         groups = pd.factorize(inputs_of(labels).groupby(labels["map_id"]).first().loc[shared.index])[0]
-    low, high = _interval(counts, groups, seed)
+    low, high = _interval(counts, groups)
     return Alpha(float(_alphas(counts, np.ones((1, len(counts))))[0]), low, high, len(shared), shared.shape[1])
 
 
@@ -55,12 +55,12 @@ def _alphas(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return 1 - np.divide((n - 1) * (weights @ unlike), expected, out=np.full(len(n), np.nan), where=expected > 0)
 
 
-def _interval(counts: np.ndarray, groups: np.ndarray, seed: int) -> tuple[float, float]:
+def _interval(counts: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
     """Percentile bootstrap over groups [map]; NaN with fewer than two groups, or where every resample is undefined."""
     size = int(groups.max()) + 1
     if size < 2:
         return float("nan"), float("nan")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = (rng.multinomial(size, np.full(size, 1 / size))[groups] for _ in range(RESAMPLES))
     alphas = np.concatenate([_alphas(counts, weights[None].astype(float)) for weights in drawn])
     if np.isnan(alphas).all():

@@ -15,6 +15,8 @@ from scipy.optimize import nnls
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 RESAMPLES = 2000
+MOVED_SAMPLES, CORRECTED_SAMPLES = 10_000, 400  # resamples of inputs: a least-squares fit for each of the latter
+BINS = 10  # of confidence, for the calibration error
 Numbers = Int[np.ndarray, " map"]
 
 
@@ -123,20 +125,18 @@ def macro_f1_interval(
 def calibration(
     probabilities: Float[np.ndarray, "map class"],
     truth: Numbers,
-    *,
-    bins: int = 10,
 ) -> tuple[list[dict[str, float]], float]:
     """Reliability rows (mean confidence, accuracy and n of each bin) and the expected calibration error, 0 to 1."""
     confidence = probabilities.max(1)
     right = probabilities.argmax(1) == truth
-    which = np.minimum((confidence * bins).astype(int), bins - 1)
+    which = np.minimum((confidence * BINS).astype(int), BINS - 1)
     rows = [
         {
             "confidence": float(confidence[which == k].mean()),
             "accuracy": float(right[which == k].mean()),
             "n": int((which == k).sum()),
         }
-        for k in range(bins)
+        for k in range(BINS)
         if (which == k).any()
     ]
     error = sum(row["n"] * abs(row["confidence"] - row["accuracy"]) for row in rows) / max(len(truth), 1)
@@ -179,7 +179,6 @@ def moved_shares(
     names: Sequence[str],
     *,
     seed: int = 0,
-    samples: int = 10_000,
 ) -> list[MovedShare]:
     """Change of each class's share between two checkpoints on the same inputs, in the same order (Prasanna et al.).
 
@@ -189,7 +188,7 @@ def moved_shares(
     both = np.stack([before, after], axis=1)
     total = both.sum(0)
     change = total[1] / total[1].sum() - total[0] / total[0].sum()
-    drawn = resampled(both, seed=seed, samples=samples).astype(np.float64)
+    drawn = resampled(both, seed=seed, samples=MOVED_SAMPLES).astype(np.float64)
     moved = drawn[:, 1] / drawn[:, 1].sum(1, keepdims=True) - drawn[:, 0] / drawn[:, 0].sum(1, keepdims=True)
     tail = 0.025 / len(names)
     ends = np.quantile(moved, [0.025, 0.975, tail, 1 - tail], axis=0)
@@ -202,7 +201,6 @@ def corrected_shares(
     names: Sequence[str],
     *,
     seed: int = 0,
-    samples: int = 400,
 ) -> list[Share]:
     """Shares freed of the classifier's own confusions.
 
@@ -211,8 +209,8 @@ def corrected_shares(
     without held-out maps is taken to be predicted right.
     """
     total = counts.sum(0)
-    observed = resampled(counts, seed=seed, samples=samples)
-    confusions = resampled(held_out, seed=seed + 1, samples=samples)
+    observed = resampled(counts, seed=seed, samples=CORRECTED_SAMPLES)
+    confusions = resampled(held_out, seed=seed + 1, samples=CORRECTED_SAMPLES)
     drawn = np.stack([_unmixed(seen, confusion) for seen, confusion in zip(observed, confusions, strict=True)])
     return _rows(names, _unmixed(total, held_out.sum(0)), drawn, total)
 

@@ -34,11 +34,6 @@ def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map 
     return out, sum(len(weights) > size for weights in maps)
 
 
-def as_float16(weights: Map) -> bytes:
-    """The weights of one map as the store keeps them: float16, row by row."""
-    return np.ascontiguousarray(weights, dtype="<f2").tobytes()
-
-
 def from_float16(weights: bytes, length: int) -> Any:
-    """The map [query, key] of stored bytes, float32."""
+    """The map [query, key] of stored bytes (float16, row by row), float32."""
     return np.frombuffer(weights, dtype="<f2").reshape(length, length).astype(np.float32)

@@ -114,15 +114,13 @@ def metric_intervals(
     return contrast_intervals(name, gold, before, after, contrasts, seed=seed, resamples=resamples)
 
 
-def mean_intervals(
-    before: Outcomes, after: HeadOutcomes, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL
-) -> list[Interval]:
+def mean_intervals(before: Outcomes, after: HeadOutcomes, *, seed: int = 0) -> list[Interval]:
     """Paired bootstrap over rows of mean(after) - mean(before), one interval a head; same draws for all heads."""
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
-    drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=resamples)
+    drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES)
     draws = drawn @ difference.T / rows
-    return [_interval(float(values.mean()), draws[:, k], level) for k, values in enumerate(difference)]
+    return [_interval(float(values.mean()), draws[:, k], LEVEL) for k, values in enumerate(difference)]
 
 
 def contrast_intervals(

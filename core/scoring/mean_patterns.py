@@ -24,9 +24,9 @@ def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
     return np.maximum(overlap, 0) * length
 
 
-def resized(weights: Float[np.ndarray, "*heads query key"], size: int = SIZE) -> Float[np.ndarray, "*heads size size"]:
+def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads size size"]:
     """Maps as SIZE x SIZE; rows sum to 1 where they did."""
-    share = parts(weights.shape[-1], size)
+    share = parts(weights.shape[-1])
     return np.asarray((share / share.sum(0)).T @ weights @ share)
 
 

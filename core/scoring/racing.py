@@ -115,11 +115,11 @@ def spreads(exact: HeadRows, lost: int = 1) -> PerHead:
     return np.sqrt((centred**2).sum(1) / max(1, exact.shape[1] - lost))
 
 
-def floors_of(exact: HeadRows, residual: HeadRows | None = None, quantile: float = FLOOR) -> Floors:
+def floors_of(exact: HeadRows, residual: HeadRows | None = None) -> Floors:
     """What other heads say a spread is at least, from the first look: a head that changed none of its rows has a
     spread of 0, which proves nothing."""
-    least = float(np.quantile(spreads(exact), quantile))
-    return Floors(least, least if residual is None else float(np.quantile(spreads(residual, 2), quantile)))
+    least = float(np.quantile(spreads(exact), FLOOR))
+    return Floors(least, least if residual is None else float(np.quantile(spreads(residual, 2), FLOOR)))
 
 
 def estimated(

@@ -57,7 +57,6 @@ def operators_agree(
     seed: int = 0,
     resamples: int = RESAMPLES,
     halves: int = HALVES,
-    level: float = 0.95,
 ) -> RankAgreement:
     """tau between the effects of every two operators on the same heads and rows; halves and draws are shared.
 
@@ -77,7 +76,7 @@ def operators_agree(
         for b in range(a, operators):
             drawn = _across(signs[a], signs[b], weights)
             known = drawn[1:][np.isfinite(drawn[1:])]
-            ends = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
+            ends = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
             for place in ((a, b), (b, a)):
                 tau[place], low[place], high[place] = drawn[0], ends[0], ends[1]
                 same[place] = float(tau_b(whole[a], whole[b]))

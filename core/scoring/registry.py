@@ -52,8 +52,8 @@ class HeadScore:
 
 
 def _of_maps(name: str, label: str, formula: str, of: Callable[[MapBatch], Any], high: float | None = 1.0,
-             source: str = CLARK, **others: Any) -> HeadScore:  # fmt: skip
-    return HeadScore("statistics", name, label, formula, ("weights",), 0.0, high, source, of=of, **others)
+             **others: Any) -> HeadScore:  # fmt: skip
+    return HeadScore("statistics", name, label, formula, ("weights",), 0.0, high, CLARK, of=of, **others)
 
 
 def _offset(offset: int) -> Callable[[MapBatch], Any]:

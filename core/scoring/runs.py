@@ -35,9 +35,9 @@ def score(name: str, gold: Rows, predicted: Runs, *, seed: int = 0) -> Score:
     return _score(whole.mean(), drawn)
 
 
-def difference(name: str, gold: Rows, first: Runs, second: Runs, *, seed: int = 0) -> Score:
+def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
     """Mean of the first runs less that of the second: the same rows are drawn for both."""
-    firsts, seconds = _drawn(name, gold, first, seed), _drawn(name, gold, second, seed)
+    firsts, seconds = _drawn(name, gold, first, 0), _drawn(name, gold, second, 0)
     return _score(firsts[0].mean() - seconds[0].mean(), firsts[1] - seconds[1])
 
 

@@ -15,7 +15,6 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 Heads = Int[np.ndarray, " word"]
 Mask = Bool[np.ndarray, " word"]
-Edge = tuple[int, int]
 
 
 # ---------------------------------------------------------------- attachment scores
@@ -26,16 +25,10 @@ def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
-def edges_of(heads: Heads) -> set[Edge]:
-    """The tree's edges without direction, the smaller place first; a root has none."""
-    return {(min(k, int(head)), max(k, int(head))) for k, head in enumerate(heads) if int(head) != k}
-
-
-def joined(gold: Heads, edges: Iterable[Edge], scored: Mask) -> int:
-    """How many of the scored words that have a governor are joined with it, in either direction (undirected UAS)."""
-    known = set(edges)
-    pairs = ((k, int(head)) for k, head in enumerate(gold) if int(head) != k and scored[k])
-    return sum((min(pair), max(pair)) in known for pair in pairs)
+def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
+    """Which words the tree joins, both ways; its diagonal is the root's own."""
+    tree = np.asarray(heads)[:, None] == np.arange(len(heads))
+    return tree | tree.T
 
 
 def governed(gold: Heads, scored: Mask) -> int:
@@ -64,10 +57,13 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
     return joined | joined.transpose(0, 2, 1)
 
 
-def joined_by(gold: Heads, joined: Bool[np.ndarray, "map word word"], scored: Mask) -> Int[np.ndarray, " map"]:
-    """`joined` for the trees of many maps at once."""
+def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
+    """How many of the scored words that have a governor each tree joins with it, either way (undirected UAS).
+
+    trees: which words are neighbours, symmetric (`spanning_trees`, `neighbours`).
+    """
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
-    return joined[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
+    return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
 
 def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads:

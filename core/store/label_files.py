@@ -120,19 +120,17 @@ class _Incoming:
     by_hand: bool
 
 
-def import_labels(
-    db: Database, file: Path, *, keep_rest: bool = True, defaults: Mapping[str, Any] | None = None
-) -> Imported:
+def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Imported:
     """Add the labels of a file; a row that cannot be used is reported with its number and the reason.
 
-    keep_rest: take the other rows all the same; otherwise one bad row leaves the store as it was. defaults: values
-    for columns that a row leaves out. Importing a file twice changes nothing. Errors: InputError for a file that
+    keep_rest: take the other rows all the same; otherwise one bad row leaves the store as it was.
+    Importing a file twice changes nothing. Errors: InputError for a file that
     cannot be read at all, or is larger than LARGEST or MOST_ROWS.
     """
     db.person.must("admin", "import labels")
     ending, data = _ending(file), read_bytes(file)
     rows = _parquet_rows(data, file) if ending == ".parquet" else _lines(data)
-    return import_rows(db, rows, batch_of(data), keep_rest=keep_rest, defaults=defaults)
+    return import_rows(db, rows, batch_of(data), keep_rest=keep_rest)
 
 
 def batch_of(data: bytes) -> str:

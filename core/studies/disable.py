@@ -364,8 +364,3 @@ def _changes(rows: Sequence[Row]) -> dict[str, float | None]:
     """The change of the first metric, by the variant's name."""
     ranked = [(variant.name, variant.metrics.first.change) for variant in SweptVariant.among(rows)]
     return {name: None if change is None else change.value for name, change in ranked}
-
-
-def first_metric(row: Row) -> str:
-    """The metric that ranks, of a row of a sweep."""
-    return next(name for name in ("accuracy", "f1", "pearson") if name in row)

@@ -199,7 +199,7 @@ def parsed_of(
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
-        joined = scoring.trees.joined(gold, scoring.trees.edges_of(heads), scored)
+        joined = int(scoring.trees.joined(gold, scoring.trees.neighbours(heads)[None], scored)[0])
         governed = scoring.trees.governed(gold, scored)
         right = scoring.trees.attached(gold, heads, scored)
         counts.append((right, int(scored.sum()), joined, governed, joined == governed))
@@ -320,7 +320,7 @@ def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray
     for number, (gold, scored) in enumerate(zip(sentences.heads, sentences.scored, strict=True)):
         governed[number] = scoring.trees.governed(gold, scored)
         spanned = scoring.trees.spanning_trees(sentences.maps.get(number)[:, 1:-1, 1:-1].astype(np.float64))
-        together[:, number] = scoring.trees.joined_by(gold, spanned, scored)
+        together[:, number] = scoring.trees.joined(gold, spanned, scored)
     return together, governed, (together == governed).astype(np.int8)
 
 

@@ -14,6 +14,7 @@ from core.tasks.glue import Task
 from core.tuning.batches import Example, by_length, collate
 from core.tuning.recipe import INITIALISATIONS, Recipe
 
+EVALUATED_AT_ONCE = 64  # inputs
 SCORE_NAME = "score"
 
 
@@ -95,15 +96,13 @@ def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Tensor) -
     return nn.functional.cross_entropy(logits.float(), labels.long())
 
 
-def logits_of(
-    model: nn.Module, base: Checkpoint, examples: Sequence[Example], size: int = 64
-) -> Float[Tensor, "input output"]:
+def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -> Float[Tensor, "input output"]:
     """Logits in the order of the examples, in eval mode and without gradients; the model's mode is put back."""
     was_training, device = model.training, next(model.parameters()).device
     logits: dict[int, Tensor] = {}
     model.eval()
     with torch.no_grad():
-        for chosen in by_length([len(example) for example in examples], size):
+        for chosen in by_length([len(example) for example in examples], EVALUATED_AT_ONCE):
             inputs, _ = collate(
                 [examples[k] for k in chosen], padding=padding_id(base), segments=uses_segments(base), device=device
             )

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", action="store_true", help="what earlier runs found, by room")
     asked = parser.parse_args(arguments)
     if asked.table:
-        print(table(recorded()))
+        print(table(standing()))
         return 0
     modules = files(asked.modules) or changed_modules()
     by_room: dict[str, list[str]] = {}
@@ -53,13 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         by_room.setdefault(room_of(module), []).append(module)
     for room, members in by_room.items():
         try_room(room, members, asked)
-    alive = [key for key, status in recorded().items() if key.split(" ")[0] in modules and status in ALIVE]
-    tried = sum(key.split(" ")[0] in modules for key in recorded())
-    excused = equivalent()
-    for key in sorted(set(alive) - excused.keys()):
-        print(f"    {key}")
-    print(table({key: status for key, status in recorded().items() if key.split(" ")[0] in modules}))
-    return int(len(set(alive) - excused.keys()) > (1 - asked.least) * tried)
+    statuses = {key: status for key, status in standing().items() if key.split(" ")[0] in modules}
+    alive = {key for key, status in statuses.items() if status in ALIVE} - equivalent().keys()
+    print("\n".join([*(f"    {key}" for key in sorted(alive)), table(statuses)]))
+    return int(len(alive) > (1 - asked.least) * len(statuses))
 
 
 def files(asked: Sequence[str]) -> list[str]:
@@ -145,6 +142,16 @@ def recorded() -> dict[str, str]:
     if not RESULTS.is_file():
         return {}
     return dict(json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines())
+
+
+def standing() -> dict[str, str]:
+    """What is recorded of mutants that the modules still have."""
+    from tests.mutants.changes import mutants_of
+
+    known = recorded()
+    modules = sorted({key.split(" ")[0] for key in known})
+    keys = [mutant.key for module in modules if Path(module).is_file() for mutant in mutants_of(module)]
+    return {key: known[key] for key in keys if key in known}
 
 
 def equivalent() -> dict[str, str]:

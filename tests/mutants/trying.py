@@ -168,7 +168,7 @@ def _forked(work: Callable[[], int]) -> tuple[int, str]:
         return process, folder
     status = KILLED
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         empty = os.open(os.devnull, os.O_RDWR)
         for number in (1, 2):
             os.dup2(empty, number)

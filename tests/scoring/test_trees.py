@@ -21,8 +21,8 @@ def test_scores_of_a_tree_by_hand():
     assert trees.attached(GOLD, GOLD, SCORED) == 5
     assert trees.attached(GOLD, predicted, SCORED) == 3
     assert trees.governed(GOLD, SCORED) == 4
-    assert trees.joined(GOLD, trees.edges_of(predicted), SCORED) == 3
-    assert trees.joined(GOLD, trees.edges_of(GOLD), SCORED) == 4
+    both = np.stack([trees.neighbours(predicted), trees.neighbours(GOLD)])
+    assert trees.joined(GOLD, both, SCORED).tolist() == [3, 4]
 
 
 def is_tree(heads, root):
@@ -51,10 +51,8 @@ def test_the_rooted_tree_is_the_best_of_all_trees(seed):
     assert {(int(a), int(b)) for a, b in zip(*np.nonzero(np.triu(joined[0])), strict=True)} == edges
     assert (joined == joined.transpose(0, 2, 1)).all()
     assert joined.sum((1, 2)).tolist() == [2 * (size - 1)] * 2
-    gold, scored = np.array(best), np.arange(size) != 1
-    by_map = [trees.joined(gold, {tuple(pair) for pair in np.argwhere(np.triu(tree)).tolist()}, scored)
-              for tree in joined]  # fmt: skip
-    assert trees.joined_by(gold, joined, scored).tolist() == by_map
+    by_map = [sum(bool(tree[k, head]) for k, head in enumerate(best) if k not in (head, 1)) for tree in joined]
+    assert trees.joined(np.array(best), joined, np.arange(size) != 1).tolist() == by_map
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -20,15 +20,16 @@ from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 
 EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels
+SIDE = 160  # pixels of a map
 INK = np.array([[246, 247, 248], [198, 218, 236], [125, 174, 214], [52, 118, 179], [17, 63, 118], [8, 38, 79]])
 
 
-def picture(weights: np.ndarray, *, full: float = 1.0, side: int = 160) -> np.ndarray:
-    """A map [query, key] as RGB pixels on the light theme's scale 0 to `full`, enlarged without smoothing."""
-    level = np.clip(weights / max(full, 1e-9), 0, 1)
+def picture(weights: np.ndarray) -> np.ndarray:
+    """A map [query, key] as RGB pixels on the light theme's scale 0 to 1, enlarged without smoothing."""
+    level = np.clip(weights, 0, 1)
     stops = np.linspace(0, 1, len(INK))
     pixels = np.stack([np.interp(level, stops, INK[:, k]) for k in range(3)], -1).astype(np.uint8)
-    places = np.arange(side) * len(weights) // side
+    places = np.arange(SIDE) * len(weights) // SIDE
     return np.pad(pixels[places][:, places], ((0, 0), (0, 8), (0, 0)), constant_values=255)
 
 
