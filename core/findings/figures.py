@@ -44,6 +44,10 @@ def _of_row(row: Row) -> list[Number]:
         said = str(row.get("statistic") or row.get("kind") or row.get("part") or "value")
         about = [str(row[key]) for key in ABOUT if row.get(key) and str(row[key]) != said]
         return [_number(row, name, " ".join([said, *about]), "value", "low", "high")]
+    for column, read in _OTHERS:
+        what, value = read(row)
+        if row.get(column) and _is_number(row.get(value)):
+            return [_number(row, name, what, value, "low", "high")]
     metrics = [key.removesuffix("_change") for key in row if key.endswith("_change") and _is_number(row[key])]
     return [
         _number(row, name, f"change of {metric}", f"{metric}_change", f"{metric}_low", f"{metric}_high")
@@ -51,10 +55,31 @@ def _of_row(row: Row) -> list[Number]:
     ]
 
 
+def _step(row: Row) -> tuple[str, str]:
+    """A step of a pruning curve."""
+    return f"{row.get('metric')}, heads removed by {row.get('order')}", "score"
+
+
+def _share(row: Row) -> tuple[str, str]:
+    """A pattern class's share of maps."""
+    return f"{row.get('part')} of maps of {row.get('checkpoint')}", "share"
+
+
+def _tuned(row: Row) -> tuple[str, str]:
+    """A fine-tuned run's first metric."""
+    return f"{row.get('metric')} on {row.get('task')}", str(row.get("metric"))
+
+
+_OTHERS = (("order", _step), ("class", _share), ("initialisation", _tuned))  # by the column that such rows have
+
+
 def _name(row: Row) -> str:
     if isinstance(row.get("layer"), int) and isinstance(row.get("head"), int):
         return str(Head(row["layer"], row["head"]))
-    return str(row.get("name") or row.get("checkpoint") or row.get("layer") or "all")
+    if row.get("order") and _is_number(row.get("share")):
+        return f"{row['share']:.0%} of heads"
+    tuned = row.get("initialisation") and f"{row['initialisation']} {row.get('kind')} {row.get('seed') or ''}".strip()
+    return str(row.get("name") or row.get("class") or tuned or row.get("checkpoint") or row.get("layer") or "all")
 
 
 def _number(row: Row, name: str, what: str, value: str, low: str, high: str) -> Number:

@@ -1,11 +1,12 @@
 """What a stored run says, in one sentence: with its n, an interval and what it stands beside."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from core.errors import StoreError
+from core.report.probe_headlines import PROBE_HEADLINES
 from core.report.readings import class_shares, picked, sweep, tuning
 from core.report.records import records_of
+from core.report.sentences import Headline, defined, percent
 from core.results.disabling import (
     Changed,
     EdgeCut,
@@ -27,20 +28,6 @@ from core.tasks.glue import task_of
 SURE = 0.05
 
 
-@dataclass(frozen=True)
-class Headline:
-    """sentence: what was found. n: of what it was measured on, None where the rows do not say; of: what n counts.
-
-    interval, baseline: in words, empty where there is none.
-    """
-
-    sentence: str
-    n: int | None = None
-    of: str = "rows"
-    interval: str = ""
-    baseline: str = ""
-
-
 def headline(study: str, rows: Sequence[Row]) -> Headline:
     """The headline of a run's rows; of a study that has none of its own, how many rows there are."""
     made = HEADLINES.get(study)
@@ -49,19 +36,6 @@ def headline(study: str, rows: Sequence[Row]) -> Headline:
     except (StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # rows of an earlier version
         said = None
     return said or Headline(f"{len(rows)} rows")
-
-
-def _percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
-    if low is None or high is None:
-        return ""
-    return f"95 % interval {form.format(times * low)} to {form.format(times * high)}"
-
-
-def _defined(value: float | None) -> float:
-    """The value. Raises ValueError where there is none, of which nothing can be said."""
-    if value is None:
-        raise ValueError("undefined")
-    return value
 
 
 def _plural(count: int, of: int, what: str) -> str:
@@ -78,12 +52,12 @@ def _disable(rows: Sequence[Row]) -> Headline:
     return Headline(
         f"Without {worst.name} {swept.metric} changes most, by {100 * change.value:+.1f} points; "
         f"{_plural(sure, len(swept.variants), 'changes')} are beyond luck after correction.",
-        untouched.n, "rows", _percent(change.low, change.high), _score_of(untouched),
+        untouched.n, "rows", percent(change.low, change.high), _score_of(untouched),
     )  # fmt: skip
 
 
 def _score_of(untouched: Untouched) -> str:
-    return f"untouched {100 * _defined(untouched.metrics.first.value):.1f}"
+    return f"untouched {100 * defined(untouched.metrics.first.value):.1f}"
 
 
 def _race(rows: Sequence[Row]) -> Headline:
@@ -105,7 +79,7 @@ def _operators(rows: Sequence[Row]) -> Headline:
     return Headline(
         f"{most.name} under {most.operator} moves the loss most, by {most.value:+.3f}; "
         f"{_plural(sure, len(effects), 'effects')} are beyond luck.",
-        untouched.n, "rows", _percent(most.low, most.high, "{:+.3f}", 1), f"loss {untouched.loss:.3f}",
+        untouched.n, "rows", percent(most.low, most.high, "{:+.3f}", 1), f"loss {untouched.loss:.3f}",
     )  # fmt: skip
 
 
@@ -122,24 +96,24 @@ def _prune(rows: Sequence[Row]) -> Headline:
     steps = PruneStep.among(rows)
     order = steps[0].order
     half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
-    chance = [_defined(step.score) for step in steps if step.order.startswith("random") and step.share == half.share]
+    chance = [defined(step.score) for step in steps if step.order.startswith("random") and step.share == half.share]
     beside = f", {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
     return Headline(
         f"With {half.share:.0%} of the heads removed by {order}, {half.metric} is "
-        f"{100 * _defined(half.score):.1f}{beside}.",
-        half.n, "rows", _percent(half.low, half.high, "{:.1f}"), f"all heads {100 * half.baseline:.1f}",
+        f"{100 * defined(half.score):.1f}{beside}.",
+        half.n, "rows", percent(half.low, half.high, "{:.1f}"), f"all heads {100 * half.baseline:.1f}",
     )  # fmt: skip
 
 
 def _change(rows: Sequence[Row]) -> Headline:
     cosines = [score for score in ChangeScore.among(rows) if score.statistic == "cosine" and score.value is not None]
-    least = min(picked(cosines, kind="head"), key=lambda score: _defined(score.value))
+    least = min(picked(cosines, kind="head"), key=lambda score: defined(score.value))
     of_layers = picked(cosines, kind="layer", after=least.after)
     layers = [score.value for score in sorted(of_layers, key=lambda score: score.layer)]
     return Headline(
         f"{least.name} changed most with fine-tuning on {task_of(least.task).name}: cosine {least.value:.2f}; "
         f"layer means go from {layers[0]:.2f} (first) to {layers[-1]:.2f} (last).",
-        least.n, "rows", _percent(least.low, least.high, "{:.2f}", 1), "1 is no change",
+        least.n, "rows", percent(least.low, least.high, "{:.2f}", 1), "1 is no change",
     )  # fmt: skip
 
 
@@ -151,7 +125,7 @@ def _finetune(rows: Sequence[Row]) -> Headline:
     others = [f"{initialisation} {100 * score:.1f}" for initialisation, score in beside if score is not None]
     floor, spread = _constant_of(rows, task, metric), best.spread(metric)
     return Headline(
-        f"{task_of(task).name}: {metric} {100 * _defined(best.of_metric(metric)):.1f} after fine-tuning"
+        f"{task_of(task).name}: {metric} {100 * defined(best.of_metric(metric)):.1f} after fine-tuning"
         + (f" ({'; '.join(others)})." if others else "."),
         tuned.runs[0].dev_rows, "dev rows", f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
         "" if floor is None else f"constant label {100 * floor:.1f}",
@@ -169,7 +143,7 @@ def _held(rows: Sequence[Row]) -> Headline:
     return Headline(
         f"{task_of(change.task).name}: with {change.held_heads} heads held at fixed patterns {change.metric} "
         f"changes by {100 * score:+.1f} points.",
-        change.n, "rows", _percent(change.low, change.high), "the same training with all heads free",
+        change.n, "rows", percent(change.low, change.high), "the same training with all heads free",
     )  # fmt: skip
 
 
@@ -180,7 +154,7 @@ def _shares(rows: Sequence[Row]) -> Headline:
     return Headline(
         f"{most.name.capitalize()} is the most frequent class on {task_of(most.task or '').name}: "
         f"{most.share:.0%} of the maps.",
-        most.inputs, "inputs", _percent(most.low, most.high, "{:.0f}"), f"one in {len(mine)} classes",
+        most.inputs, "inputs", percent(most.low, most.high, "{:.0f}"), f"one in {len(mine)} classes",
     )  # fmt: skip
 
 
@@ -192,7 +166,7 @@ def _above(scores: Sequence[Score], what: str, look: Callable[[Score], str]) -> 
     return Headline(
         f"{best.name} {look(best)}: {best.value:.2f} against {best.baseline:.2f}; "
         f"{_plural(len(sure), len(known), what)} are above their null.",
-        best.n, "inputs", _percent(best.low, best.high, "{:.2f}", 1), f"null {best.baseline:.2f}",
+        best.n, "inputs", percent(best.low, best.high, "{:.2f}", 1), f"null {best.baseline:.2f}",
     )  # fmt: skip
 
 
@@ -219,12 +193,12 @@ def _statistics(rows: Sequence[Row]) -> Headline:
 
 def _effective(rows: Sequence[Row]) -> Headline:
     heads = [score for score in Score.of_heads(rows) if score.statistic == "correlation"]
-    least = min(heads, key=lambda score: _defined(score.value))
-    mean = sum(_defined(score.value) for score in heads) / len(heads)
+    least = min(heads, key=lambda score: defined(score.value))
+    mean = sum(defined(score.value) for score in heads) / len(heads)
     return Headline(
         f"Raw and effective attention correlate with r = {mean:.2f} on average, least in {least.name} "
         f"({least.value:.2f}).",
-        least.n, "inputs", _percent(least.low, least.high, "{:.2f}", 1), "r = 1: nothing is lost",
+        least.n, "inputs", percent(least.low, least.high, "{:.2f}", 1), "r = 1: nothing is lost",
     )  # fmt: skip
 
 
@@ -234,18 +208,18 @@ def _frame_heads(rows: Sequence[Row]) -> Headline:
     return Headline(
         f"{len(kept)} of {len(heads)} heads carry frame relations beyond all four nulls"
         + (f": {', '.join(kept[:6])}." if kept else f"; the largest mean weight has {best.name}."),
-        summary.n, summary.average, _percent(best.low, best.high, "{:.2f}", 1),
+        summary.n, summary.average, percent(best.low, best.high, "{:.2f}", 1),
         f"{best.name} {best.value:.2f}, same distance elsewhere {best.baseline:.2f}",
     )  # fmt: skip
 
 
 def _dependencies(rows: Sequence[Row]) -> Headline:
     known = [score for score in DependencyScore.of_heads(rows) if score.chosen]
-    best = max(known, key=lambda score: _defined(score.value) - _defined(score.baseline))
+    best = max(known, key=lambda score: defined(score.value) - defined(score.baseline))
     return Headline(
         f"{best.name} finds {best.feature} with accuracy {best.value:.2f}, where a fixed distance has "
         f"{best.baseline:.2f}.",
-        best.n, "links", _percent(best.low, best.high, "{:.2f}", 1), f"fixed distance {best.baseline:.2f}",
+        best.n, "links", percent(best.low, best.high, "{:.2f}", 1), f"fixed distance {best.baseline:.2f}",
     )  # fmt: skip
 
 
@@ -255,7 +229,7 @@ def _perturb(rows: Sequence[Row]) -> Headline:
     (high, most), (low, least) = max(rates, key=lambda pair: pair[0]), min(rates, key=lambda pair: pair[0])
     return Headline(
         f"Predictions change most under {most.name} ({high:.0%}) and least under {least.name} ({low:.0%}).",
-        most.n, "rows", _percent(most.changed_low, most.changed_high, "{:.0f}"), "0 %: no change",
+        most.n, "rows", percent(most.changed_low, most.changed_high, "{:.0f}"), "0 %: no change",
     )  # fmt: skip
 
 
@@ -266,7 +240,7 @@ def _patch(rows: Sequence[Row]) -> Headline:
     return Headline(
         f"Patched alone, {best.name} brings back most of the first answer ({best.recovered:.0%}); "
         f"{_plural(sure, len(components), 'components')} are beyond luck.",
-        best.n, "pairs", _percent(best.low, best.high, "{:.0f}"), "0 %: nothing comes back",
+        best.n, "pairs", percent(best.low, best.high, "{:.0f}"), "0 %: nothing comes back",
     )  # fmt: skip
 
 
@@ -284,7 +258,7 @@ def _cut(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
     name, most = max(((name, change) for name, change in changes if change), key=lambda pair: abs(pair[1].value))
     return Headline(
         f"Without {name} {untouched.metrics.first.name} changes most, by {100 * most.value:+.1f} points.",
-        untouched.n, "rows", _percent(most.low, most.high), _score_of(untouched),
+        untouched.n, "rows", percent(most.low, most.high), _score_of(untouched),
     )  # fmt: skip
 
 
@@ -295,7 +269,7 @@ def _report(rows: Sequence[Row]) -> Headline:
     return Headline(f"Of {len(outcomes)} tests of the papers' sentences: {said}.", len(records.steps), "studies")
 
 
-HEADLINES: dict[str, Callable[[Sequence[Row]], Headline]] = {
+HEADLINES: dict[str, Callable[[Sequence[Row]], Headline]] = PROBE_HEADLINES | {
     "disable": _disable,
     "race": _race,
     "operators": _operators,

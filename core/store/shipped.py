@@ -1,7 +1,8 @@
 """The record that ships with the project: what it measured on its own checkpoints, read beside a user's database.
 
 `python -m data.recipes.record` makes it from the database of a report: two Parquet files and a note of where it comes
-from. Nothing writes to it here. Without the folder there is no record, and nothing else changes.
+from. Nothing writes to it here. Without the folder there is no record, and nothing else changes. Of the studies of
+probes and subnetworks there are examples too (`data.recipes.example_probes`), for where the record has no run of them.
 """
 
 import json
@@ -15,6 +16,7 @@ from core import config
 from core.store.rows import Row, from_json
 
 RUNS, ROWS, ABOUT = "run.parquet", "row.parquet", "about.json"
+EXAMPLES = config.DATA / "examples" / "probes.json"
 
 
 def about() -> Row | None:
@@ -25,20 +27,28 @@ def about() -> Row | None:
 
 def runs(study: str | None = None) -> pd.DataFrame:
     """The record's runs, newest first, in the columns of `core.store.runs.runs`, and how long their units took
-    (`seconds`) for how much work (`size`); no row where there is no record."""
+    (`seconds`) for how much work (`size`); of a study that it lacks the example; no row where there is neither."""
     known = _runs(config.RECORD)
-    return known if study is None else known[known["study"] == study]
+    if study is None:
+        return known
+    mine = known[known["study"] == study]
+    example = _examples().get(study) if mine.empty else None
+    return mine if example is None else pd.DataFrame([example[0]])
 
 
 def one_run(run: str) -> Row | None:
-    """What is known of a run, its options and row ids still as JSON text; None where the record lacks it."""
+    """What is known of a run, its options and row ids still as JSON text; None where it is no shipped one."""
+    if example := _example(run):
+        return example[0]
     known = _runs(config.RECORD)
     mine = known[known["run"] == run]
     return None if mine.empty else {str(name): value for name, value in mine.iloc[0].items()}
 
 
 def run_rows(run: str) -> list[Row]:
-    """The rows of a run, in order; none where the record lacks it."""
+    """The rows of a run, in order; none where it is no shipped one."""
+    if example := _example(run):
+        return example[1]
     if one_run(run) is None:
         return []
     rows = pq.read_table(config.RECORD / ROWS, columns=["position", "body"], filters=[("run", "==", run)])
@@ -50,3 +60,33 @@ def _runs(folder: Path) -> pd.DataFrame:
     if not (folder / RUNS).is_file():
         return pd.DataFrame(columns=["run", "study"])
     return pq.read_table(folder / RUNS).to_pandas().sort_values("created", ascending=False, ignore_index=True)
+
+
+def _example(run: str) -> tuple[Row, list[Row]] | None:
+    return next((example for example in _examples().values() if example[0]["run"] == run), None)
+
+
+@lru_cache(maxsize=1)
+def _examples() -> dict[str, tuple[Row, list[Row]]]:
+    """The examples by study: the run, as the record has it, and its rows."""
+    if not EXAMPLES.is_file():
+        return {}
+    known = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    return {study: (_run_of(study, example), example["rows"]) for study, example in known.items()}
+
+
+def _run_of(study: str, example: Row) -> Row:
+    options = example["options"]
+    tasks = options.get("tasks") or [options.get("task")]
+    return dict.fromkeys(("weights_hash", "split", "row_ids", "dtype", "operator", "device", "size", "seconds")) | {
+        "run": f"example-{study}",
+        "study": study,
+        "title": f"{study} of {options['checkpoint']}",
+        "checkpoint": options["checkpoint"],
+        "task": ", ".join(task for task in tasks if task) or None,
+        "seed": options.get("seed"),
+        "options": json.dumps(options),
+        "code_version": example["code_version"],
+        "created": pd.Timestamp(example["created"]).tz_localize(None),
+        "rows": len(example["rows"]),
+    }

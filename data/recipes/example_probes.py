@@ -14,7 +14,7 @@ from typing import Any
 from core import config
 from core.jobs import worker
 from core.store.rows import plain
-from pages.parts.probes.shipped import FILE
+from core.store.shipped import EXAMPLES as FILE
 
 TUNING = {"dev_limit": 300, "precision": "bfloat16"}  # on a processor that computes in it
 STUDIES: dict[str, dict[str, Any]] = {

@@ -6,11 +6,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.results.probing import DrawnTree
+from core.store import shipped
 from pages.parts.frame import resources, shell
-from pages.parts.probes import shipped
 from pages.parts.probes.tree_picture import GOLD, PROBE, arcs, tree_picture, words_table
 
-SHIPPED = json.loads(shipped.FILE.read_text())
+SHIPPED = json.loads(shipped.EXAMPLES.read_text())
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,8 @@ def test_a_run_of_ones_own_stands_before_the_shipped_one():
     store_rows(db, run, known["rows"])
     app = opened("probes", view="Syntax in attention")
     assert "gold-trees" in said(app)
-    app.selectbox(key="parsed").set_value("shipped")
+    assert "your own" in said(app)
+    app.button(key="open_parsed_example-syntax").click()
     text = said(fine(app.run()))
     assert "parsed by machine" in text
-    assert "gold-trees" not in text
+    assert "gold-trees ·" not in text

@@ -1,7 +1,11 @@
 """Headlines of results: true of rows whose answer is known, and of every study that ships."""
 
+import importlib
+from pathlib import Path
+
 import pytest
 
+import core.studies
 from core.report.headlines import HEADLINES, headline
 from core.store import shipped
 
@@ -36,6 +40,44 @@ def test_a_null_is_said_beside_the_head_that_beats_it():
 def test_rows_of_an_earlier_version_are_counted(rows):
     assert headline("disable", rows).sentence == f"{len(rows)} rows"
     assert headline("no such study", rows).sentence == f"{len(rows)} rows"
+
+
+STORES_NO_RESULT = {"draw-maps", "index-frames", "train-patterns"}  # what they keep is maps, an index, a classifier
+
+
+def test_every_study_has_a_headline():
+    studies = {
+        module.STUDY.name
+        for file in Path(core.studies.__file__).parent.glob("*.py")
+        if hasattr(module := importlib.import_module(f"core.studies.{file.stem}"), "STUDY")
+    }
+    assert studies - STORES_NO_RESULT <= set(HEADLINES)
+
+
+@pytest.mark.parametrize("study", ["syntax", "probe", "representation", "transfer", "subnetworks"])
+def test_the_examples_have_a_sentence_with_interval_and_baseline(study):
+    (example,) = shipped.runs(study).itertuples()
+    said = headline(study, shipped.run_rows(example.run))
+    assert said.sentence.endswith(".")
+    assert said.n
+    assert said.interval
+    assert said.baseline
+
+
+def test_roles_are_counted_by_heads_that_have_them():
+    rows = [
+        {"statistic": role, "role": role, "layer": 0, "head": head, "value": 0.5, "has": has, "n": 9}
+        for role, head, has in (("previous", 0, True), ("previous", 1, False), ("separator", 0, True))
+    ]
+    said = headline("roles", rows)
+    assert said.sentence == "1 head has a role: 1 previous, 1 separator."
+    assert said.n == 9
+
+
+def test_the_nearest_heads_are_named():
+    rows = [{"kind": "head", "checkpoint": "a", "task": "sst2", "name": f"L1H{k + 1}", "layer": 0, "head": k, "n": 9,
+             "value": 0.1 * (k + 1), "other": "L1H3", "group": k + 1, "clear": 0.2} for k in range(2)]  # fmt: skip
+    assert headline("redundancy", rows).sentence.startswith("L1H1 and L1H3 are most alike (distance 0.100), of 2 heads")
 
 
 def test_every_result_that_ships_has_a_sentence_and_its_n():

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core.findings import figures
 from core.report.headlines import Headline, headline
 from core.results.scores import Score
 from core.store import runs
@@ -17,9 +18,9 @@ def headline_of(run: str) -> Headline:
     return _headline(run, resources.database().id)
 
 
-def has_heads(run: str) -> bool:
-    """Whether a stored run has a number for each head."""
-    return _has_heads(run, resources.database().id)
+def has_picture(run: str) -> bool:
+    """Whether a stored run has numbers to draw."""
+    return _has_picture(run, resources.database().id)
 
 
 def heads_of(rows: Sequence[Row]) -> list[Score]:
@@ -36,5 +37,6 @@ def _headline(run: str, database_id: str) -> Headline:
 
 
 @st.cache_resource(show_spinner=False, max_entries=400)
-def _has_heads(run: str, database_id: str) -> bool:
-    return bool(heads_of(runs.run_rows(resources.database(), run)))
+def _has_picture(run: str, database_id: str) -> bool:
+    rows = runs.run_rows(resources.database(), run)
+    return bool(heads_of(rows) or figures.numbers_of(rows))

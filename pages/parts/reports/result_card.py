@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
 from core import findings
+from core.findings import figures
 from core.report.headlines import Headline
 from core.results.scores import Score
 from core.store import runs, shipped
@@ -87,7 +89,7 @@ def _files(run: str, key: str) -> None:
         return runs.run_rows(resources.database(), run)
 
     made: list[tuple[str, Any]] = [("csv", lambda: pd.DataFrame(rows()).to_csv(index=False))]
-    if headlines.has_heads(run):
+    if headlines.has_picture(run):
         made += [(kind, lambda kind=kind: exported(picture(rows()), kind)) for kind in ("svg", "png")]
     made.append(("html", lambda: _page(run)))
     for kind, make in made:
@@ -101,9 +103,13 @@ def _page(run: str) -> str:
 
 
 def picture(rows: Sequence[Row]) -> Any:
-    """Layer x head pictures of a run's first statistic, one a checkpoint and task."""
+    """Layer x head pictures of a run's first statistic, one a checkpoint and task; of a study of anything else its
+    largest numbers with their intervals."""
+    scores = headlines.heads_of(rows)
+    if not scores:
+        return alt.Chart.from_dict(figures.pictures_of(rows)[0])
     groups: dict[tuple[str, ...], list[Score]] = {}
-    for score in headlines.heads_of(rows):
+    for score in scores:
         groups.setdefault(tuple(str(of) for of in (score.checkpoint, score.task) if of), []).append(score)
     return together([_picture(" · ".join(name), scores) for name, scores in groups.items()])
 

@@ -1,0 +1,31 @@
+"""What a headline is made of."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Headline:
+    """sentence: what was found. n: of what it was measured on, None where the rows do not say; of: what n counts.
+
+    interval, baseline: in words, empty where there is none.
+    """
+
+    sentence: str
+    n: int | None = None
+    of: str = "rows"
+    interval: str = ""
+    baseline: str = ""
+
+
+def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
+    """An interval in words; "" without one."""
+    if low is None or high is None:
+        return ""
+    return f"95 % interval {form.format(times * low)} to {form.format(times * high)}"
+
+
+def defined(value: float | None) -> float:
+    """The value. Raises ValueError where there is none, of which nothing can be said."""
+    if value is None:
+        raise ValueError("undefined")
+    return value
