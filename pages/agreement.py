@@ -14,6 +14,7 @@ from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.label.label_tools import pick_class_set, pictures
 from pages.parts.label.retiring import retire_one, say_unknown
+from pages.parts.team.bundled import labels_to_read
 
 MOST = 8
 
@@ -55,6 +56,8 @@ def disputed(db, rows, class_set: str) -> None:
     pictures(db, maps[:MOST], captions)
     st.caption(f"{len(maps)} maps have labels that differ.")
     retire_one(db, rows, maps[:MOST])
+    if not db.person.may("annotator"):
+        return
     st.page_link(
         PAGES_FOLDER / "label.py",
         label="Settle them on the Label page, in the order “adjudicate disagreements”",
@@ -66,6 +69,7 @@ def disputed(db, rows, class_set: str) -> None:
 st.title("Agreement")
 db = resources.database()
 class_set = pick_class_set(db)
+db, _ = labels_to_read(db, class_set)
 say_unknown(db, class_set)
 found = standing_labels(db, class_set)
 if found.empty:
@@ -75,7 +79,7 @@ if found.empty:
         icon=":material/stylus:",
     )
     st.stop()
-raters = list(agreement.opinions(found).columns)
+raters = agreement.raters_of(found)
 if len(raters) < 2:
     st.info(
         "Agreement needs a second opinion: another person, or you again with Pass 2 on the Label page.",

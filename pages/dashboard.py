@@ -10,6 +10,7 @@ from core.store.label_checks import now
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.team.bundled import show_bundled_work
 
 
 def figures(known: projects.Project, advance: Progress) -> None:
@@ -95,6 +96,7 @@ open_ = {one.project: one for one in projects.projects(db) if one.state != "arch
 if not open_:
     st.info("There is no project yet: make one on the Projects page.", icon=":material/groups:")
     st.page_link(PAGES_FOLDER / "projects.py", label="Projects", icon=":material/groups:")
+    show_bundled_work()
     st.stop()
 chosen = bound.pick(st.selectbox, "Project", list(open_), key="project", format_func=lambda name: open_[name].title)
 show(db, open_[chosen])

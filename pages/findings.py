@@ -8,9 +8,15 @@ import pandas as pd
 import streamlit as st
 
 from core.findings import export
+from core.report.headlines import HEADLINES
+from core.store import shipped
 from core.store.findings import Finding, findings, unpin
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.reports.headlines import headline_of
+from pages.parts.reports.provenance import known_runs
+from pages.parts.reports.result_card import facts
+from pages.parts.widgets.pin import offer_pin_of_run
 
 
 def markdown_files(chosen: list[Finding]) -> bytes:
@@ -63,6 +69,21 @@ def card(finding: Finding) -> None:
                   icon=":material/delete:")  # fmt: skip
 
 
+def ready_to_pin() -> None:
+    """The newest result of every study, with what it says and a way to pin it."""
+    every = shipped.runs()["study"].drop_duplicates()
+    newest = [known[0] for study in HEADLINES if study in set(every) and (known := known_runs(study))]
+    if newest:
+        st.subheader("Results to pin")
+    for stored in newest:
+        said = headline_of(stored.run)
+        text, pin = st.columns([6, 1], vertical_alignment="center")
+        text.markdown(plain(said.sentence))
+        text.caption(plain(" · ".join(facts(said, stored))))
+        with pin:
+            offer_pin_of_run(stored.run, key=f"ready_{stored.study}")
+
+
 st.title("Findings")
 st.caption("Results pinned with a note, whole in themselves: they stay when their run is deleted.")
 with clear_errors():
@@ -72,6 +93,7 @@ with clear_errors():
             "Nothing is pinned yet: press *Pin* beside a stored result, or under the maps of a sentence.",
             icon=":material/push_pin:",
         )
+        ready_to_pin()
     else:
         downloads(known)
         for kept in known:

@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.jobs import api
-from core.store import exchange
+from core.store import exchange, shipped
 from core.store.jobs import jobs
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -64,6 +64,23 @@ def table(jobs):
     return jobs["job"].iloc[rows[0]] if rows and rows[0] < len(jobs) else None
 
 
+def show_shipped() -> None:
+    """What the results that ship took, as jobs of one's own will be listed."""
+    timed = shipped.runs()
+    if timed.empty:
+        return
+    st.subheader("What the results that ship took")
+    timed = timed[timed["seconds"].notna()].assign(minutes=timed["seconds"] / 60)
+    st.dataframe(
+        timed[["title", "study", "checkpoint", "rows", "minutes", "created"]],
+        hide_index=True,
+        column_config={
+            "minutes": st.column_config.NumberColumn("minutes of work", format="%.1f"),
+            "created": st.column_config.DatetimeColumn("made (UTC)", format="D MMM HH:mm"),
+        },
+    )
+
+
 st.title("Jobs")
 db = resources.database()
 if db.notice:
@@ -76,6 +93,7 @@ show_waiting()
 known = jobs(db)
 if known.empty:
     st.info(NOTHING, icon=":material/play_circle:")
+    show_shipped()
     st.stop()
 
 for job in known.loc[known["state"].isin(["queued", "running"]), "job"]:

@@ -12,6 +12,7 @@ from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.label.label_tools import set_names
 from pages.parts.team import making, upkeep
+from pages.parts.team.bundled import show_bundled_work
 
 ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}
 
@@ -89,6 +90,7 @@ if not found:
         "above from maps that were drawn on the Label page.",
         icon=":material/groups:",
     )
+    show_bundled_work()
     st.stop()
 overview(db, found)
 titles = {one.project: one for one in found}

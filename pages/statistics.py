@@ -107,7 +107,7 @@ st.caption(
 with clear_errors():
     name = pickers.pick_checkpoint(key="effective_checkpoint")
     text = pickers.pick_text(
-        "A long sentence", key="effective_text", placeholder="Type or paste a text of 40 pieces or more"
+        "A long sentence", key="effective_text", placeholder="Type or paste a text of about 40 words or more"
     )
     if name and text:
         effective.show_effective(name, text)

@@ -16,6 +16,7 @@ from pages.parts.frame import people, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.team import choosing
+from pages.parts.team.bundled import labels_to_read
 from pages.parts.team.judging import judged
 from pages.parts.widgets.files import show_files
 
@@ -53,7 +54,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
         return
     st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, "
               f"{all_.maps} maps, {all_.raters} people", delta_color="off", delta_arrow="off")  # fmt: skip
-    raters = list(agreement.opinions(votes).columns)
+    raters = agreement.raters_of(votes)
     left, right = st.columns(2)
     first = left.selectbox("First", raters)
     second = right.selectbox("Second", agreement.others(raters, first))
@@ -89,7 +90,7 @@ def doubts_part(class_set: str) -> None:
     st.caption(f"{len(suspects)} labels are in doubt: another class passes its own threshold and the given one's.")
     st.dataframe([vars(suspect) for suspect in suspects[:MOST]], hide_index=True)
     by = people.annotator_name(key="doubts_by")
-    if suspects and st.button("Queue them for adjudication", disabled=not by):
+    if suspects and db.person.may("annotator") and st.button("Queue them for adjudication", disabled=not by):
         with clear_errors():
             st.success(f"{adjudicating.queue_doubts(db, class_set, suspects, annotator=by)} were new in the queue.")
     st.page_link(PAGES_FOLDER / "adjudication.py", label="Decide on them", icon=":material/gavel:")
@@ -98,6 +99,8 @@ def doubts_part(class_set: str) -> None:
 st.title("Truth")
 db = resources.database()
 class_set, project = choosing.pick(db)
+if project is None:
+    db, _ = labels_to_read(db, class_set)
 method = st.segmented_control(
     "One class a map by", list(crowd.METHODS), default="majority", required=True, format_func=crowd.METHODS.__getitem__
 )

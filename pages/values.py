@@ -21,7 +21,7 @@ with clear_errors():
         kind = st.segmented_control(
             "View", list(SHOWN), default="norms", required=True, key="view", bind="query-params"
         )
-        wanted = st.toggle("Compute", key="compute", value=False, bind="query-params", help="Runs the checkpoint once")
+        wanted = st.toggle("Compute", key="compute", value=True, bind="query-params", help="Runs the checkpoint once")
     places = st.columns([3, 2])
     with places[0]:
         text = pickers.pick_text("Sentence", default=example.TEXT)
@@ -31,4 +31,4 @@ with clear_errors():
     if name and text.strip() and wanted:
         SHOWN[kind](name, text, pair.strip() or None)
     else:
-        st.info("Type a sentence and turn on Compute.", icon=":material/play_circle:")
+        st.info("Type a sentence, and switch on “Compute”.", icon=":material/play_circle:")

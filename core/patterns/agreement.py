@@ -30,6 +30,19 @@ def opinions(labels: pd.DataFrame) -> pd.DataFrame:
     return plain.pivot_table(index="map_id", columns="rater", values="class", aggfunc="last")
 
 
+def raters_of(labels: pd.DataFrame) -> list[str]:
+    """The raters, the two different people with the most maps in common first; those without any as they come."""
+    labelled = opinions(labels).notna()
+    pairs = [
+        (int((labelled[first] & labelled[second]).sum()), first, second)
+        for first in labelled
+        for second in labelled
+        if first.split(PASS_WORD)[0] != second.split(PASS_WORD)[0]
+    ]
+    best = max(pairs, key=lambda pair: pair[0], default=(0, "", ""))
+    return sorted(labelled, key=lambda rater: rater not in best[1:]) if best[0] else list(labelled)
+
+
 def others(raters: Sequence[str], first: str) -> list[str]:
     """Whom `first` can be held against: other people, then other people's passes, then their own."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}

@@ -81,8 +81,10 @@ def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):
     assert app.subheader[0].value == "Nearest heads"
 
 
-def test_the_views_beyond_weights_compute_on_request(filled):
+def test_the_views_beyond_weights_open_computed_and_can_be_left_off(filled):
     app = opened("values")
+    assert not app.info
+    app.toggle(key="compute").set_value(False).run()
     assert app.info
     app.toggle(key="compute").set_value(True).run()
     for kind in ("norms", "rollout", "flow", "value zeroing"):

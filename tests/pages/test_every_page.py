@@ -49,7 +49,12 @@ def test_a_link_to_a_page_opens_it_on_a_server_that_nobody_has_visited(name, fre
     assert "kept=yes" in page.evaluate("location.search")
 
 
-RUN_A_MODEL = {"generation", "perturb"}  # what they show first is computed: an example of their own
+RUN_A_MODEL = {
+    "generation",
+    "perturb",
+    "values",
+    "disable",
+}  # what they show first is computed: an example of their own
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in RUN_A_MODEL])

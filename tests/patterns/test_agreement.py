@@ -15,6 +15,7 @@ from core.patterns.agreement import (
     others,
     pair_agreements,
     rater_pairs,
+    raters_of,
 )
 
 
@@ -73,6 +74,15 @@ def test_kappas_interval_is_of_whole_inputs_drawn_again(seed):
         kappas.append(cohen_kappa_score([given[k][0] for k in maps], [given[k][1] or given[k][0] for k in maps]))
     found = agreement(labels, "a", "b", seed=seed)
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(kappas, [0.025, 0.975])))
+
+
+def test_the_two_people_with_most_maps_in_common_come_first():
+    labels = frame([("1", "ada", 1, "x"), ("1", "ada", 2, "x"), ("2", "bob", 1, "x"), ("3", "bob", 1, "y"),
+                    ("2", "eve", 1, "x"), ("3", "eve", 1, "y"), ("1", "eve", 1, "y")])  # fmt: skip
+    assert raters_of(labels)[:2] == ["bob", "eve"]
+    assert set(raters_of(labels)) == {"ada", "ada, pass 2", "bob", "eve"}
+    apart = frame([("1", "ada", 1, "x"), ("2", "bob", 1, "x")])
+    assert raters_of(apart) == ["ada", "bob"]
 
 
 def test_two_raters_who_only_used_one_class_have_no_kappa():

@@ -20,6 +20,7 @@ from pages.parts.widgets.head_links import show_links
 if TYPE_CHECKING:
     from core.capture.interventions import Operator
 
+EXAMPLE = "The old dog [MASK] in the garden."
 OPERATORS: "dict[Operator, str]" = {
     "disable": "uniform (Kovaleva)",
     "zero": "zero (Michel)",
@@ -43,7 +44,9 @@ def show_live() -> None:
     operator = bound.pick(
         right.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
     )
-    text = pickers.pick_text(placeholder="Type a sentence; [MASK] asks a masked model for a word", key="text")
+    text = pickers.pick_text(
+        placeholder="Type a sentence; [MASK] asks a masked model for a word", key="text", default=EXAMPLE
+    )
     pair = pickers.pick_text("Second sentence (optional)", key="pair")
     typed = st.text_input(
         "Heads to change",
