@@ -1,9 +1,12 @@
 """Head statistics: entropy, where the mass goes, how far heads look, how alike they are, and what has an effect."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
 from core.attention import Head
+from core.labelling.snapshot import known_class_set
 from core.results.patterns import HeadClass
 from core.results.scores import PlaceScore
 from core.scoring.definitions import KINDS, STATISTICS
@@ -23,13 +26,16 @@ from pages.parts.widgets.files import show_files
 COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
 
 
-def pattern_classes(checkpoint: str) -> dict[str, str]:
-    """Each head's majority pattern class, by its name, in the newest stored shares of a checkpoint; {} without."""
+def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
+    """Each head's majority pattern class, by its name, in the newest stored shares of a checkpoint ({} without); and
+    the classes of its set, in their order."""
     for stored in known_runs("classify-maps"):
         if checkpoint in stored.settings.checkpoints:
             heads = HeadClass.among(store.run_rows(resources.database(), stored.run))
-            return {str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint}
-    return {}
+            names = known_class_set(resources.database(), stored.settings.class_set).names
+            mine = {str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint}
+            return mine, names
+    return {}, ()
 
 
 def picture_of_heads(places: list[PlaceScore]) -> list:
@@ -40,8 +46,9 @@ def picture_of_heads(places: list[PlaceScore]) -> list:
     drawn = []
     for (checkpoint, task), some in attending.by_place(places).items():
         classes: dict[str, str] = {}
+        names: Sequence[str] = ()
         if colour == "class":
-            classes = pattern_classes(checkpoint)
+            classes, names = pattern_classes(checkpoint)
             if not classes:
                 st.info(f"No pattern classes of {plain(checkpoint)} are stored: compute its class shares first.")
                 st.page_link(PAGES_FOLDER / "shares.py", label="Class shares", icon=":material/stacked_bar_chart:")
@@ -55,7 +62,15 @@ def picture_of_heads(places: list[PlaceScore]) -> list:
         ]  # fmt: skip
         chart = points(
             pd.DataFrame(lines),
-            Axes(x="x", y="y", colour=colour, name="name", x_title="first direction", y_title="second direction"),
+            Axes(
+                x="x",
+                y="y",
+                colour=colour,
+                name="name",
+                x_title="first direction",
+                y_title="second direction",
+                classes=names or None,
+            ),
             title=f"{checkpoint} · {task}",
             square=True,
             continuous=colour == "layer",

@@ -6,10 +6,11 @@ import time
 
 import pytest
 
+from core import config
 from core.jobs import api, worker
 from core.jobs.executors import Place
 from core.store import jobs as store
-from core.store import runs
+from core.store import labels, runs
 
 FORWARD, TINY = "tests.jobs.forward", "tests.jobs.tiny"
 
@@ -47,6 +48,14 @@ def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed
     assert done.state == "done", done.error
     assert (store.job_rows(db, job), runs.run_rows(db, done.run)) == here
     assert len({mark.name.rpartition("-")[2] for mark in folder.iterdir()}) >= 2
+
+
+@pytest.mark.skipif(not (config.BUNDLED_MODELS / config.ENCODER).is_dir(), reason="the bundled encoder is missing")
+def test_maps_that_a_cluster_drew_are_stored(db, cluster):
+    api.runner(db, Place(cluster=cluster.scheduler_address))
+    done = api.wait(db, api.start(db, "draw-maps", {"texts": ["The cat sat.", "A dog ran."], "count": 6}), 240)
+    assert done.state == "done", done.error
+    assert len(labels.map_facts(db)) == 6
 
 
 def test_large_options_are_sent_once_and_give_the_local_rows(db, cluster, recwarn):

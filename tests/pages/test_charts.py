@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from core.attention import Head
-from pages.parts.charts.curves import bars_with_intervals, line_with_band, points, stacked_bars
-from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.curves import bars_with_intervals, calibration, line_with_band, points, stacked_bars
+from pages.parts.charts.encoding import CELL, LARGE, Axes, Shade
 from pages.parts.charts.export import category_colours, exported
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.matrices import matrix
@@ -100,3 +100,44 @@ def test_a_result_is_a_page_in_one_file_with_its_rows_and_pictures():
     assert "<td>L1H1</td><td>0.25</td>" in page
     assert "<img src=x>" not in page
     assert "chart-0" in page
+
+
+def test_calibration_has_its_diagonal_and_n():
+    bins = pd.DataFrame({"confidence": [0.3, 0.8], "accuracy": [0.25, 0.9], "n": [40, 160]})
+    axes = Axes(x="confidence", y="accuracy", x_title="probability it gave", y_title="share it got right")
+    made = calibration(bins, axes, counted="n", title="Calibration").to_dict()
+    equal, dots, counts = made["layer"]
+    ends = made["datasets"][equal["data"]["name"]]
+    assert ends == [{"confidence": 0.0, "accuracy": 0.0}, {"confidence": 1.0, "accuracy": 1.0}]
+    assert dots["encoding"]["x"]["scale"]["domain"] == dots["encoding"]["y"]["scale"]["domain"] == [0, 1]
+    assert "'n = '" in counts["transform"][0]["calculate"]
+    assert dots["encoding"]["x"]["title"] == "probability it gave"
+
+
+def test_a_class_has_one_colour_in_bars_heads_and_points(heads):
+    classes = ["Vertical", "Diagonal", "Block"]
+    some = heads.assign(kind=["Block", "Diagonal"] * 3, share=1.0)  # without the first class
+    bars = stacked_bars(some, Axes(x="share", y="layer", colour="kind"), title="", order=classes).to_dict()
+    cells = head_picture(some, Shade("kind", categories=classes), title="").to_dict()["layer"][0]
+    axes = Axes(x="layer", y="head", colour="kind", classes=classes)
+    dots = points(some, axes, title="").to_dict()["layer"][0]
+    scales = [drawn["encoding"]["color"]["scale"] for drawn in (bars, cells, dots)]
+    assert [scale["domain"] for scale in scales] == [classes] * 3
+    assert {scale["range"] for scale in scales} == {"category"}
+
+
+def test_a_baseline_is_a_dashed_line_in_lines_and_bars(rows):
+    for made in (line_with_band(rows, Axes(x="n", y="n"), title="", rule=2.5),
+                 bars_with_intervals(rows, Axes(x="task", y="n"), title="", rule=2.5)):  # fmt: skip
+        drawn = made.to_dict()
+        rule = drawn["layer"][-1]
+        assert rule["mark"]["strokeDash"]
+        assert drawn["datasets"][rule["data"]["name"]] == [{"baseline": 2.5}]
+
+
+@pytest.mark.parametrize(("count", "cell"), [(6, LARGE), (12, LARGE), (32, 20)])
+def test_a_picture_of_few_heads_uses_the_width(count, cell):
+    frame = pd.DataFrame({"layer": 0, "head": range(count), "score": 1.0})
+    alone = head_picture(frame, Shade("score", cell=LARGE), title="").to_dict()
+    assert alone["width"] == {"step": cell}
+    assert LARGE > CELL

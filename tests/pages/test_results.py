@@ -1,16 +1,21 @@
 """Results as cards: what ships fills every page, one's own come first, and each can be opened, kept, rerun, deleted."""
 
+import json
 import re
+from datetime import datetime
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.jobs import api
+from core.jobs.worker import complete, divide, find_study, run_unit
 from core.store import jobs, runs
+from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
 from pages.parts.frame import resources, shell
 from pages.parts.reports import headlines, result_card
 
+TINY = "tests.jobs.tiny"
 WORK = {"label", "adjudication"}  # what is done there is the user's own; it begins with what to do
 OWN_LISTS = {"projects", "dashboard", "findings", "jobs"}  # a word on one's own, then what ships
 PARTS = {"relations", "statistics"}  # further down, of what needs a treebank, or groups of heads
@@ -101,6 +106,59 @@ def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
     assert third not in said(app)
 
 
+@pytest.mark.shipped
+def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
+    own = sweep(db, -0.25, "My sweep")
+    app = opened("disable", view="A task's rows")
+    assert "Without L1 accuracy changes most, by -25.0 points; 1 of 1 changes are beyond luck" in said(app)
+    facts = said(app).split("n = 40 rows", 1)[1].splitlines()[0]
+    for fact in ("95 % interval", "untouched 80.0", "atlas-encoder", "sst2", f"{datetime.now():%B %Y}", "your own"):
+        assert fact in facts
+    files = {button.proto.label for button in app.get("download_button")}
+    assert files >= {"CSV", "SVG", "PNG", "HTML"}
+    assert {"again_run", "pin_run_pin", "delete_run"} <= {button.key for button in app.button}
+    order = [button.key for button in app.button if (button.key or "").startswith("open_run_")]
+    assert order == [f"open_run_{run}" for run in list(known_runs(db, "disable")["run"])[1:]]  # newest first
+    app.text_input(key="pin_run_title").set_value("Kept")
+    app.text_input(key="pin_run_who").set_value("ada")
+    app.button(key="pin_run_pin").click().run()
+    (finding,) = findings(db)
+    assert (finding.title, finding.run) == ("Kept", own)
+
+
+def test_a_result_runs_again_with_the_same_settings(db, monkeypatch):
+    started = []
+    monkeypatch.setattr(api, "start", lambda db, study, options, title: started.append((study, dict(options))))
+    options = {"checkpoint": "atlas-encoder", "tasks": ["sst2"], "limit": 7}
+    about = Provenance(checkpoint="atlas-encoder", task="sst2", split="dev")
+    run = record_run(db, "statistics", options, about, title="Mine")
+    rows = [{"statistic": "place", "checkpoint": "atlas-encoder", "task": "sst2", "layer": 0, "head": head,
+             "value": 0.5, "kind": "broad", "x": 0.0, "y": float(head), "stress": 0.1, "n": 7}
+            for head in range(2)]  # fmt: skip
+    store_rows(db, run, [*rows, *(row | {"statistic": "entropy"} for row in rows)])
+    opened("statistics").button(key="again_run_statistics").click().run()
+    assert started == [("statistics", options)]
+
+
+@pytest.mark.parametrize(("name", "query", "label"), [
+    ("disable", {"view": "A task's rows"}, "Sweep"), ("disable", {"view": "Race"}, "Race"),
+    ("disable", {"view": "Operators"}, "Set side by side"), ("prune", {}, "Draw the curve"),
+    ("perturb", {"view": "A task's rows"}, "Measure"),
+])  # fmt: skip
+def test_a_head_of_another_task_is_refused_before_the_job_in_one_sentence(db, tmp_path, name, query, label):
+    folder = tmp_path / "tuned"
+    folder.mkdir()
+    config = {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "training.json").write_text(json.dumps({"task": "sst2"}))
+    app = opened(name, **query, checkpoint=str(folder), task="mrpc")
+    assert "fine-tuned on SST-2 and cannot be judged on rows of MRPC" in said(app)  # before anything is pressed
+    (button,) = [button for button in app.button if button.label == label]
+    button.click().run()
+    assert "cannot be judged on rows of MRPC" in app.error[0].value
+    assert jobs.jobs(db).empty
+
+
 def test_what_cannot_run_again_is_refused_before_it_starts(db):
     sweep(db, -0.25, "Of a checkpoint without a classifier")
     app = opened("disable", view="A task's rows")
@@ -109,13 +167,35 @@ def test_what_cannot_run_again_is_refused_before_it_starts(db):
     assert jobs.jobs(db).empty
 
 
-def test_a_stopped_job_is_dismissed(db):
+@pytest.mark.parametrize("state", ["failed", "cancelled", "interrupted"])
+def test_a_stopped_job_is_dismissed(db, state):
     job = jobs.add_job(db, "disable", "A sweep", {"checkpoint": "atlas-encoder"})
-    jobs.set_state(db, job, "failed", error="no such rows")
+    jobs.set_state(db, job, state, error="no such rows")
     app = opened("disable", view="A task's rows")
     app.button(key=f"dismiss_{job}").click().run()
     assert jobs.jobs(db).empty
     assert api.running_count(db) == 0
+
+
+def test_what_a_stopped_job_has_done_is_kept_by_a_click_and_says_its_n(db):
+    asked = complete(find_study(TINY), {"count": 3})
+    units = divide(TINY, asked)["units"]
+    job = jobs.add_job(db, TINY, "Squares", asked)
+    jobs.add_units(db, job, asked, units)
+    jobs.store_outcome(db, job, 0, jobs.Outcome(rows=run_unit(TINY, asked, units[0])["rows"]))
+    jobs.set_state(db, job, "cancelled")
+    app = opened("jobs")
+    app.session_state["jobs_table"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    app.run()
+    app.button(key=f"part_{job}").click().run()
+    assert list(runs.runs(db)["title"]) == ["Squares (stopped: 1 of 3 units)"]
+
+
+def test_a_partial_result_says_that_it_is_one(db):
+    sweep(db, -0.25, "My sweep (stopped: 1 of 2 units)")
+    text = said(opened("disable", view="A task's rows"))
+    assert "n = 40 rows" in text
+    assert "partial: 1 of 2 units" in text
 
 
 def test_the_picture_of_a_result_is_of_its_first_statistic():

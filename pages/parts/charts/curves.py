@@ -118,7 +118,7 @@ def points(
     dots = dots.encode(**shared, tooltip=tips(frame, axes.name, axes.x, axes.y, axes.colour, *tooltip))
     if axes.colour:
         ramp = alt.Color(field(axes.colour, "Q"), title=axes.colour, scale=alt.Scale(range="ramp"))
-        dots = dots.encode(color=ramp if continuous else category(axes.colour))
+        dots = dots.encode(color=ramp if continuous else category(axes.colour, axes.classes))
     layers = [dots]
     if axes.name:
         layers.append(
@@ -127,3 +127,23 @@ def points(
             .encode(**shared, text=alt.Text(field(axes.name, "N")))
         )
     return alt.layer(*layers).properties(title=title, height=420, **({"width": 420} if square else {}))
+
+
+def calibration(frame: pd.DataFrame, axes: Axes, *, counted: str, title: str) -> Layers:
+    """Shares that were right (y) by the probability given (x), both 0 to 1, beside the diagonal where they are equal.
+
+    counted: the column of how many each point is of, which is written beside it.
+    """
+    ends = alt.Scale(domain=[0, 1])
+    x = alt.X(field(axes.x, "Q"), title=axes.x_says, scale=ends)
+    y = alt.Y(field(axes.y, "Q"), title=axes.y_says, scale=ends)
+    dots = (
+        alt.Chart(frame)
+        .mark_circle(size=90, opacity=0.8)
+        .encode(x=x, y=y, tooltip=tips(frame, axes.x, axes.y, counted))
+    )
+    said = alt.Chart(frame).mark_text(dx=8, align="left", fontSize=10, color="gray")
+    said = said.transform_calculate(said=f"'n = ' + datum['{counted}']").encode(x=x, y=y, text="said:N")
+    line = alt.Chart(pd.DataFrame({axes.x: [0.0, 1.0], axes.y: [0.0, 1.0]}))
+    equal = line.mark_line(strokeDash=[5, 4], color="#D55E00").encode(x=x, y=y)
+    return alt.layer(equal, dots, said).properties(title=title, height=380)

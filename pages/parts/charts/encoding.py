@@ -13,14 +13,16 @@ import pandas as pd
 
 Layers = alt.LayerChart | alt.FacetChart  # what altair says that layering gives
 CELL = 26  # pixels of one head in a layer x head picture
+LARGE = 44  # of one that has the width of the page, or the better part of it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Axes:
     """Which columns a chart draws.
 
-    low, high: the ends of y's interval. colour: a series each, or the class. name: said beside a point. x_title,
-    y_title: what the axes say (default: the column).
+    low, high: the ends of y's interval. colour: a series each, or the class. classes: all classes of that column, in
+    the order that gives each its colour on every page. name: said beside a point. x_title, y_title: what the axes say
+    (default: the column).
     """
 
     x: str
@@ -31,6 +33,7 @@ class Axes:
     name: str | None = None
     x_title: str | None = None
     y_title: str | None = None
+    classes: Sequence[str] | None = None
 
     @property
     def x_says(self) -> str:

@@ -13,9 +13,9 @@ from pages.parts.charts.encoding import CELL, Layers, Shade, field, tips
 WIDEST, SMALLEST_CELL = 640, 8  # pixels: of such a picture, and of a head of the widest models
 
 
-def cell_of(heads: int) -> int:
-    """Pixels of one head where a layer has so many: CELL, and less where the picture would leave the page."""
-    return max(SMALLEST_CELL, min(CELL, WIDEST // max(heads, 1)))
+def cell_of(heads: int, most: int = CELL) -> int:
+    """Pixels of one head where a layer has so many: `most`, and less where the picture would leave the page."""
+    return max(SMALLEST_CELL, min(most, WIDEST // max(heads, 1)))
 
 
 def head_picture(
@@ -51,7 +51,7 @@ def head_picture(
     marked = drawn[[head in set(highlight) for head in heads]]
     outline = alt.Chart(marked).mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2.5).encode(x=x, y=y)
     columns = max((head.head + 1 for head in heads), default=1)
-    cell = min(shade.cell, cell_of(columns)) if heads else shade.cell
+    cell = cell_of(columns, shade.cell) if heads else shade.cell
     # a title must not be wider than its picture
     lines = textwrap.wrap(title, max(24, (cell * columns + 60) // 7)) or ""
     return alt.layer(cells, outline).properties(width=alt.Step(cell), height=alt.Step(cell), title=lines)

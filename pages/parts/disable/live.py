@@ -9,7 +9,7 @@ import streamlit as st
 from core import capture, models
 from core.attention import Head
 from core.capture.components import Component, parse_components
-from pages.parts.charts.encoding import Shade
+from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.disable.stand_ins import constants_of, mean_by, pick_fitting_task
 from pages.parts.frame import bound, resources
@@ -112,7 +112,7 @@ def _picture(moved: Any, heads: list[Head]) -> None:
     others = [float(moved[head.layer, head.head]) for head in every if head not in heads]  # these are the small ones
     chart = head_picture(
         pd.DataFrame(rows),
-        Shade("moved", label="map moved by", domain=(0.0, max([0.01, *others]))),
+        Shade("moved", label="map moved by", domain=(0.0, max([0.01, *others])), cell=LARGE),
         title="How far each head's map moved (0 same, 1 elsewhere); click to change a head",
         highlight=heads,
         select=True,

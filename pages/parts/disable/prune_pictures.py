@@ -8,7 +8,7 @@ from core.attention import parse_heads
 from core.results.pruning import ImportantHead, PruneStep, RankAgreement
 from core.store.runs import run_rows
 from pages.parts.charts.curves import line_with_band
-from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -32,7 +32,7 @@ def show_importance() -> None:
     left.altair_chart(
         head_picture(
             pd.DataFrame(heads),
-            Shade("value", label="importance"),
+            Shade("value", label="importance", cell=LARGE),
             tooltip=("rank", "gradient"),
             highlight=asked_heads(),
             title="Importance of each head, l2 within its layer",

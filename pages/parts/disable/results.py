@@ -15,7 +15,7 @@ from core.results.scores import Score
 from core.store.runs import head_scores, run_rows
 from core.studies.disable import shared
 from pages.parts.charts.curves import bars_with_intervals, histogram, points
-from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.frame import resources
 from pages.parts.frame.messages import plain
@@ -155,7 +155,7 @@ def _picture(variants: Sequence[SweptVariant], metric: str, title: str) -> Any:
     marked = [_head_of(variant) for variant in variants if variant.p < SURE]
     return head_picture(
         pd.DataFrame(drawn).astype({"change": float}),
-        Shade("change", label=f"{metric}, points", diverging=True),
+        Shade("change", label=f"{metric}, points", diverging=True, cell=LARGE),
         title=title,
         highlight=[*marked, *asked_heads()],
         tooltip=("flipped", "p", metric),

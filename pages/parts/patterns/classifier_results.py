@@ -11,7 +11,7 @@ import streamlit as st
 from core.results.patterns import Calibration, ClassScore, Confusion, HeldOutScore, LearningPoint
 from core.results.reading import record_of
 from core.store.database import Database
-from pages.parts.charts.curves import line_with_band, points
+from pages.parts.charts.curves import calibration, line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
 from pages.parts.frame.messages import clear_errors, plain
@@ -80,7 +80,7 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
         _confusion(db, Confusion.among(held_out.rows), held_out, classifier.classes)
     left, right = st.columns(2)
     with left:
-        _curve(LearningPoint.among(held_out.rows))
+        _curve(LearningPoint.among(held_out.rows), next((score.identity_f1 for score in headlines), None))
     with right:
         _calibration(Calibration.among(held_out.rows))
 
@@ -123,7 +123,7 @@ def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, name
     pictures(db, maps[:MOST_PICTURES])
 
 
-def _curve(steps: Sequence[LearningPoint]) -> None:
+def _curve(steps: Sequence[LearningPoint], identity: float | None) -> None:
     if not steps:
         st.caption("No learning curve was asked for in this training.")
         return
@@ -138,8 +138,9 @@ def _curve(steps: Sequence[LearningPoint]) -> None:
                 x_title="labelled maps trained on",
                 y_title="macro F1 on unseen inputs",
             ),
-            title="Learning curve",
+            title="Learning curve" if identity is None else "Learning curve; dashed: guessing from which head it is",
             domain=(0, 1),
+            rule=identity,
         )
     )
 
@@ -148,15 +149,17 @@ def _calibration(bins: Sequence[Calibration]) -> None:
     if not bins:
         return
     st.altair_chart(
-        points(
+        calibration(
             pd.DataFrame(bins),
             Axes(x="confidence", y="accuracy", x_title="probability it gave", y_title="share it got right"),
+            counted="n",
             title="Calibration",
-            tooltip=["n"],
-            square=True,
         )
     )
-    st.caption(f"Expected calibration error {bins[0].error:.3f}; on the diagonal, 0.7 means right in 7 of 10.")
+    st.caption(
+        f"n = {sum(known.n for known in bins)} maps · expected calibration error {bins[0].error:.3f}; on the dashed "
+        "diagonal, 0.7 means right in 7 of 10."
+    )
 
 
 def show_log(folder: str, *, live: bool) -> None:

@@ -18,7 +18,7 @@ from core.studies import patch, perturb
 from core.studies.contract import declared
 from core.studies.knockout import Options
 from pages.parts.charts.curves import bars_with_intervals
-from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import active_jobs, shared_options
 from pages.parts.frame import bound, resources
@@ -117,7 +117,7 @@ def _patched(rows: list[Row]) -> int:
     if all(row.head is not None for row in patched):
         chart = head_picture(
             frame,
-            Shade("recovered", label="share brought back", diverging=True),
+            Shade("recovered", label="share brought back", diverging=True, cell=LARGE),
             title="What each head brings back, patched alone",
             tooltip=["p"],
         )

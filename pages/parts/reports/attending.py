@@ -16,7 +16,7 @@ from core.store.rows import Row
 from core.studies.attending import AttendingOptions
 from core.studies.contract import declared, identity
 from core.tasks.glue import TASKS
-from pages.parts.charts.encoding import Shade
+from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
@@ -215,10 +215,12 @@ def pictures(scores: Sequence[Score], value: str, label: str, *, diverging: bool
     groups = list(by_place(scores).items())
     known = pd.to_numeric(pd.DataFrame(scores)[value]).dropna() if groups else ()
     domain = (min(0.0, float(min(known))), float(max(known))) if len(known) else (0.0, 1.0)
-    for start in range(0, len(groups), 3):
-        for place, ((checkpoint, task), some) in zip(st.columns(3), groups[start : start + 3], strict=False):
+    a_row = min(3, max(1, len(groups)))
+    for start in range(0, len(groups), a_row):
+        for place, ((checkpoint, task), some) in zip(st.columns(a_row), groups[start : start + a_row], strict=False):
             frame, changed = pd.DataFrame(some), checkpoint == "difference"
-            shade = Shade(value, label, diverging or changed, None if changed else domain)
+            cell = CELL if a_row == 3 else LARGE
+            shade = Shade(value, label, diverging or changed, None if changed else domain, cell=cell)
             chart = head_picture(
                 frame,
                 shade,

@@ -17,6 +17,7 @@ from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 
 COUNTED = {"train-patterns": "maps"}  # what a study's size counts, where it is not tokens
+UNFINISHED = ("queued", "running", "failed", "cancelled", "interrupted")
 STATES = {
     "queued": ("waiting", ":material/schedule:"),
     "running": ("running", ":material/play_circle:"),
@@ -52,7 +53,7 @@ def progress_line(now: JobStatus) -> str:
     return " · ".join(parts)
 
 
-def jobs_under_way(*studies: str, states: Collection[str] = ("queued", "running", "failed")) -> list[str]:
+def jobs_under_way(*studies: str, states: Collection[str] = UNFINISHED) -> list[str]:
     """The jobs of these studies in one of these states, newest first."""
     known = jobs(resources.database()).itertuples()
     return [str(job.job) for job in known if job.study in studies and job.state in states]
