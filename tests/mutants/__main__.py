@@ -15,11 +15,12 @@ what kills a mutant is a test.
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,20 @@ RESULTS = PROJECT / "build" / "mutants" / "results.jsonl"
 EQUIVALENT = PROJECT / "tests" / "mutants" / "equivalent.txt"
 PYTEST = ["-o", "addopts=--strict-markers", "-m", "not slow and not browser", "-p", "no:cacheprovider",
           "--assert=plain", "-q", "-q"]  # fmt: skip
+RULES = {
+    re.compile(rule): why
+    for rule, why in {
+        r'float\("nan"\).* \+ .*float\("NAN"\)': "the same number",
+        r"strict=True\).* \+ .*(strict=None|strict=False|, )\)": "a guard: the sides are always of one length",
+        r"strict=False\).* \+ .*(strict=None|, )\)": "the same default",
+        r"astype\(np.float64\).* \+ .*astype\(None\)": "None is float64",
+        r"astype\(float\).* \+ .*astype\(None\)": "None is float64",
+        r"np\.(zeros|ones)\(.*dtype=(float|np.float64)\).* \+ .*(dtype=None|, )\)": "None is float64",
+        r"np\.full(_like)?\(.*np\.nan\).* \+ .*np\.full(_like)?\([^+]*None\)": "None becomes NaN among floats",
+        r"np\.errstate\(": "warnings, no results",
+    }.items()
+}
+WORDING = re.compile(r": - (raise \w+\(|f?['\"]).*\+ .*(XX|[a-z]{3,}|[A-Z]{3,}|None)")  # of an error's sentence
 ALIVE = ("survived", "uncovered")  # no test failed, no test runs the line
 
 
@@ -54,17 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for room, members in by_room.items():
         try_room(room, members, asked)
     statuses = {key: status for key, status in standing().items() if key.split(" ")[0] in modules}
-    alive = {key for key, status in statuses.items() if status in ALIVE} - equivalent().keys()
+    alive = {key for key, status in statuses.items() if status in ALIVE}
+    alive -= equivalent(alive).keys()
     print("\n".join([*(f"    {key}" for key in sorted(alive)), table(statuses)]))
     return int(len(alive) > (1 - asked.least) * len(statuses))
 
 
 def files(asked: Sequence[str]) -> list[str]:
     """Files, and those of folders."""
-    found = [
-        [str(file) for file in sorted(Path(name).rglob("*.py"))] if Path(name).is_dir() else [name] for name in asked
-    ]
-    return [name for names in found for name in names]
+    return [str(path) for name in asked for path in (sorted(Path(name).rglob("*.py")) or [name])]
 
 
 def changed_modules() -> list[str]:
@@ -91,10 +104,11 @@ def try_room(room: str, modules: list[str], asked: argparse.Namespace) -> None:
     keys = [mutant.key for module in modules for mutant in mutants_of(module)]
     size = asked.sample or max(1, round(asked.share * len(keys)))
     chosen = np.random.default_rng(asked.seed).permutation(len(keys))[:size]
-    known = {key for key, status in recorded().items() if not (asked.again and status in ALIVE)} | equivalent().keys()
+    known = {key for key, status in recorded().items() if not (asked.again and status in ALIVE)}
+    known |= equivalent(set(keys) & known).keys()
     wanted = {keys[number] for number in chosen} - known
     if asked.again:
-        wanted |= {key for key in keys if recorded().get(key) in ALIVE and key not in equivalent()}
+        wanted |= {key for key in keys if recorded().get(key) in ALIVE and key not in equivalent([key])}
     print(f"core/{room}: {len(keys)} mutants, {size} asked for, {len(wanted)} to try", flush=True)
     if not wanted:
         return
@@ -154,28 +168,30 @@ def standing() -> dict[str, str]:
     return {key: known[key] for key in keys if key in known}
 
 
-def equivalent() -> dict[str, str]:
-    """Mutants that compute the same, with the reason (`key # reason` a line)."""
-    lines = EQUIVALENT.read_text(encoding="utf-8").splitlines()
-    return dict(line.rsplit("  # ", 1) for line in lines if line and not line.startswith("#"))
+def equivalent(keys: Iterable[str]) -> dict[str, str]:
+    """Those of the mutants that compute the same, with the reason."""
+    lines = [line.rsplit("  # ", 1) for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()]
+    listed = {line[0]: line[1] for line in lines if len(line) == 2}
+    reasons = {key: next((why for rule, why in RULES.items() if rule.search(key)), listed.get(key)) for key in keys}
+    return {key: why for key, why in reasons.items() if why}
 
 
 def table(statuses: dict[str, str]) -> str:
-    """Room by room: tried, killed, equivalent, survivors."""
+    """By room: tried, killed, equivalent, wording of errors, survivors; the share killed of all but equivalent ones."""
     counts: dict[str, Counter] = {}
-    excused = equivalent()
+    excused = equivalent(key for key, status in statuses.items() if status in ALIVE)
     for key, status in statuses.items():
         room = "core/" + room_of(key.split(" ")[0])
-        kind = "equivalent" if status in ALIVE and key in excused else "survived" if status in ALIVE else "killed"
-        counts.setdefault(room, Counter())[kind] += 1
+        kind = "equivalent" if key in excused else "wording" if WORDING.search(key) else "survived"
+        counts.setdefault(room, Counter())[kind if status in ALIVE else "killed"] += 1
     lines = [
-        "| Room | Tried | Killed | Equivalent | Survivors | Killed of those not equivalent |",
-        "|---|--:|--:|--:|--:|--:|",
+        "| Room | Tried | Killed | Equivalent | Wording | Survivors | Killed |",
+        "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for room, count in sorted(counts.items()):
-        share = count["killed"] / max(1, count["killed"] + count["survived"])
+        share = count["killed"] / max(1, count.total() - count["equivalent"])
         lines.append(f"| `{room}` | {count.total():,} | {count['killed']:,} | {count['equivalent']:,} "
-                     f"| {count['survived']:,} | {share:.1%} |")  # fmt: skip
+                     f"| {count['wording']:,} | {count['survived']:,} | {share:.1%} |")  # fmt: skip
     return "\n".join(lines)
 
 

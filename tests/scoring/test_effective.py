@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import null_space
 
+from core.scoring import effective
 from core.scoring.effective import correlation, effective_attention, mass_by_type
 from tests.scoring.maps import random_maps
 
@@ -84,3 +85,36 @@ def test_mass_by_type_equals_a_loop():
     assert found["separators"] == pytest.approx(sum(maps[i, j] for i in range(5) for j in (2, 4)) / 5)
     assert found["separators"] + found["rest"] == pytest.approx(1)
     assert np.isnan(found["none"])
+
+
+@pytest.mark.parametrize("length", [9, 20])
+def test_long_causal_rows_are_projected_together_and_exactly(length):
+    """All rows past the dimension by one solution of their normal equations: as lstsq does it row by row."""
+    maps, values = _case(length, 8, causal=True)
+    queries = np.arange(8, length)
+    projected, exact = effective._projected(maps[8:], values, queries)
+    assert exact.tolist() == [True] * len(queries)
+    for row, query in zip(projected, queries, strict=True):
+        coefficients = np.linalg.lstsq(values[: query + 1], maps[query, : query + 1], rcond=None)[0]
+        np.testing.assert_allclose(row[: query + 1], values[: query + 1] @ coefficients, atol=1e-9)
+        assert not row[query + 1 :].any()
+    assert effective._full_rank_rows(values) == 8
+    assert effective._full_rank_rows(np.zeros((3, 8))) == 0
+
+
+def test_rows_that_the_joint_solution_misses_are_said():
+    maps, values = _case(12, 4, causal=True)
+    values[:, 3] = values[:, 2]  # no inverse, or a useless one
+    _, exact = effective._projected(maps[4:], values, np.arange(4, 12))
+    assert not exact.any()
+    assert len(exact) == 8
+    left = effective_attention(maps, values, causal=True)
+    np.testing.assert_allclose(left @ values, maps @ values, atol=1e-10)
+
+
+def test_a_causal_correlation_looks_at_seen_keys_only():
+    maps, values = _case(9, 3, causal=True)
+    left = effective_attention(maps, values, causal=True)
+    pairs = [(maps[i, j], left[i, j]) for i in range(9) for j in range(i + 1)]
+    assert correlation(maps, left, causal=True) == pytest.approx(np.corrcoef(np.array(pairs).T)[0, 1])
+    assert correlation(maps, left) != pytest.approx(correlation(maps, left, causal=True))

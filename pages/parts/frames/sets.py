@@ -11,6 +11,7 @@ from core.errors import InputError
 from core.frames.papers import parse_list
 from core.frames.rows import parse_rows, write_rows
 from core.jobs import api
+from core.results.frames import FrameHead, FrameSentence, FrameSummary
 from core.store import runs
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
@@ -148,7 +149,7 @@ def show_runs() -> None:
     chosen = st.multiselect("Results", list(said), default=default, format_func=said.__getitem__, max_selections=2,
                             key=f"frame_runs|{default}", help="Choose two to compare them.")  # fmt: skip
     rows_of = {run: runs.run_rows(db, run) for run in chosen}
-    most = max((row["value"] for rows in rows_of.values() for row in rows if row["kind"] == "head"), default=1.0)
+    most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
     for place, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
         with place, clear_errors():
             show_card(known[run], key=f"frames_{run[:8]}")
@@ -157,10 +158,10 @@ def show_runs() -> None:
 
 def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
     """Headline, picture, ranking with the 99th percentile line, table, sentences, files."""
-    summary = rows[0]
+    summary = FrameSummary.of(rows[0])
     heads = pd.DataFrame([row for row in rows if row["kind"] == "head"])
     _headline(summary, len(heads))
-    survivors = [Head.parse(name) for name in summary["survivors"]]
+    survivors = [Head.parse(name) for name in summary.survivors]
     picture = head_picture(
         heads,
         Shade("value", label="weight", domain=(0, most), cell=22),
@@ -174,44 +175,45 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
     bars = bars_with_intervals(
         heads.head(SHOWN_BARS),
         Axes(x="name", y="value", low="low", high="high", x_title="head", y_title="mean weight"),
-        rule=summary["line_99"],
+        rule=summary.line_99,
         title="Best heads, 95 % intervals over sentences",
         tooltip=("baseline", "exchanged", "q"),
     )
     st.altair_chart(bars, key=f"bars|{run}")
     st.caption(
-        f"Dashed: the 99th percentile of the {len(heads)} heads ({summary['line_99']:.3f}). Its count follows from the "
-        f"number of heads ({summary['above_99']} of {len(heads)} here, always 2 of 144), so it is no test."
+        f"Dashed: the 99th percentile of the {len(heads)} heads ({summary.line_99:.3f}). Its count follows from the "
+        f"number of heads ({summary.above_99} of {len(heads)} here, always 2 of 144), so it is no test."
     )
     _table(heads)
     cell = event["selection"].get("cell") if event else None
     head = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else Head.parse(heads["name"].iloc[0])
-    _sentences_of(run, rows, summary, head)
+    _sentences_of(run, FrameSentence.among(rows), summary, head)
     show_files(heads, [picture], "frame-heads", of="Heads", key=run)
 
 
-def _headline(summary: dict[str, Any], count: int) -> None:
-    kept = summary["survivors"]
+def _headline(summary: FrameSummary, count: int) -> None:
+    kept = summary.survivors
     number = f"**{len(kept)} of {count} heads survive**" + (f": {', '.join(kept[:12])}" if kept else "")
-    st.markdown(f"{plain(summary['checkpoint'])}: {number}")
+    st.markdown(f"{plain(summary.checkpoint or '')}: {number}")
     st.caption(_weaker(summary, count))
-    fixed = " · ".join(f"{name} {value:.2f}" for name, value in summary["fixed"].items())
+    fixed = " · ".join(f"{name} {value:.2f}" for name, value in (summary.fixed or {}).items())
+    direction = DIRECTIONS[summary.direction or "element_to_target"]
     st.caption(
-        f"n = {summary['n']} {summary['average']}, {summary['links']} links, {summary['links_before']} with the "
-        f"element first · {DIRECTIONS[summary['direction']]} · {summary['pairing']} of pieces · survives: beats "
+        f"n = {summary.n} {summary.average}, {summary.links} links, {summary.links_before} with the "
+        f"element first · {direction} · {summary.pairing} of pieces · survives: beats "
         f"all four nulls (other places at the same distances; links exchanged between sentences of equal length; other "
         f"words looking at the same place, by weight and by share of the row), Benjamini-Hochberg "
-        f"q ≤ 0.05 over {count} heads, {summary['draws']} draws · {summary['movable']} sentences have another place, "
-        f"{summary['exchangeable']} a partner · heads of a fixed kind would score: {fixed}"
+        f"q ≤ 0.05 over {count} heads, {summary.draws} draws · {summary.movable} sentences have another place, "
+        f"{summary.exchangeable} a partner · heads of a fixed kind would score: {fixed}"
     )
-    if summary["kept"] < summary["read"]:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in summary["dropped"].items())
-        st.caption(f"{summary['kept']} of {summary['read']} sentences passed the selection; dropped: {reasons}.")
+    if (summary.kept or 0) < (summary.read or 0):
+        reasons = ", ".join(f"{number} {reason}" for reason, number in (summary.dropped or {}).items())
+        st.caption(f"{summary.kept} of {summary.read} sentences passed the selection; dropped: {reasons}.")
 
 
-def _weaker(summary: dict[str, Any], count: int) -> str:
+def _weaker(summary: FrameSummary, count: int) -> str:
     """What the nulls on the place alone say, named for what it is."""
-    names = summary.get("beat_places")
+    names = summary.beat_places
     if names is None:
         return "This result is from before the nulls on which word looks: it tested the place alone. Score it again."
     listed = f" ({', '.join(names[:12])})" if names else ""
@@ -252,13 +254,13 @@ def _table(heads: pd.DataFrame) -> None:
     })  # fmt: skip
 
 
-def _sentences_of(run: str, rows: list[dict[str, Any]], summary: dict[str, Any], head: Head) -> None:
+def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummary, head: Head) -> None:
     """The sentences by this head's weight; a chosen one opens its maps."""
-    place = head.layer * summary["heads"] + head.head
+    place = head.layer * summary.heads + head.head
     listed = pd.DataFrame([
-        {"weight": row["scores"][place], "sentence": row["text"], "target": row["target"],
-         "elements": ", ".join(row["elements"]), "frame": row["frame"]}
-        for row in rows if row["kind"] == "sentence"
+        {"weight": sentence.scores[place], "sentence": sentence.text, "target": sentence.target,
+         "elements": ", ".join(sentence.elements), "frame": sentence.frame}
+        for sentence in sentences
     ]).sort_values("weight", ascending=False)  # fmt: skip
     with st.expander(f"Sentences by the weight of {head}"):
         event = st.dataframe(listed.head(SENTENCES_LISTED), hide_index=True, on_select="rerun",
@@ -266,7 +268,7 @@ def _sentences_of(run: str, rows: list[dict[str, Any]], summary: dict[str, Any],
                              column_config={"weight": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
         number = event["selection"]["rows"][0] if event["selection"]["rows"] else 0
         text = listed["sentence"].iloc[number]
-    show_links(summary["checkpoint"], head, here="frames", text=text)
+    show_links(summary.checkpoint or "", head, here="frames", text=text)
 
 
 def settings_folder() -> str:
