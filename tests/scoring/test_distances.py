@@ -91,3 +91,29 @@ def test_the_stress_of_a_picture_that_cannot_be_exact_is_kruskals():
     wrong = sum((np.hypot(*(places[a] - places[b])) - 1.0) ** 2 for a, b in off)
     assert stress == pytest.approx(np.sqrt(wrong / len(off)))
     assert 0.1 < stress < 0.5
+
+
+def test_nothing_is_known_before_the_first_row():
+    assert np.isnan(HeadDistances(1, 2).result()).all()
+
+
+def test_drawn_rows_are_different_ones_and_all_come_equally_often():
+    observer = HeadDistances(1, 3, queries=4, seed=7)
+    draws = [observer._drawn(number, 6) for number in range(300)]
+    assert all(len(set(rows)) == 4 and rows == sorted(rows) for rows in draws)
+    counts = np.bincount(np.concatenate(draws), minlength=6)
+    assert (abs(counts - 200) < 45).all()
+    assert observer._drawn(0, 4) == [0, 1, 2, 3]
+    assert HeadDistances(1, 3, queries=4)._drawn(5, 30) == HeadDistances(1, 3, queries=4, seed=0)._drawn(5, 30)
+    assert HeadDistances(1, 3, queries=4, seed=1)._drawn(5, 30) != HeadDistances(1, 3, queries=4, seed=2)._drawn(5, 30)
+
+
+def test_a_picture_is_the_same_for_a_seed_and_its_stress_knows_no_unit():
+    distances = 1.0 - np.eye(6)
+    places, stress = picture(distances)
+    np.testing.assert_array_equal(places, picture(distances, seed=0)[0])
+    np.testing.assert_array_equal(places, picture(distances, seed=2**32)[0])  # seeds of any size
+    assert np.abs(places - picture(distances, seed=1)[0]).max() > 1e-3
+    assert np.abs(picture(distances, seed=3)[0] - picture(distances, seed=1)[0]).max() > 1e-3
+    assert picture(5 * distances)[1] == pytest.approx(stress, rel=1e-3)
+    assert picture(np.zeros((3, 3)))[0].shape == places[:3].shape

@@ -225,3 +225,37 @@ def test_rank_agreement_by_counting_pairs():
     assert rank_agreement(np.ones(5), np.arange(5.0)).spearman is None
     with pytest.raises(InputError, match="same heads"):
         rank_agreement(np.ones(5), np.ones(4))
+
+
+def test_f1_is_0_where_nothing_is_of_the_class_and_other_names_are_refused():
+    nothing = np.zeros(6, int)
+    assert counted("f1", nothing, nothing[None], np.ones((2, 6))).tolist() == [[0.0], [0.0]]
+    with pytest.raises(InputError, match="accuracy, f1 or pearson"):
+        counted("recall", nothing, nothing[None], np.ones((1, 6)))
+
+
+def test_a_correlation_far_from_0_keeps_its_figures_and_one_of_constants_is_none():
+    generator = np.random.default_rng(1)
+    gold, counts = generator.normal(size=30), generator.multinomial(30, [1 / 30] * 30, size=5)
+    near = np.stack([gold + generator.normal(size=30), generator.normal(size=30)])
+    wanted = [[np.corrcoef(np.repeat(gold, some), np.repeat(row, some))[0, 1] for row in near] for some in counts]
+    offsets = np.array([[1e7], [-3e6]])
+    np.testing.assert_allclose(counted("pearson", gold - 5e6, near + offsets, counts), wanted, atol=1e-6)
+    assert np.isnan(counted("pearson", gold, np.full((1, 30), 0.1), counts)).all()
+    assert np.isnan(counted("pearson", np.full(30, 0.1), near, counts)).all()
+
+
+def test_row_correlations_are_zero_of_constants_and_one_row_of_heads_is_like_several():
+    generator = np.random.default_rng(2)
+    gold, heads = generator.normal(size=12) / 50, generator.normal(size=(2, 3, 12)) / 50  # r has no unit
+    shares = row_correlations(gold, heads)
+    for place in np.ndindex(2, 3):
+        assert shares[place].mean() == pytest.approx(np.corrcoef(gold, heads[place])[0, 1])
+        x, y = (values / values.std() for values in (gold - gold.mean(), heads[place] - heads[place].mean()))
+        r = float((x * y).mean())
+        np.testing.assert_allclose(shares[place], r + x * y - r * (x**2 + y**2) / 2)
+        np.testing.assert_allclose(row_correlations(gold, heads[place]), shares[place])
+    assert not row_correlations(gold, np.full(12, 0.1)).any()
+    assert not row_correlations(np.full(12, 0.1), heads).any()
+    whole = row_correlations(np.arange(5), np.array([1, 0, 2, 4, 3]))  # whole numbers are no less
+    assert whole.mean() == pytest.approx(np.corrcoef(np.arange(5), [1, 0, 2, 4, 3])[0, 1])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from core.scoring import few_inputs
 from core.scoring.few_inputs import FEWEST, ends, mean_interval, p_above, p_either, spread_of
 from tests.simulations.few_inputs import simulate
 
@@ -111,3 +112,20 @@ def test_rounding_of_equal_values_far_from_0_is_no_spread():
     assert judged(values)[1].error[0] == 0
     assert judged(values - 1e6 + 1e-3)[1].error[0] >= 0
     assert judged([1e-3, 2e-3] * 6)[1].error[0] == pytest.approx(stats.sem([1e-3, 2e-3] * 6))
+
+
+def test_halls_t_bends_by_each_of_its_terms():
+    """Against Hall (1992), eq. 3, at values where every term counts; and its inverse takes it back."""
+    t, lean = (values.ravel() for values in np.meshgrid([-3.0, -0.5, 0.0, 2.0, 6.0], [-0.8, -0.1, 0.3, 1.2]))
+    bent = few_inputs._bent(t, lean)
+    by_hand = [x + a * x * x / 3 + a * a * x * x * x / 27 + a / 6 for x, a in zip(t, lean, strict=True)]
+    np.testing.assert_allclose(bent, by_hand)
+    np.testing.assert_allclose(few_inputs._unbent(bent, lean), t, atol=1e-9)
+    assert few_inputs._unbent(np.array([1.7]), np.array([0.0])).tolist() == [1.7]
+
+
+def test_the_sign_is_that_of_all_values_and_a_mean_of_0_has_p_1():
+    for values, sign in (([0.1, 0.2, 0.0], 1), ([-0.1, -0.2, 0.0], -1), ([0.1, -0.2, 0.3], 0), ([0.0, 0.0], 0)):
+        assert judged(values)[1].sign[0] == sign
+    mean, spread = judged([0.25] * 14)
+    assert p_above(0 * mean, spread)[0] == 1

@@ -29,3 +29,13 @@ def test_intervals_cover_the_share_that_was_planted():
         found = runs.score("accuracy", gold, (rng.random((1, 150)) < 0.7).astype(int), seed=draw)
         covered += found.low <= 0.7 <= found.high
     assert covered >= 52
+
+
+def test_a_score_is_known_where_half_of_its_draws_are():
+    drawn = np.array([0.1, np.nan, 0.3, np.nan])
+    half = runs._score(0.2, drawn)
+    assert (half.value, half.low, half.high) == (0.2, *np.quantile([0.1, 0.3], [0.025, 0.975]))
+    assert runs._score(0.2, np.array([0.1, np.nan, np.nan])).low is None
+    assert runs._score(np.nan, np.array([0.1, 0.2])).value is None
+    assert half.fields("f1") == {"f1": 0.2, "f1_low": half.low, "f1_high": half.high}
+    assert set(half.fields()) == {"value", "low", "high"}

@@ -123,3 +123,25 @@ def test_right_branching_equals_an_independent_count():
     for name, branching in (("right", trees.right_branching), ("left", trees.left_branching)):
         assert counts[name] == sum(trees.attached(heads, branching(len(heads)), mask) for heads, mask in scored)
     assert {out.reason for out in part.left_out} == {"one word"}
+
+
+def test_ties_of_offsets_and_words_at_the_edge():
+    every = np.ones(4, dtype=bool)
+    two_each = (np.array([1, 2, 1, 2]), every)  # +1 twice, -1 twice
+    assert trees.best_offset([two_each]) == 1
+    assert trees.best_offset([(np.array([2, 3, 1, 2]), every)]) == -1  # as often as +2, and nearer
+    assert trees.best_offset([(np.array([2, 3, 0, 1]), every)]) == 2
+    assert trees.best_offset([]) == 1
+    assert trees.best_offset([(np.arange(4), every)]) == 1, "roots have no offset"
+    assert trees.at_offsets([1, 1, 1]).tolist() == [1, 2, 2]
+    assert trees.at_offsets([-1, 2, -2]).tolist() == [0, 1, 0]
+    assert trees.at_offsets((0, -1.0, -1)).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("shift", [-1e3, 0, 50])
+def test_the_likeliest_tree_does_not_depend_on_the_level_of_the_scores(shift):
+    scores = np.random.default_rng(9).normal(size=(5, 6))
+    scores[np.arange(5), np.arange(5) + 1] = -np.inf
+    heads = trees.likeliest_tree(scores + shift)
+    assert heads.tolist() == trees.likeliest_tree(scores).tolist()
+    assert sum(head == k for k, head in enumerate(heads)) == 1
