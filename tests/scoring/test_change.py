@@ -127,3 +127,16 @@ def test_one_token_has_no_rest():
     found = Change(1, 1, causal=True)
     found.update(0, torch.ones(1, 1, 1, 1), torch.ones(1, 1, 1, 1), [0], ["dev-0"])
     assert found.heads.result().n.tolist() == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_was_seen_comes_back_as_it_was(causal):
+    change = Change(2, 3, causal=causal)
+    maps = torch.softmax(torch.randn(2, 2, 4, 3, 5, 5, generator=torch.Generator().manual_seed(0)), -1)
+    for layer in range(2):
+        change.update(layer, maps[0, layer], maps[1, layer], [0, 1, 2, 3], ["a", "b", "c", "d"])
+    again = Change.unpacked(json.loads(json.dumps(change.packed())))
+    assert again.statistics == change.statistics
+    assert len(again.statistics) == (4 if causal else 2)
+    assert again.lowest == change.lowest
+    assert again.packed() == change.packed()

@@ -154,3 +154,12 @@ def test_every_feature_has_its_draws_whatever_the_one_before_it_has():
     nulls = mark(tokens, range(1, 11), classifying=0, seed=[1]).nulls
     assert nulls.sum(-1).tolist() == [[1, 2, 1]] * NULLS
     assert not (nulls & tokens).any()
+
+
+def test_a_seed_draws_the_same_nulls_again():
+    tokens = np.zeros((2, 30), dtype=bool)
+    tokens[0, [4, 11, 20]] = tokens[1, 7] = True
+    draws = [mark(tokens, range(1, 29), classifying=0, seed=seed).nulls for seed in ([3, 1], [3, 1], [3, 2], [4, 1])]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])
+    assert not np.array_equal(draws[0], draws[3])

@@ -134,3 +134,40 @@ def test_the_correction_is_benjamini_hochbergs():
 def test_enough_draws_for_one_head_among_all():
     assert draws_needed(144) >= 4999
     assert 1000 / (draws_needed(1000) + 1) <= 0.05
+
+
+def test_every_figure_of_a_verdict_is_its_own():
+    """Four nulls that say different things of three heads: sums, p and corrections by hand."""
+    rng = np.random.default_rng(5)
+    scores = rng.random((6, 3))
+    draws = {name: rng.random((39, 3)) * 6 * size for name, size in (("d", 0.5), ("e", 1.0), ("q", 1.6), ("s", 2.2))}
+    nulls = {"q": Null(np.array([2.0, 4.5, 9.0]), draws["q"]), "s": Null(np.array([4.0, 1.0, 13.0]), draws["s"])}
+    found = verdict(scores, draws["d"], draws["e"], nulls["q"], nulls["s"])
+    sums = scores.sum(0)
+
+    def p_of(observed, drawn):
+        return [(1 + sum(row[k] >= observed[k] for row in drawn)) / 40 for k in range(3)]
+
+    def by_rank(p):
+        return [min(1, *(3 * q / sum(other <= q for other in p) for q in p if q >= own)) for own in p]
+
+    p = {"d": p_of(sums, draws["d"]), "e": p_of(sums, draws["e"]),
+         "q": p_of([2.0, 4.5, 9.0], draws["q"]), "s": p_of([4.0, 1.0, 13.0], draws["s"])}  # fmt: skip
+    assert len({tuple(values) for values in p.values()}) == 4
+    np.testing.assert_allclose(found.score, sums / 6)
+    np.testing.assert_allclose(found.distance, draws["d"].mean(0) / 6)
+    np.testing.assert_allclose(found.exchange, draws["e"].mean(0) / 6)
+    np.testing.assert_allclose(
+        found.excess, [(x - np.mean(draws["q"][:, k])) / 6 for k, x in enumerate((2.0, 4.5, 9.0))]
+    )
+    for name, values in (("d", found.p_distance), ("e", found.p_exchange), ("q", found.p_query), ("s", found.p_share)):
+        np.testing.assert_allclose(values, p[name], err_msg=name)
+    np.testing.assert_allclose(found.q_places, by_rank([max(p["d"][k], p["e"][k]) for k in range(3)]))
+    np.testing.assert_allclose(found.q, by_rank([max(values[k] for values in p.values()) for k in range(3)]))
+
+
+def test_sums_that_differ_by_rounding_alone_are_equal_at_any_size():
+    for size in (1e-3, 1.0, 1e4):
+        draws = np.full((9, 1), size * (1 - 1e-7))
+        assert p_values(np.array([size]), draws).tolist() == [1.0]
+        assert p_values(np.array([size + 1e-3 * max(1, size)]), draws).tolist() == [0.1]

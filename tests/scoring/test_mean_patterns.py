@@ -77,3 +77,46 @@ def test_two_heads_can_be_two_groups_and_pairs_are_counted():
     assert kept.pairs == 6
     assert kept.r == pytest.approx(1)
     assert redundancy_kept(np.zeros((4, 4)), distances, draws=19).pairs == 6
+
+
+def test_one_head_is_a_group_of_its_own_and_no_input_has_no_mean():
+    pattern = resized(np.eye(5))[None]
+    alone = grouped(pattern, groups=3)
+    assert (alone.group.tolist(), alone.clear.tolist()) == ([0], [0.0])
+    np.testing.assert_array_equal(alone.patterns, pattern)
+    assert np.isnan(MeanPatterns(1, 2).result()).all()
+
+
+def test_distances_that_cannot_be_compared_have_no_figures():
+    distances = np.random.default_rng(0).random((5, 5))
+    for first, other in (
+        (distances[:3, :3], distances[:3, :3]),
+        (np.ones((5, 5)), distances),
+        (distances, np.ones((5, 5))),
+    ):
+        kept = redundancy_kept(first, other, draws=9)
+        assert np.isnan([kept.r, kept.low, kept.high, kept.p]).all()
+        assert kept.pairs == len(first) * (len(first) - 1) / 2
+
+
+def test_shuffled_heads_and_drawn_heads_by_a_loop():
+    rng = np.random.default_rng(8)
+    first, other = (np.abs(rng.normal(size=(6, 6))) for _ in range(2))
+    first, other = first + first.T, other + other.T
+    kept, chance = redundancy_kept(first, other, seed=4, draws=49), np.random.default_rng(4)
+    pairs = [(a, b) for a in range(6) for b in range(a + 1, 6)]
+
+    def r_of(order, drawn):
+        x = [first[drawn[a], drawn[b]] for a, b in pairs if drawn[a] != drawn[b]]
+        y = [other[order[drawn[a]], order[drawn[b]]] for a, b in pairs if drawn[a] != drawn[b]]
+        return np.corrcoef(x, y)[0, 1]
+
+    same = list(range(6))
+    shuffled, resampled = [], []
+    for _ in range(49):
+        shuffled.append(r_of(chance.permutation(6), same))
+        resampled.append(r_of(same, chance.integers(6, size=6)))
+    own = r_of(same, same)
+    assert kept.r == pytest.approx(own)
+    assert kept.p == (1 + sum(value >= own for value in shuffled)) / 50
+    np.testing.assert_allclose((kept.low, kept.high), np.nanquantile(resampled, [0.025, 0.975]))

@@ -8,7 +8,7 @@ import pytest
 from core import config
 from core.frames.filters import select
 from core.frames.rows import read_rows
-from core.scoring.queries import Looked, QueryResiduals, other_queries
+from core.scoring.queries import Looked, QueryResiduals, _log_odds, other_queries
 from tests.scoring.maps import random_maps
 from tests.simulations.planted_heads import HABITS, planted, words_of
 
@@ -74,3 +74,17 @@ def test_heads_that_attend_to_a_kind_of_word_whatever_the_query_do_not_survive(d
     if direction == "element_to_target":
         weaker = np.sum([test.beats_places for test in tests], axis=0)
         assert weaker[HABITS.index("content words")] == 8, "why the nulls on the place are not enough"
+
+
+def test_log_odds_are_those_of_even_shares_and_are_held_at_the_ends():
+    weights = np.array([[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.2, 0.8]]])
+    for seen in ([1, 2, 3], [1, 2, 2]):
+        found = _log_odds(weights, np.array(seen))
+        for query, n in enumerate(seen):
+            for key in range(3):
+                kept = min(max(weights[0, query, key], 1e-6), 1 - 1e-6)
+                wanted = math.log(kept * (n - 1) / (1 - kept)) if n > 1 else 0.0
+                assert found[0, query, key] == pytest.approx(wanted), (query, key)
+    assert _log_odds(weights, np.array([2, 2, 3]))[0, 0].tolist() == pytest.approx(
+        [math.log((1 - 1e-6) / 1e-6), math.log(1e-6 / (1 - 1e-6)), math.log(1e-6 / (1 - 1e-6))]
+    )

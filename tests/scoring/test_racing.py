@@ -18,9 +18,11 @@ from core.scoring.racing import (
     control_of,
     estimated,
     floors_of,
+    foreseen,
     next_step,
     sequence_half_widths,
     sequence_scale,
+    slope_of,
     standings,
     taken,
     verdicts,
@@ -256,3 +258,67 @@ def test_the_variance_counts_rows_that_are_in_both_means():
         found.append(estimate.value[0])
         said.append(estimate.error[0])
     assert np.mean(said) == pytest.approx(np.std(found), rel=0.05)
+
+
+def test_the_look_of_a_verdict_is_foreseen_as_a_loop_over_looks_says():
+    rules, generator = Rules(0.05, 300, 5, first=16), np.random.default_rng(4)
+    exact, first = effects(generator, [0.3, 0.08, 0.0, 0.052, -0.4], 16, 0.2)
+    estimate = estimated(exact, 300, NONE, first_order=first, control=control_of(exact, np.tile(first, 20)[:, :300]))
+    plain = estimated(exact, 300, NONE)
+    for some, control in ((estimate, True), (plain, False)):
+        found = foreseen(some, rules, plain.residual, control=control)
+        for head in range(5):
+            needed = 300
+            for n in sorted(rules.looks, reverse=True):
+                far = stats.t.ppf(1 - 0.05 / (2 * 5 * len(rules.looks)), n - 2)
+                left = some.residual[head]
+                error = left / math.sqrt(n)
+                if control:
+                    error = math.sqrt(plain.residual[head] ** 2 / 300 + left**2 * (1 / n - 1 / 300))
+                if far * error <= abs(abs(some.value[head]) - 0.05):
+                    needed = n
+            assert found[head] == needed
+        assert len(set(found.tolist())) > 1
+
+
+def test_what_a_race_costs_with_and_without_first_order_effects_by_hand():
+    rules, generator = Rules(0.05, 256, 4, first=32), np.random.default_rng(11)
+    exact, first = effects(generator, [0.2, 0.07, 0.0, -0.1], 32, 0.25, noise=0.3)
+    work = Work(np.array([0.5, 0.25, 1.0, 0.75]), 3.0)
+    choice = choose(exact, first, rules, work)
+    slopes = [np.polyfit(first[head], exact[head], 1)[0] for head in range(4)]
+    rest = exact - np.array(slopes)[:, None] * first
+    own = np.maximum(exact.std(1, ddof=1), np.median(exact.std(1, ddof=1)))
+    left = np.maximum(rest.std(1, ddof=2), np.median(rest.std(1, ddof=2)))
+    costs = []
+    for spread, control in ((own, False), (left, True)):
+        stops = []
+        for head in range(4):
+            stop = 256
+            for n in (256, 128, 64, 32):
+                error = spread[head] / math.sqrt(n)
+                if control:
+                    error = math.sqrt(own[head] ** 2 / 256 + spread[head] ** 2 * (1 / n - 1 / 256))
+                if stats.t.ppf(1 - 0.05 / (2 * 4 * 4), n - 2) * error <= abs(abs(exact[head].mean()) - 0.05):
+                    stop = n
+            stops.append(stop)
+        steps = sum(cost * (stop - 32) for cost, stop in zip(work.heads.tolist(), stops, strict=True)) + max(stops) - 32
+        costs.append(steps + (3.0 * (256 - 32) if control else 0))
+    assert (choice.without, choice.with_control) == pytest.approx(tuple(costs))
+    assert choice.use == (costs[1] < costs[0])
+
+
+def test_a_first_order_effect_that_does_not_vary_has_slope_0():
+    exact = np.array([[0.1, 0.4, -0.2], [0.3, 0.1, 0.2]])
+    assert slope_of(exact, np.array([[0.5, 0.5, 0.5], [0.2, 0.4, 0.6]])).tolist() == pytest.approx(
+        [0.0, np.polyfit([0.2, 0.4, 0.6], exact[1], 1)[0]]
+    )
+
+
+def test_before_the_first_look_rows_are_counted_as_none():
+    state = standings(np.full((2, 64), np.nan), Rules(0.1, 64, 2))
+    assert state.rows.tolist() == [0, 0]
+    assert state.rows.dtype.kind == "i"
+    assert state.verdicts == ["open", "open"]
+    for values in (state.value, state.low, state.high, state.always_low, state.always_high):
+        assert np.isnan(values).all()

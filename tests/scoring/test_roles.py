@@ -242,3 +242,12 @@ def test_the_test_of_roles_asks_for_so_many_times_the_baseline():
     assert role_q(means, times=1.0)["previous"][0, 0] < 0.01
     assert role_q(means, times=3.0)["previous"][0, 0] > 0.9
     assert role_q(means, times=1.0)["previous"][0, 1] > 0.01
+
+
+def test_the_smallest_input_with_a_repeat_and_one_without():
+    assert RolePositions(1).length == 1  # nothing that repeats has no end
+    assert RolePositions(5, repeat=(1, 2)).repeat == (1, 2)
+    for wrong in ({"repeat": (2, 2)}, {"repeat": (0, 3)}, {"repeat": (0, 0)}, {"first": 5}, {"rare": (-1,)},
+                  {"links": ((0, 5),)}, {"separators": (5,)}):  # fmt: skip
+        with pytest.raises(InputError, match="lie inside an input of 5 tokens"):
+            RolePositions(5, **wrong)

@@ -39,3 +39,13 @@ def test_entropy_is_one_for_uniform_rows_and_zero_for_a_single_key():
     found = relative_entropy(causal[None])[0]
     assert np.isnan(found[0])  # sees itself alone
     np.testing.assert_allclose(found[1:], 1)
+
+
+def test_a_seed_draws_the_same_pairs_again():
+    vectors = np.random.default_rng(2).normal(size=(40, 2, 8))
+    inputs, types = (np.arange(40) // 4).tolist(), [f"w{k % 7}" for k in range(40)]
+    first = similarities(vectors, inputs, types, seed=5)
+    np.testing.assert_array_equal(first, similarities(vectors, inputs, types, seed=5))
+    np.testing.assert_array_equal(similarities(vectors, inputs, types), similarities(vectors, inputs, types, seed=0))
+    assert not np.array_equal(first[:2], similarities(vectors, inputs, types, seed=6)[:2])
+    np.testing.assert_array_equal(first[2], similarities(vectors, inputs, types, seed=6)[2])
