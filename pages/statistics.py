@@ -117,7 +117,7 @@ with clear_errors():
 st.subheader("Effective attention")
 st.caption(
     "What is left of a map when the part that cannot reach the output is taken away (Brunner et al. 2020); inputs of "
-    "no more pieces than a head has dimensions lose nothing."
+    "no more tokens than a head has dimensions lose nothing."
 )
 with clear_errors():
     name = pickers.pick_checkpoint(key="effective_checkpoint")

@@ -28,7 +28,7 @@ class Options:
     target: Annotated[str, Flag('the frame-evoking word; "walk#2" is its second occurrence')]
     element: Annotated[list[str], Flag("words of a frame element; give it again for another element")]
     direction: Annotated[str, Flag("element_to_target, target_to_element or later_to_earlier")] = "element_to_target"
-    pairing: Annotated[str, Flag("product of pieces, or the paper's zip")] = "product"
+    pairing: Annotated[str, Flag("product of word pieces, or the paper's zip")] = "product"
     without_first: Annotated[bool, Flag("leave out the first position", name="--without-first")] = False
     raw: Annotated[bool, Flag("rank by the weight alone", name="--raw")] = False
     revision: Annotated[str | None, Flag("revision of a hub id")] = None

@@ -41,7 +41,7 @@ class Options:
     revision: Annotated[str | None, Flag("revision of a hub id")] = None
     dtype: Annotated[str, Flag("float32, bf16, fp16, int8, or stored: as the file has it")] = "float32"
     part: Annotated[str, Flag("of an encoder-decoder: encoder, decoder or cross")] = ""
-    words: Annotated[bool, Flag("between words instead of pieces", name="--words")] = False
+    words: Annotated[bool, Flag("between words instead of the pieces of words", name="--words")] = False
     megabytes: Annotated[float, Flag("most of an .html; what is left out is said", least=0.1, most=500)] = 2
 
     def open(self) -> "models.opening.Checkpoint":
@@ -68,7 +68,7 @@ def maps(asked: Options, form: Form) -> None:
     encoding = opened.encode(first, second)
     if encoding.unknown > 0.5:
         typer.echo(
-            f"{encoding.unknown:.0%} of the pieces are unknown to this tokenizer: its maps say little here.", err=True
+            f"{encoding.unknown:.0%} of the tokens are unknown to this tokenizer: its maps say little here.", err=True
         )
     captured = capture.running.capture(opened, encoding, part=asked.part)
     captured = word_maps(captured, encoding) if asked.words else captured
@@ -83,7 +83,7 @@ def maps(asked: Options, form: Form) -> None:
         written = {"file": str(out), "layers": captured.layers, "heads": captured.heads}
         show_rows("maps", known | {"tokens": len(captured), "cut": encoding.cut}, [written], form)
         return
-    cut = f"; {encoding.cut} pieces were cut to fit {opened.max_length}" if encoding.cut else ""
+    cut = f"; {encoding.cut} tokens were cut to fit {opened.max_length}" if encoding.cut else ""
     tokens = f"{len(captured)} x {len(captured.keys)} tokens"
     typer.echo(f"{captured.layers} layers x {captured.heads} heads x {tokens} in {out}{cut}")
 

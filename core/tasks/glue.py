@@ -6,6 +6,7 @@ notebook codes entailment as 1, so labels are always matched by name (`core.task
 """
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -142,6 +143,12 @@ def task_of(task: str | Task) -> Task:
             f'A task is one of {", ".join(TASKS)} or a CSV file of your own; "{task[:60]}" is none of them: choose one.'
         )
     return TASKS[key]
+
+
+def sampled(text: str) -> str:
+    """A text about the bundled samples: "SST-2-like", because they are ours and only written like the task's rows."""
+    names = "|".join(re.escape(record.name) for record in _RECORDS)
+    return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
 
 def must_have_labels(task: str | Task) -> None:

@@ -112,7 +112,14 @@ def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
     app = opened("disable", view="A task's rows")
     assert "Without L1 accuracy changes most, by -25.0 points; 1 of 1 changes are beyond luck" in said(app)
     facts = said(app).split("n = 40 rows", 1)[1].splitlines()[0]
-    for fact in ("95 % interval", "untouched 80.0", "atlas-encoder", "sst2", f"{datetime.now():%B %Y}", "your own"):
+    for fact in (
+        "95 % interval",
+        "untouched 80.0",
+        "atlas-encoder",
+        "SST-2-like",
+        f"{datetime.now():%B %Y}",
+        "your own",
+    ):
         assert fact in facts
     files = {button.proto.label for button in app.get("download_button")}
     assert files >= {"CSV", "SVG", "PNG", "HTML"}

@@ -83,4 +83,4 @@ def _layers(maps: np.ndarray, shown: resources.Shown, title: str) -> None:
     pane = Pane(title, len(maps), 1, shown.maps.tokens, as_bytes(maps[:, None]), shown.maps.causal,
                 whole=True)  # fmt: skip
     maps_grid.show_grid([pane], caption=title, key=title.replace(" ", "_"), head="Layer 1")
-    st.caption(f"{len(maps)} layers, one map each · {len(shown.maps.tokens)} pieces · n = 1 input")
+    st.caption(f"{len(maps)} layers, one map each · {len(shown.maps.tokens)} tokens · n = 1 input")

@@ -96,8 +96,8 @@ def _compared(asked: LiveChange) -> None:
     if heads:
         show_links(name, heads[0], here="disable", text=asked.text, pair=pair or "")
         st.button("Disable these on a task's rows", icon=":material/playlist_play:", on_click=_on_rows)
-    cut = f" · {encoding.cut} pieces cut" if encoding.cut else ""
-    st.caption(plain(f"{name} · {len(encoding)} pieces{cut} · {checkpoint.dtype} · operator {operator}"))
+    cut = f" · {encoding.cut} tokens cut" if encoding.cut else ""
+    st.caption(plain(f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · operator {operator}"))
 
 
 def opened(name: str) -> Any:

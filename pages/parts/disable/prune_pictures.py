@@ -14,7 +14,6 @@ from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import pick_run
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
-from pages.parts.widgets.pickers import task_name
 
 
 def show_importance() -> None:
@@ -44,7 +43,7 @@ def show_importance() -> None:
         rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
         right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
     pick_and_link(stored.of, [head.name for head in heads], here="prune", key="weighed_head")
-    place = f"{task_name(str(stored.task))} {stored.split}"
+    place = f"{stored.task_said} {stored.split}"
     st.caption(plain(f"{stored.checkpoint} · {place} · n = {heads[0].n} rows · {stored.date}"))
 
 
@@ -75,7 +74,7 @@ def show_curves() -> None:
     )
     st.caption(
         plain(
-            f"{stored.checkpoint} · {task_name(str(first.task))} dev · n = {first.n} rows · "
+            f"{stored.checkpoint} · {stored.task_said} dev · n = {first.n} rows · "
             f"order from train rows · 95% paired bootstrap of the change · {stored.date}"
         )
     )

@@ -57,7 +57,7 @@ def show_results() -> None:
 def _facts(stored: StoredRun, baseline: Untouched, variants: int, first: str) -> list[str]:
     flipped = "what each row adds to the change of r" if first == "pearson" else "right and wrong rows"
     facts = [
-        f"{stored.checkpoint} · {task_name(str(baseline.task))} {stored.split} · n = {baseline.n} rows",
+        f"{stored.checkpoint} · {stored.task_said} {stored.split} · n = {baseline.n} rows",
         f"operator {baseline.operator} · {stored.dtype} · {stored.date}",
         f"intervals: paired bootstrap, 95%, one at a time; p: max-T over random signs of {flipped}, corrected over all",
     ]

@@ -107,7 +107,9 @@ def show_heads(name: str, marked: Marked) -> None:
     st.markdown(f"**{plain(name)}**")
     answer = st.empty()  # the answer stands first, though it is known last
     options = st.columns(2)
-    zipped = options[0].toggle("the paper's zip of pieces", key=f"zip|{name}", help="Default: every pair of pieces.")
+    zipped = options[0].toggle(
+        "the paper's zip of word pieces", key=f"zip|{name}", help="Default: every pair of word pieces."
+    )
     sinkless = options[1].toggle(
         "without position 0",
         key=f"sink|{name}",

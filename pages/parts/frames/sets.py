@@ -106,7 +106,8 @@ def _filter() -> dict[str, Any]:
                                          help="The paper's code compares spellings, not places."),
             "core": middle.selectbox("core elements by", ["core_sets", "core_type", "any"], key="f_core",
                                      help="FEcoreSets is the paper's code; only 319 of 1,221 frames have any."),
-            "pairing": right.selectbox("pieces", ["product", "zip"], key="f_pairing", help="zip is the paper's code."),
+            "pairing": right.selectbox("word pieces", ["product", "zip"], key="f_pairing",
+                                       help="zip is the paper's code."),
             "average": right.selectbox("mean over", ["sentences", "links"], key="f_average",
                                        help="links is the replication's."),
             "without_first": right.toggle("without position 0", key="f_sink"),
@@ -200,7 +201,7 @@ def _headline(summary: FrameSummary, count: int) -> None:
     direction = DIRECTIONS[summary.direction or "element_to_target"]
     st.caption(
         f"n = {summary.n} {summary.average}, {summary.links} links, {summary.links_before} with the "
-        f"element first · {direction} · {summary.pairing} of pieces · survives: beats "
+        f"element first · {direction} · {summary.pairing} of word pieces · survives: beats "
         f"all four nulls (other places at the same distances; links exchanged between sentences of equal length; other "
         f"words looking at the same place, by weight and by share of the row), Benjamini-Hochberg "
         f"q ≤ 0.05 over {count} heads, {summary.draws} draws · {summary.movable} sentences have another place, "

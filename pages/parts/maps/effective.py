@@ -41,7 +41,7 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
     picture = head_picture(rows, Shade("r", domain=(0, 1)), title="Pearson r of raw and effective")
     st.altair_chart(picture, width="content")
     st.caption(
-        f"{plain(name)} · {len(raw.maps)} pieces · "
+        f"{plain(name)} · {len(raw.maps)} tokens · "
         + ("each query is projected with the keys it sees" if raw.maps.causal else "every query sees every key")
     )
 
@@ -65,7 +65,7 @@ def show_stored() -> None:
         ]
         chart = line_with_band(
             pd.DataFrame(lines),
-            Axes(x="length_from", y="mean", colour="of", x_title="length in pieces, from", y_title="mean r"),
+            Axes(x="length_from", y="mean", colour="of", x_title="length in tokens, from", y_title="mean r"),
             title="Pearson r of raw and effective attention",
         )
         st.altair_chart(chart)

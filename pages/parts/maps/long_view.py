@@ -33,7 +33,7 @@ def show_long(name: str, chosen: Input) -> None:
     view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head="L1H1", key="long", opened=OWN, note=note)
     if (named := view.get("head", "L1H1")) != "none":
         _window(name, chosen, Head.parse(named), blocks.tokens, _corner(view, blocks.block))
-    st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} pieces · n = 1 input")
+    st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · n = 1 input")
 
 
 def _corner(view: dict, block: int) -> tuple[int, int]:

@@ -68,4 +68,4 @@ def _shown(name: str, checkpoint: Any, encoding: Any, edges: Any, layers: frozen
     where = (
         "all layers" if len(layers) == checkpoint.layers else f"layers {', '.join(str(k + 1) for k in sorted(layers))}"
     )
-    st.caption(plain(f"{cut} edges ({share:.0%} of the map) cut in {where} · {len(encoding)} pieces · n = 1 · {name}"))
+    st.caption(plain(f"{cut} edges ({share:.0%} of the map) cut in {where} · {len(encoding)} tokens · n = 1 · {name}"))

@@ -190,7 +190,7 @@ def _separators(rows: list[Row]) -> int:
         st.altair_chart(_weights_and_norms(layers))
         st.caption(
             "A no-op has weight and adds little: its share of norms (weight times the length of what the token hands "
-            "on) is smaller than its share of weights. Dashed: the separators' share of the pieces."
+            "on) is smaller than its share of weights. Dashed: the separators' share of the tokens."
         )
     columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
                "gradient_other", "ratio", "ratio_low", "ratio_high"]  # fmt: skip

@@ -133,11 +133,14 @@ def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Me
     if job:
         job_progress.show_job(job, rows=False)
     stored = pick_run(
-        study, "Nothing is stored yet: run this on a task's rows above.", f"run_{study}", icon=":material/database:"
+        study,
+        "Run this on a task's rows above, and its results stand here.",
+        f"run_{study}",
+        icon=":material/database:",
     )
     if stored is None:
         return None
-    shown = [fact for fact in (stored.checkpoint, stored.task, stored.split) if fact]
+    shown = [fact for fact in (stored.checkpoint, stored.task_said, stored.split) if fact]
     inputs = f"{stored.inputs} inputs" if stored.inputs else "rows of several tasks"
     caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
     ran = stored.settings

@@ -1,6 +1,7 @@
 """What results say, computed once: rows of a stored run do not change."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
@@ -9,6 +10,7 @@ from core.report.headlines import Headline, headline
 from core.results.scores import Score
 from core.store import runs
 from core.store.rows import Row
+from core.tasks.glue import sampled
 from pages.parts.frame import resources
 from pages.parts.reports.provenance import stored_run
 
@@ -33,7 +35,9 @@ def heads_of(rows: Sequence[Row]) -> list[Score]:
 @st.cache_resource(show_spinner=False, max_entries=400)
 def _headline(run: str, database_id: str) -> Headline:
     db = resources.database()
-    return headline(stored_run(run).study, runs.run_rows(db, run))
+    stored = stored_run(run)
+    said = headline(stored.study, runs.run_rows(db, run))
+    return replace(said, sentence=sampled(said.sentence)) if stored.sampled else said
 
 
 @st.cache_resource(show_spinner=False, max_entries=400)

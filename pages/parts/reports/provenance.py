@@ -9,7 +9,9 @@ from core.jobs.worker import find_study
 from core.results.reading import record_of
 from core.store import runs
 from core.store.rows import from_json
+from core.tasks.glue import sampled
 from pages.parts.frame import resources
+from pages.parts.widgets.pickers import task_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,17 @@ class StoredRun:
     def inputs(self) -> int:
         """How many rows of a task it used; 0 of several tasks."""
         return len((from_json(self.row_ids) if isinstance(self.row_ids, str) else self.row_ids) or ())
+
+    @property
+    def sampled(self) -> bool:
+        """Whether its rows are of the bundled samples, which are only like a task's."""
+        return not self.told.get("data")
+
+    @property
+    def task_said(self) -> str:
+        """Its tasks as people read them: "SST-2-like" of the bundled samples; "" without any."""
+        names = ", ".join(task_name(task) for task in self.task.split(", ")) if self.task else ""
+        return sampled(names) if self.sampled else names
 
     @property
     def of(self) -> str:

@@ -63,7 +63,7 @@ def facts(said: Headline, stored: StoredRun) -> list[str]:
     ]
     if " (stopped: " in stored.title:
         known.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
-    return [fact for fact in (*known, stored.checkpoint, stored.task, stored.date, ORIGINS[stored.source]) if fact]
+    return [fact for fact in (*known, stored.checkpoint, stored.task_said, stored.date, ORIGINS[stored.source]) if fact]
 
 
 # ---------------------------------------------------------------- what the buttons do

@@ -34,7 +34,7 @@ def pick_settings(preset: str) -> dict[str, Any]:
         ),
         "epochs": middle.number_input("Epochs", 1, 100, base.epochs, key=f"epochs_{preset}"),
         "batch": right.number_input("Batch", 1, 512, base.batch, key=f"batch_{preset}"),
-        "max_length": last.number_input("Most pieces", 8, 512, base.max_length, key=f"length_{preset}"),
+        "max_length": last.number_input("Most tokens", 8, 512, base.max_length, key=f"length_{preset}"),
         "train_limit": left.number_input("Train rows at most", 1, None, base.train_limit, placeholder="all"),
         "dev_limit": middle.number_input("Dev rows at most", 1, None, base.dev_limit, placeholder="all"),
         "train_last": right.number_input(

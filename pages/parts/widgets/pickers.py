@@ -12,7 +12,7 @@ from core import config
 from core.errors import InputError
 from core.measuring.tuned import shown_folder
 from core.tasks import own
-from core.tasks.glue import TASKS, read_rows, task_of
+from core.tasks.glue import TASKS, read_rows, sampled, task_of
 from pages.parts.frame import bound, history, resources
 from pages.parts.widgets import own_rows
 
@@ -23,9 +23,10 @@ CHECKPOINT_HELP = (
     "revision (owner/name@revision). Type a new one and press Enter."
 )
 TASK_HELP = (
-    "A task of GLUE, or a file of your own: type the path of a CSV or TSV file and press Enter. Its first line names "
-    "the columns sentence (and sentence2 for pairs) and label, or score from 0 to 5. A column split says train or dev; "
-    "without it every fifth row is dev. Without labels it is a list to look at."
+    "A task of GLUE (rows of the bundled samples are only like it), or a file of your own: type the path of a CSV or "
+    "TSV file and press Enter. Its first line names the columns sentence (and sentence2 for pairs) and label, or score "
+    "from 0 to 5. A column split says train or dev; without it every fifth row is dev. Without labels it is a list to "
+    "look at."
 )
 
 
@@ -94,7 +95,7 @@ def pick_tasks(default: str, *, label: str = "Tasks", key: str | None = None) ->
     tasks = st.multiselect(
         label,
         list(dict.fromkeys([*TASKS, *own_rows.known_lists(), *chosen])),
-        format_func=task_name,
+        format_func=rows_name,
         key=key,
         accept_new_options=True,
         help=TASK_HELP,
@@ -112,7 +113,7 @@ def pick_task(label: str = "Task", *, key: str) -> str:
     if wanted and wanted not in names:
         names.append(wanted)
     task = bound.pick(
-        st.selectbox, label, names, key=key, format_func=task_name, accept_new_options=True, help=TASK_HELP
+        st.selectbox, label, names, key=key, format_func=rows_name, accept_new_options=True, help=TASK_HELP
     )
     own_rows.offer_own_rows(lambda path: st.session_state.update({key: path}), key=key)
     return task
@@ -127,6 +128,11 @@ def task_name(key: str) -> str:
         return task_of(key).name
     except InputError:
         return key
+
+
+def rows_name(key: str) -> str:
+    """A task's rows, as pickers name them: those of the bundled samples are only like the task's."""
+    return task_name(key) if config.settings().glue else sampled(task_name(key))
 
 
 def named(tasks: Sequence[str]) -> str:
