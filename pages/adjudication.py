@@ -7,7 +7,7 @@ import streamlit as st
 from core.labelling import adjudicating
 from core.labelling.queue import QueueOptions
 from core.labelling.snapshot import known_class_set
-from pages.parts.frame import people, resources
+from pages.parts.frame import bound, people, resources
 from pages.parts.frame.messages import plain
 from pages.parts.label.label_sheet import send_maps, show_sheet
 from pages.parts.team import choosing
@@ -19,7 +19,8 @@ left, *places, right = st.columns([2, 2, 2, 1.6], vertical_alignment="bottom")
 class_set, project = choosing.pick(db, places)
 with left:
     annotator = people.annotator_name()
-named = right.toggle("Show who voted", value=False, help="Hidden, so that the map decides and not the name.")
+named = bound.switch(right.toggle, "Show who voted", key="named",
+                     help="Hidden, so that the map decides and not the name.")  # fmt: skip
 classes = known_class_set(db, class_set)
 if not annotator:
     st.info("Type your name above; decisions carry it.", icon=":material/badge:")

@@ -9,7 +9,7 @@ from core.patterns import agreement
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.label.label_tools import pick_class_set, pictures
@@ -22,8 +22,8 @@ MOST = 8
 def pair(db, rows, raters: list[str], names: list[str]) -> None:
     """Two raters on the maps both labelled."""
     left, right = st.columns(2)
-    first = left.selectbox("First rater", raters)
-    second = right.selectbox("Second rater", agreement.others(raters, first))
+    first = bound.pick(left.selectbox, "First rater", raters, key="first")
+    second = bound.pick(right.selectbox, "Second rater", agreement.others(raters, first), key="second")
     with clear_errors():
         both = agreement.agreement(rows, first, second)
         said = f"95 % {both.low:.2f} to {both.high:.2f} over inputs, {both.maps} maps"

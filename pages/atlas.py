@@ -8,6 +8,7 @@ from core.store.rows import Row
 from pages.parts.atlas import choices, likeness
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
+from pages.parts.frame import bound, history
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.widgets.files import show_files
@@ -34,21 +35,28 @@ def changed(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     return both.assign(value=both["value_second"] - both["value"], low=None, high=None)
 
 
+def brushed_before() -> list[str]:
+    """The heads that were selected, here or by the link to the page."""
+    if "brushed" not in st.session_state or history.went_back():
+        st.session_state.brushed = [name for name in st.query_params.get("brushed", "").split(",") if name]
+    brushed: list[str] = st.session_state.brushed
+    return brushed
+
+
 def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     """The scores of one checkpoint and task."""
     mine = choices.on_task(frame, task)
     keys = choices.keys_of(mine)
     shape = (int(mine["layer"].max()) + 1, int(mine["head"].max()) + 1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        layout = st.segmented_control("Plane", [PLANE, LIKENESS, COMPARE], default=PLANE, required=True, key="layout",
-                                      bind="query-params")  # fmt: skip
+        layout = bound.pick(st.segmented_control, "Plane", [PLANE, LIKENESS, COMPARE], key="layout", required=True)
         across_key = colour_key = keys[0]
         if layout != LIKENESS:
             across_key = colour_key = choices.pick_score("Across", keys, choices.FIRST[0], key="across")
         up_key = choices.pick_score("Up", keys, choices.FIRST[1], key="up") if layout == PLANE else across_key
         if layout != COMPARE:
             colour_key = choices.pick_score("Colour", choices.colours(keys), choices.FIRST[2], key="colour")
-        bars = st.toggle("Intervals", key="bars", bind="query-params", help="95 % intervals as bars")
+        bars = bound.switch(st.toggle, "Intervals", key="bars", help="95 % intervals as bars")
     across, up = (axis_of(rows_of(mine, key), label_of(key), shape) for key in (across_key, up_key))
     colour = colour_of(mine, colour_key, shape)
     note = choices.meaning(colour_key)
@@ -56,14 +64,15 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
         across, up, note = likeness.places(name, task, mine, shape)
     elif layout == COMPARE:
         across, up, colour, note = compared(across_key, mine, frame, f"{name} · {task}", shape)
-    lines, before = likeness.lines(mine, shape), st.session_state.get("brushed", [])
+    lines, before = likeness.lines(mine, shape), brushed_before()
     brushed, opened = show_atlas(
-        Plane(shape, across, up, colour), key="atlas_heads", bars=bars, labels=lines, selected=before
+        Plane(shape, across, up, colour), key=f"atlas_heads_{history.turns()}", bars=bars, labels=lines, selected=before
     )
     if opened:
         choices.ask_for(opened, name, task)
         st.switch_page(PAGES_FOLDER / "head.py")
     st.session_state.brushed = brushed
+    history.keep({"brushed": ",".join(brushed) or None})
     st.caption(plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the "
                      "first layer"))  # fmt: skip
     table(mine, brushed, [colour_key] if layout == LIKENESS else list(dict.fromkeys([across_key, up_key, colour_key])))

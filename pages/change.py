@@ -8,7 +8,7 @@ from core.results.scores import ChangeScore
 from core.store.runs import run_rows
 from core.studies.change import STUDY
 from core.tuning.saved import tuned_checkpoints
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.tuning.change_pictures import STATISTICS, pictures, strongest
@@ -19,18 +19,19 @@ from pages.parts.widgets import job_progress, pickers
 def start() -> None:
     """Pick the checkpoint before and those after; start the job."""
     known = [shown_folder(tuned.folder) for tuned in tuned_checkpoints(config.settings().runs / "finetuned")]
-    asked = st.query_params.get("after")
     left, middle, right, last = st.columns([3, 4, 1, 1], vertical_alignment="bottom")
     with left:
         before = pickers.pick_checkpoint("Before", key="before")
-    after = middle.multiselect(
+    after = bound.pick_many(
+        middle.multiselect,
         "After",
-        list(dict.fromkeys([*known, *([asked] if asked else [])])),
-        default=[asked] if asked else [],
+        list(dict.fromkeys(known)),
+        key="after",
         accept_new_options=True,
         placeholder="fine-tuned checkpoints, or a folder",
     )
-    limit = right.number_input("Rows", 2, 100_000, 300, help="Dev rows of each task; the paper draws 1,000.")
+    limit = right.number_input("Rows", 2, 100_000, 300, key="limit", bind="query-params",
+                               help="Dev rows of each task; the paper draws 1,000.")  # fmt: skip
     with st.expander("Where the rows come from"):
         data = pick_data()
     if last.button("Compare", type="primary", width="stretch", disabled=not (before and after)):
@@ -53,14 +54,10 @@ def results() -> None:
         return
     scores, compared = ChangeScore.among(run_rows(resources.database(), stored.run)), STUDY.read(dict(stored.told))
     there = [name for name in STATISTICS if name in {score.statistic for score in scores}]
-    statistic = st.segmented_control(
-        "Statistic",
-        there,
-        default="cosine",
-        required=True,
+    statistic = bound.pick(
+        st.segmented_control, "Statistic", there, key="statistic", default="cosine", required=True,
         format_func=lambda name: STATISTICS[name].title,
-        key="statistic",
-    )
+    )  # fmt: skip
     pictures(scores, statistic, stored.run)
     source = compared.data or "the bundled samples"
     st.caption(

@@ -12,6 +12,7 @@ from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
 from core.tasks.features import FEATURES
 from pages.parts.charts.curves import bars_with_intervals, line_with_band
 from pages.parts.charts.encoding import Axes
+from pages.parts.frame import bound
 from pages.parts.frame.messages import plain
 from pages.parts.reports import attending
 from pages.parts.reports.attending import by_place
@@ -22,13 +23,14 @@ VALUES = {"value": "attention", "effect": "excess over random tokens"}
 
 def pick_features() -> list[str]:
     """Features to look for: the papers', and any tag or dependency."""
-    return st.multiselect(
+    return bound.pick_many(
+        st.multiselect,
         "Features",
         list(FEATURES),
+        key="features",
         default=list(FEATURES),
         format_func=lambda name: FEATURES[name].label if name in FEATURES else name,
         accept_new_options=True,
-        key="features",
         help="Type tag:JJ, pos:ADJ or dep:amod for any Penn tag, part of speech or dependency.",
     )
 
@@ -107,11 +109,13 @@ if not scores:
 places = st.columns([2, 3, 3])
 names = list(dict.fromkeys(str(score.feature) for score in scores))
 label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
-feature = places[0].selectbox("Feature", names, format_func=label_of.__getitem__, key="feature")
+feature = bound.pick(places[0].selectbox, "Feature", names, key="feature", format_func=label_of.__getitem__)
 kinds = [name for name in DEFINITIONS if name in {score.statistic for score in scores}]
-definition = places[1].selectbox("Definition", kinds, format_func=lambda name: f"{name}: {DEFINITIONS[name]}")
-value = places[2].segmented_control(
-    "Shown", list(VALUES), default="value", required=True, format_func=VALUES.__getitem__, key="shown"
+definition = bound.pick(
+    places[1].selectbox, "Definition", kinds, key="definition", format_func=lambda name: f"{name}: {DEFINITIONS[name]}"
+)
+value = bound.pick(
+    places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
 )
 chosen = [score for score in scores if score.feature == feature and score.statistic == definition]
 sure = [score for score in chosen if score.checkpoint != "difference"]

@@ -15,7 +15,7 @@ from core.studies.finetune import STUDY, Options, live_runs
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.reports.stored_runs import drawer, pick_run
@@ -42,12 +42,15 @@ def start() -> None:
         checkpoint = pickers.pick_checkpoint()
     with middle:
         tasks = pickers.pick_tasks("sst2")
-    chosen = right.multiselect(
-        "Initialisations", list(INITIALISATIONS), default=["pretrained"], format_func=INITIALISATIONS.__getitem__
-    )
+    chosen = bound.pick_many(
+        right.multiselect, "Initialisations", list(INITIALISATIONS), key="initialisations", default=["pretrained"],
+        format_func=INITIALISATIONS.__getitem__,
+    )  # fmt: skip
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
-    preset = left.selectbox("Recipe", list(PRESETS), help="The paper's by default; every setting is below.")
-    seeds = middle.number_input("Seeds", 1, 20, 3, help="Runs of each task and initialisation; 3 give a spread.")
+    preset = bound.pick(left.selectbox, "Recipe", list(PRESETS), key="preset",
+                        help="The paper's by default; every setting is below.")  # fmt: skip
+    seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",
+                                help="Runs of each task and initialisation; 3 give a spread.")  # fmt: skip
     st.caption(f"{preset}: {PRESET_NOTES[preset]}")
     with st.expander("Data and settings"):
         data, changed = pick_data(), pick_settings(preset)

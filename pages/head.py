@@ -58,7 +58,7 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     mine = mine[~mine["score"].isin(choices.HIDDEN)]
     studies = mine["score"].str.partition("/")[0]
     offered = [name for name, (about, _) in ABOUT.items() if studies.isin(about).any()]
-    chosen = st.segmented_control("About", [EVERYTHING, *offered], default=EVERYTHING, required=True, key="about")
+    chosen = bound.pick(st.segmented_control, "About", [EVERYTHING, *offered], key="about", required=True)
     pages: tuple[str, ...] = ()
     if chosen != EVERYTHING:
         about, pages = ABOUT[chosen]

@@ -7,7 +7,7 @@ import streamlit as st
 from core.jobs import api
 from core.store import exchange, shipped
 from core.store.jobs import jobs
-from pages.parts.frame import resources
+from pages.parts.frame import history, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 
@@ -46,7 +46,8 @@ def show_waiting() -> None:
 
 
 def table(jobs):
-    """All jobs, one a row; returns the id of the one that is chosen, or None."""
+    """All jobs, one a row; returns the id of the one that is chosen, here or by the URL, or None."""
+    named = jobs.index[jobs["job"] == st.query_params.get("job")]
     units = jobs["done"].astype(str) + " of " + jobs["units"].astype(str)
     shown = jobs.assign(units=units, error=jobs["error"].fillna(""))
     chosen = st.dataframe(
@@ -54,14 +55,17 @@ def table(jobs):
         hide_index=True,
         on_select="rerun",
         selection_mode="single-row",
-        key="jobs_table",
+        selection_default={"selection": {"rows": [jobs.index.get_loc(row) for row in named]}},
+        key=f"jobs_table_{history.turns()}",
         column_config={
             "created": st.column_config.DatetimeColumn("created (UTC)", format="D MMM HH:mm"),
             "finished": st.column_config.DatetimeColumn("finished (UTC)", format="D MMM HH:mm"),
         },
     )
     rows = chosen["selection"]["rows"]
-    return jobs["job"].iloc[rows[0]] if rows and rows[0] < len(jobs) else None
+    picked = jobs["job"].iloc[rows[0]] if rows and rows[0] < len(jobs) else None
+    history.keep({"job": picked})
+    return picked
 
 
 def show_shipped() -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 from core import findings
 from core.drawing.maps_page import Source, grid_of, maps_page
 from core.drawing.panes import telling_head
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps import inputs, long_view, maps_grid, panes
 from pages.parts.maps.inputs import Input
@@ -120,9 +120,9 @@ with st.container(horizontal=True, vertical_alignment="center", key="bar"):
     checkpoint = pickers.pick_checkpoint(width=140, bare=True)
     chosen = inputs.pick_input()
     beside = inputs.pick_beside()
-    unit = st.segmented_control("Tokens", ["pieces", "words"], default="pieces", required=True, key="unit",
-                                bind="query-params", label_visibility="collapsed",
-                                help="Pieces are the parts of words that the model reads")  # fmt: skip
+    unit = bound.pick(st.segmented_control, "Tokens", ["pieces", "words"], key="unit", required=True,
+                      label_visibility="collapsed",
+                      help="Pieces are the parts of words that the model reads")  # fmt: skip
     part = inputs.pick_part(checkpoint)
     inputs.pick_row()
 if not chosen.text.strip():

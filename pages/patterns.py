@@ -10,7 +10,7 @@ from core.labelling.kept import bundled_about, bundled_classifier, bundled_label
 from core.labelling.snapshot import snapshot, standing_labels
 from core.patterns.agreement import consensus, inputs_of
 from core.store import classifiers
-from pages.parts.frame import people, resources
+from pages.parts.frame import bound, people, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label.label_tools import pick_class_set
 from pages.parts.patterns.classifier_results import show_log, show_results
@@ -31,15 +31,19 @@ CLASS = "class"  # a column of labels
 def start(db, class_set: str) -> None:
     """A form over the recipe; starts the job."""
     left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
-    kind = left.selectbox("Classifier", list(KINDS), format_func=KINDS.__getitem__)
-    epochs = middle.number_input("Epochs", 1, 2000, 200, disabled=kind in ("trees", "baseline"))
-    folds = right.number_input("Folds", 2, 20, 5, help="Parts of the cross-validation; no input is in two of them.")
-    weights = left.toggle("Give rare classes more weight")
-    beside = left.toggle("Also a learning curve", help="More classifiers are fitted.")
-    seed = middle.number_input("Seed", 0, 10**6, 0)
-    method = left.selectbox(
+    kind = bound.pick(left.selectbox, "Classifier", list(KINDS), key="kind", format_func=KINDS.__getitem__)
+    epochs = middle.number_input("Epochs", 1, 2000, 200, key="epochs", bind="query-params",
+                                 disabled=kind in ("trees", "baseline"))  # fmt: skip
+    folds = right.number_input("Folds", 2, 20, 5, key="folds", bind="query-params",
+                               help="Parts of the cross-validation; no input is in two of them.")  # fmt: skip
+    weights = left.toggle("Give rare classes more weight", key="class_weights", bind="query-params")
+    beside = left.toggle("Also a learning curve", help="More classifiers are fitted.", key="curve", bind="query-params")
+    seed = middle.number_input("Seed", 0, 10**6, 0, key="seed", bind="query-params")
+    method = bound.pick(
+        left.selectbox,
         "One label a map by",
-        [None, *METHODS],
+        ["", *METHODS],
+        key="method",
         format_func=lambda way: f"{METHODS[way]}, as soft labels" if way else "most votes, the newest on a tie",
         help="The Truth page shows what each makes of the labels of many people.",
     )
@@ -48,7 +52,7 @@ def start(db, class_set: str) -> None:
         with clear_errors():
             options = training_options(
                 db,
-                snapshot(db, class_set, method=method),
+                snapshot(db, class_set, method=method or None),
                 kind=kind,
                 epochs=epochs,
                 folds=folds,
@@ -114,7 +118,7 @@ titles = {
     for stored in known.itertuples()
 }
 left, right = st.columns([4, 1], vertical_alignment="bottom")
-chosen = str(left.selectbox("Version", names, format_func=titles.__getitem__))
+chosen = bound.pick(left.selectbox, "Version", names, key="version", format_func=titles.__getitem__)
 label = "Stop suggesting" if chosen == suggests else "Let it suggest"
 if right.button(label, width="stretch"):
     with clear_errors():

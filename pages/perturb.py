@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.parts.frame import bound
 from pages.parts.perturb.cutting import show_cutting
 from pages.parts.perturb.patching import show_patching
 from pages.parts.perturb.rows import show_rows
@@ -19,6 +20,5 @@ st.caption(
     "Change the input and see what the model makes of it; put what heads, blocks or layers gave on one input into the "
     "other; or cut edges of attention."
 )
-view = st.segmented_control("View", list(VIEWS), default="Two inputs", required=True, key="view", bind="query-params",
-                            label_visibility="collapsed")  # fmt: skip
-VIEWS[view or "Two inputs"]()
+view = bound.pick(st.segmented_control, "View", list(VIEWS), key="view", required=True, label_visibility="collapsed")
+VIEWS[view]()

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
 from pages.parts.probes.layers import show_layers, show_representation, show_transfer
 from pages.parts.probes.sentence import show_sentence, show_syntax
@@ -20,9 +21,8 @@ st.caption(
     "A probe is a small classifier on what a checkpoint computes, whose weights stay as they are. What it finds is "
     "there to be read; whether the checkpoint uses it is another question (Disable heads, Perturb)."
 )
-view = st.segmented_control("View", list(VIEWS), default="One sentence", required=True, key="view", bind="query-params",
-                            label_visibility="collapsed")  # fmt: skip
-study, show = VIEWS[view or "One sentence"]
+view = bound.pick(st.segmented_control, "View", list(VIEWS), key="view", required=True, label_visibility="collapsed")
+study, show = VIEWS[view]
 with clear_errors():
     show()
 start_study(study, view=study)

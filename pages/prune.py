@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts.disable.prune_pictures import show_curves, show_importance
 from pages.parts.disable.sweeps import active_jobs, shared_options
+from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
 from pages.parts.reports.stored_runs import drawer
 from pages.parts.widgets import job_progress, pickers
@@ -16,15 +17,16 @@ ORDERS = {
     "sweep": "effect of zeroing it",
     "random": "random (the control)",
 }
+VIEWS = {"Importance": show_importance, "Curve": show_curves}
 
 
 def start() -> None:
     """Choose, and start either job."""
     shared = shared_options()
     left, middle, right = st.columns([4, 2, 2], vertical_alignment="bottom")
-    orders = left.multiselect(
-        "Remove heads in the order of", list(ORDERS), default=["importance", "sweep", "random"],
-        format_func=ORDERS.__getitem__,
+    orders = bound.pick_many(
+        left.multiselect, "Remove heads in the order of", list(ORDERS), key="orders",
+        default=["importance", "sweep", "random"], format_func=ORDERS.__getitem__,
     )  # fmt: skip
     weigh = middle.button(
         "Measure importance", width="stretch", disabled=shared is None, help="One backward pass over the rows"
@@ -51,8 +53,6 @@ st.caption(
 with drawer("Measure another checkpoint or task", "importance"):
     start()
 active_jobs("importance", "prune")
-weights, curves = st.tabs(["Importance", "Curve"])
-with weights, clear_errors():
-    show_importance()
-with curves, clear_errors():
-    show_curves()
+view = bound.pick(st.segmented_control, "View", list(VIEWS), key="view", required=True, label_visibility="collapsed")
+with clear_errors():
+    VIEWS[view]()

@@ -9,7 +9,7 @@ import streamlit as st
 from core.results.scores import DependencyScore, RelationScore
 from core.store import runs as store
 from core.tasks.relations import RELATIONS
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports import attending
 from pages.parts.reports.stored_runs import pick_run
@@ -22,15 +22,14 @@ WAYS = {"forward": "from the first end to the second", "backward": "from the sec
 
 def pick_relations() -> list[str]:
     """Relations to look for: the paper's, and any dependency."""
-    return st.multiselect(
-        "Relations",
-        list(RELATIONS),
+    return bound.pick_many(
+        st.multiselect, "Relations", list(RELATIONS),
+        key="relations",
         default=list(RELATIONS),
         format_func=lambda name: RELATIONS[name].label if name in RELATIONS else name,
         accept_new_options=True,
-        key="relations",
         help="Type dep:amod for any dependency label; a link then goes from the dependent to its governor.",
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +73,8 @@ def dependencies() -> None:
     db = resources.database()
     with st.expander("Run on a treebank", icon=":material/account_tree:"):
         name = pickers.pick_checkpoint(key="tree_checkpoint")
-        folder = st.text_input("Universal Dependencies folder", key="treebank", placeholder="UD_English-EWT")
+        folder = st.text_input("Universal Dependencies folder", key="treebank", bind="query-params",
+                               placeholder="UD_English-EWT")  # fmt: skip
         st.caption("A folder with one *-dev.conllu and one *-test.conllu.")
         wanted = {"checkpoint": name, "treebank": folder}
         if name and folder:
@@ -118,7 +118,7 @@ if measured is not None:
         places = st.columns(3)
         names = list(dict.fromkeys(str(score.feature) for score in scores))
         label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
-        relation = places[0].selectbox("Relation", names, format_func=label_of.__getitem__, key="relation")
+        relation = bound.pick(places[0].selectbox, "Relation", names, key="relation", format_func=label_of.__getitem__)
         ends = RELATIONS.get(relation)
         along = [score for score in scores if score.feature == relation]
         ways = [way for way in WAYS if way in {score.statistic for score in along}]
@@ -126,10 +126,9 @@ if measured is not None:
             "forward": f"{ends.source} looks at {ends.target}" if ends else "dependent looks at governor",
             "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
         }
-        way = places[1].selectbox("Direction", ways, format_func=said.__getitem__)
-        value = places[2].segmented_control(
-            "Shown", list(VALUES), default="value", required=True, format_func=VALUES.__getitem__, key="shown"
-        )
+        way = bound.pick(places[1].selectbox, "Direction", ways, key="way", format_func=said.__getitem__)
+        value = bound.pick(places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True,
+                           format_func=VALUES.__getitem__)  # fmt: skip
         chosen = [score for score in along if score.statistic == way]
         drawn = attending.pictures(chosen, value, VALUES[value], diverging=value == "effect")
         st.caption(

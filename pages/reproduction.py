@@ -12,7 +12,7 @@ from core.report.records import records_of
 from core.report.rendering.words import About
 from core.store.runs import one_run, run_rows
 from core.tasks.glue import TASKS
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.reproduction_pictures import claims_table, downloads, exhibits, summary
 from pages.parts.reports.stored_runs import drawer, pick_run
@@ -27,28 +27,32 @@ NO_REPORT = (
 def chosen_options() -> dict[str, Any] | None:
     """What to report on; None while no checkpoint is chosen."""
     left, right = st.columns([3, 2])
-    checkpoints = left.multiselect(
-        "Checkpoints", pickers.checkpoint_names(), default=DEFAULTS.checkpoints, accept_new_options=True,
-        help=pickers.CHECKPOINT_HELP,
+    checkpoints = bound.pick_many(
+        left.multiselect, "Checkpoints", pickers.checkpoint_names(), key="checkpoints", default=DEFAULTS.checkpoints,
+        accept_new_options=True, help=pickers.CHECKPOINT_HELP,
     )  # fmt: skip
     glue = settings().glue
     data = right.text_input(
-        "Data", str(glue or ""), placeholder="a folder; empty for the bundled samples",
+        "Data", str(glue or ""), placeholder="a folder; empty for the bundled samples", key="data", bind="query-params",
         help="GLUE's task folders, the papers' sentence lists and a treebank, in it or in folders inside it.",
     )  # fmt: skip
     with st.expander("Tasks, parts and sizes"):
         which, what = st.columns(2)
-        tasks = which.multiselect(
-            "Tasks", list(TASKS), format_func=lambda key: TASKS[key].name, placeholder="all there"
-        )
-        parts = what.multiselect("Parts", PARTS, placeholder="all")
+        tasks = bound.pick_many(
+            which.multiselect, "Tasks", list(TASKS), key="tasks", format_func=lambda key: TASKS[key].name,
+            placeholder="all there",
+        )  # fmt: skip
+        parts = bound.pick_many(what.multiselect, "Parts", PARTS, key="parts", placeholder="all")
         places = st.columns(4)
         numbers = {
-            "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS.limit),
-            "sweep_limit": places[1].number_input("Rows of sweeps", 8, 100_000, DEFAULTS.sweep_limit),
-            "train_limit": places[2].number_input("Train rows", 8, None, DEFAULTS.train_limit),
-            "seeds": places[3].number_input("Seeds", 1, 20, DEFAULTS.seeds),
-        }
+            "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS.limit, key="limit",
+                                            bind="query-params"),
+            "sweep_limit": places[1].number_input("Rows of sweeps", 8, 100_000, DEFAULTS.sweep_limit, key="sweep_limit",
+                                                  bind="query-params"),
+            "train_limit": places[2].number_input("Train rows", 8, None, DEFAULTS.train_limit, key="train_limit",
+                                                  bind="query-params"),
+            "seeds": places[3].number_input("Seeds", 1, 20, DEFAULTS.seeds, key="seeds", bind="query-params"),
+        }  # fmt: skip
     if not checkpoints:
         return None
     return {"checkpoints": checkpoints, "data": data.strip() or None, "tasks": tasks, "parts": parts} | numbers

@@ -40,9 +40,10 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
 
 def picture_of_heads(places: list[PlaceScore]) -> list:
     """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
-    colour = st.segmented_control(
-        "Colour", list(COLOURS), default="kind", required=True, format_func=COLOURS.__getitem__, key="colour"
-    )
+    colour = bound.pick(
+        st.segmented_control, "Colour", list(COLOURS), key="colour", default="kind", required=True,
+        format_func=COLOURS.__getitem__,
+    )  # fmt: skip
     drawn = []
     for (checkpoint, task), some in attending.by_place(places).items():
         classes: dict[str, str] = {}

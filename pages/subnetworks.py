@@ -2,10 +2,13 @@
 
 import streamlit as st
 
+from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
 from pages.parts.probes.shipped import pick_result
 from pages.parts.probes.starting import start_study
 from pages.parts.probes.subnetwork_pictures import show_curves, show_networks, warn_of_nothing_to_lose
+
+VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_networks}
 
 st.title("Subnetworks")
 st.caption(
@@ -16,9 +19,7 @@ with clear_errors():
     result = pick_result("subnetworks", key="pruned")
     if result is not None:
         warn_of_nothing_to_lose(result)
-        curves, networks = st.tabs(["Weights by magnitude", "Good, bad and random"])
-        with curves:
-            show_curves(result)
-        with networks:
-            show_networks(result)
+        view = bound.pick(st.segmented_control, "View", list(VIEWS), key="view", required=True,
+                          label_visibility="collapsed")  # fmt: skip
+        VIEWS[view](result)
 start_study("subnetworks", view="subnetworks")

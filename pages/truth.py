@@ -12,7 +12,7 @@ from core.patterns.alpha import alpha_with_interval
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.frame import people, resources
+from pages.parts.frame import bound, people, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.team import choosing
@@ -36,7 +36,7 @@ def person_part(truth, rows: pd.DataFrame, class_set: str, names: list[str]) -> 
     """Everybody's skill, confusion and pace."""
     st.subheader("People")
     st.dataframe(crowd.people_table(truth, labels.pace(db, class_set)), hide_index=True)
-    who = st.selectbox("Confusion of", [person.name for person in truth.people])
+    who = bound.pick(st.selectbox, "Confusion of", [person.name for person in truth.people], key="who")
     person = next(somebody for somebody in truth.people if somebody.name == who)
     long = person.confusion.reset_index().melt("true", var_name="given", value_name="share")
     st.altair_chart(
@@ -56,8 +56,8 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
               f"{all_.maps} maps, {all_.raters} people", delta_color="off", delta_arrow="off")  # fmt: skip
     raters = agreement.raters_of(votes)
     left, right = st.columns(2)
-    first = left.selectbox("First", raters)
-    second = right.selectbox("Second", agreement.others(raters, first))
+    first = bound.pick(left.selectbox, "First", raters, key="first")
+    second = bound.pick(right.selectbox, "Second", agreement.others(raters, first), key="second")
     with clear_errors():
         both = agreement.agreement(votes, first, second)
         st.caption(
@@ -101,16 +101,19 @@ db = resources.database()
 class_set, project = choosing.pick(db)
 if project is None:
     db, _ = labels_to_read(db, class_set)
-method = st.segmented_control(
-    "One class a map by", list(crowd.METHODS), default="majority", required=True, format_func=crowd.METHODS.__getitem__
-)
+method = bound.pick(
+    st.segmented_control, "One class a map by", list(crowd.METHODS), key="method", default="majority", required=True,
+    format_func=crowd.METHODS.__getitem__,
+)  # fmt: skip
 votes = crowd.votes_of(db, class_set, project)
 if votes[(votes["pass"] == 1) & (votes["queue_order"] != "adjudication")].empty:
     st.info("Nobody has labelled a map here yet: label some on the Label page.", icon=":material/stylus:")
     st.stop()
 names = list(known_class_set(db, class_set).names)
-truth = judged(votes, tuple(names), method or "majority")
-if len(votes) <= AT_ONCE or st.toggle("Is a learned truth worth it here?", help="Weighs every label; takes minutes."):
+truth = judged(votes, tuple(names), method)
+if len(votes) <= AT_ONCE or bound.switch(
+    st.toggle, "Is a learned truth worth it here?", key="weighed", help="Weighs every label; takes minutes."
+):
     st.info(crowd.advice(judged(votes, tuple(names), "dawid-skene")).sentence, icon=":material/balance:")
 table = maps_table(truth, votes)
 st.dataframe(table.head(MOST), hide_index=True)

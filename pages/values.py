@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.atlas import example
 from pages.parts.atlas import beyond
+from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
 from pages.parts.widgets import pickers
 
@@ -18,10 +19,8 @@ st.title("Beyond weights")
 with clear_errors():
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = pickers.pick_checkpoint()
-        kind = st.segmented_control(
-            "View", list(SHOWN), default="norms", required=True, key="view", bind="query-params"
-        )
-        wanted = st.toggle("Compute", key="compute", value=True, bind="query-params", help="Runs the checkpoint once")
+        kind = bound.pick(st.segmented_control, "View", list(SHOWN), key="view", required=True)
+        wanted = bound.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
     places = st.columns([3, 2])
     with places[0]:
         text = pickers.pick_text("Sentence", default=example.TEXT)

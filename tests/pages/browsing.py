@@ -134,6 +134,11 @@ def visit(page, address: str) -> None:
     settled(page)  # after the title, because before it no script has run and none is running
 
 
+def named(page) -> None:
+    """Wait until the sidebar's component has come and has named its lists for screen readers."""
+    page.locator('[data-testid="stSidebarNavItems"][role]').wait_for(state="attached", timeout=PATIENCE)
+
+
 def painted(page, number: int = 0):
     """The map grid's root, once it has painted its data where it stays: the page's style may come after it."""
     root = drawn(page, number)

@@ -39,3 +39,54 @@ def test_back_takes_a_choice_back(monkeypatch):
     del app.query_params["task"]
     monkeypatch.setattr(history, "went_back", lambda: True)
     assert app.run().markdown[0].value == "mrpc"
+
+
+def two_pages():
+    import streamlit as st
+
+    from pages.parts.frame import bound
+
+    def first():
+        bound.pick(st.selectbox, "Model", ["small", "large"], key="model", default="large")
+
+    def second():
+        bound.forget()
+        st.markdown(bound.pick(st.selectbox, "Model", ["none", "small", "large"], key="model", default="large"))
+        st.markdown(",".join(bound.pick_many(st.multiselect, "Sizes", ["a", "b"], key="sizes", default=["b"])))
+
+    (first if "seen" not in st.session_state else second)()
+    st.session_state["seen"] = True
+
+
+def test_a_widget_of_the_same_name_on_another_page_starts_as_usual():
+    app = AppTest.from_function(two_pages).run()
+    app.selectbox(key="model").set_value("small").run()
+    assert [said.value for said in app.markdown] == ["large", "b"]
+
+
+def some_choices():
+    import streamlit as st
+
+    from pages.parts.frame import bound
+
+    st.markdown(",".join(bound.pick_many(st.multiselect, "Sizes", ["a", "b", "c"], key="sizes", default=["b"])))
+    st.markdown(str(bound.switch(st.toggle, "Bars", key="bars")))
+
+
+def test_several_choices_and_a_switch_stand_in_the_link():
+    app = AppTest.from_function(some_choices).run()
+    assert dict(app.query_params) == {}
+    app.multiselect(key="sizes").set_value(["a", "c"]).run()
+    app.toggle(key="bars").set_value(True).run()
+    assert app.query_params == {"sizes": ["a", "c"], "bars": "true"}
+    again = AppTest.from_function(some_choices)
+    again.query_params.update({"sizes": ["a", "x"], "bars": "true"})
+    assert [said.value for said in again.run().markdown] == ["a", "True"]
+
+
+def test_that_nothing_is_chosen_is_told_from_the_usual():
+    app = AppTest.from_function(some_choices).run()
+    app.multiselect(key="sizes").set_value([]).run()
+    again = AppTest.from_function(some_choices)
+    again.query_params.update(app.query_params)
+    assert again.run().markdown[0].value == ""

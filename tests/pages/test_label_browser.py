@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from core.labelling import snapshot as label_snapshot
-from core.labelling.kept import training_options
+from core.labelling.kept import bundled_classifier, training_options
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.studies.contract import Finished
@@ -183,6 +183,27 @@ def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tm
     assert (event["classifier"], event["class"]) == (name, event["suggestion"])
     assert 0 < event["probability"] <= 1
     db.close()
+
+
+def test_accepting_the_rest_takes_only_what_was_on_screen(page, tmp_path):
+    fill(tmp_path)
+    db = Database(tmp_path / "atlas.duckdb")
+    classifiers.choose(db, "bert", bundled_classifier(db, "bert"), annotator="ada")
+    db.close()
+    with serving(tmp_path) as address:
+        root = open_sheet(page, address)
+        page.set_viewport_size({"width": 1280, "height": 520})
+        page.get_by_text("Suggestions", exact=True).click()
+        rest = root.get_by_role("button", name="Accept the rest")
+        expect(rest).to_be_enabled(timeout=PATIENCE)
+        sheet = int(root.get_attribute("data-sheet"))
+        assert sheet < MAPS
+        rest.click()
+        expect(root).to_have_attribute("data-done", str(sheet))
+        all_saved(root, sheet)
+    events, decided = stored(tmp_path)
+    assert len(decided) == sheet
+    assert all(event["class"] == event["suggestion"] for event in events)
 
 
 def test_the_next_tab_sends_what_a_closed_one_could_not(page, tmp_path):
@@ -372,4 +393,6 @@ def test_a_sheet_is_what_the_window_holds_and_the_cursor_stays_on_it(page, tmp_p
         page.wait_for_function(
             "root => root.querySelector('canvas').getBoundingClientRect().height > 400", arg=root.element_handle()
         )
+        filled = "root => innerHeight - root.querySelector('canvas').getBoundingClientRect().bottom < 80"
+        page.wait_for_function(filled, arg=root.element_handle(), timeout=PATIENCE)
         page.wait_for_function(fits, arg=root.element_handle(), timeout=PATIENCE)

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.frame.shell as shell
 from core.jobs import api
 from core.labelling import snapshot as label_snapshot
-from core.labelling.kept import training_options
+from core.labelling.kept import bundled_classifier, training_options
 from core.labelling.queue import QueueOptions, progress, queue
 from core.patterns.classes import BERT
 from core.store import classifiers, labels
@@ -18,6 +18,7 @@ from core.store.database import Database
 from core.studies.contract import Finished
 from core.studies.train_patterns import STUDY
 from pages.parts.frame import resources
+from pages.parts.label import label_sheet
 from tests.store.labelling import event
 from tests.studies.test_train_patterns import label_everything, run_all
 
@@ -101,6 +102,28 @@ def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, mon
     assert started[0][1] == "train-patterns"
     assert classifiers.suggesting(db, "bert") == "first"
     assert any("A new classifier suggests" in caption.value for caption in page.caption)
+
+
+def test_after_a_retraining_it_says_how_many_suggestions_are_others(filled, monkeypatch):
+    db, of_before = resources.database(), bundled_classifier(resources.database(), "bert")
+    classifiers.choose(db, "bert", of_before, annotator="ada")
+    labels.record_events(db, [event(k, f"m{k}", cls="block", batch="cyd", annotator="cyd") for k in range(1, 4)])
+    monkeypatch.setattr(
+        label_sheet,
+        "hints_of",
+        lambda db, classifier, names: {
+            name: ("block" if classifier == "first" and name in names[:5] else "vertical", 0.9, 0.1) for name in names
+        },
+    )
+    page = opened("label")
+    page.text_input(key="annotator").input("cyd").run()
+    page.toggle(key="label_suggestions").set_value(True).run()
+    done = replace(api.status(db, start_nothing(db)), state="done", run="first")
+    monkeypatch.setattr(api, "start", lambda *given: "job")
+    monkeypatch.setattr(api, "status", lambda *_: done)
+    next(button for button in page.button if button.label == "3 new labels: retrain").click().run()
+    assert not page.exception
+    assert any("A new classifier suggests: 5 of 37 suggestions changed" in caption.value for caption in page.caption)
 
 
 def start_nothing(db):

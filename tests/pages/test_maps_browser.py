@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.capture.conftest import tiny
-from tests.pages.browsing import PATIENCE, PROJECT, painted, settled, visit
+from tests.pages.browsing import PATIENCE, PROJECT, named, painted, settled, visit
 
 pytestmark = pytest.mark.browser
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
@@ -341,6 +341,7 @@ def test_axe_finds_nothing_serious(browser, address, theme):
     page = context.new_page()
     visit(page, f"{address}/maps?look=lines&also=L1H2")
     painted(page)
+    named(page)
     page.add_script_tag(path=AXE)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     serious = [

@@ -1,4 +1,4 @@
-"""Every page in a real browser: Back and reload restore what was chosen, and axe finds nothing serious."""
+"""Every page in a real browser: axe finds nothing serious, whatever Streamlit has drawn anew."""
 
 from pathlib import Path
 
@@ -6,37 +6,25 @@ import pytest
 from playwright.sync_api import expect
 
 from pages.parts.frame import shell
-from tests.pages.browsing import PROJECT, settled, visit
+from tests.pages.browsing import PROJECT, named, visit
 
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
-CHOSEN = {  # page: what a link may say of it, and where it shows
-    "features": ("inputs=sentences", "Sentences, one a line"),
-    "relations": ("inputs=sentences", "Sentences, one a line"),
-    "statistics": ("inputs=sentences", "Sentences, one a line"),
-    "disable": ("view=Race", "What races"),
-    "perturb": ("view=A+task%27s+rows", "Question"),
-    "frames": ("view=A+set+of+sentences", "Direction"),
-    "patterns": ("class_set=gpt2", "Class set"),
-    "shares": ("class_set=gpt2", "Class set"),
-    "agreement": ("class_set=gpt2", "Class set"),
-    "prune": ("task=rte", "Task"),
-}
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", ["features", "disable", "shares"])
-def test_a_reload_and_back_restore_what_was_chosen(page, address, name):
-    asked, shown = CHOSEN[name]
-    visit(page, f"{address}/{name}")
-    visit(page, f"{address}/{name}?{asked}")
-    expect(page.get_by_text(shown, exact=True).first).to_be_attached()
-    page.reload()
-    settled(page)
-    expect(page.get_by_text(shown, exact=True).first).to_be_attached()
-    assert asked in page.evaluate("location.search")
-    page.go_back()
-    expect(page.locator('[data-testid="stMain"] h1').first).to_be_visible()
-    assert asked not in page.evaluate("location.search")
+def test_the_sidebar_is_lists_again_once_it_has_been_drawn_anew(page, address):
+    visit(page, f"{address}/findings")
+    sections = page.locator('[data-testid="stSidebarNavItems"][role="presentation"] > [role="list"]')
+    expect(sections).not_to_have_count(0)
+    count = sections.count()
+    page.evaluate(
+        """() => {
+      const list = document.querySelector('[data-testid="stSidebarNavItems"]'), anew = list.cloneNode(true);
+      for (const part of [anew, ...anew.children]) part.removeAttribute('role');
+      list.replaceWith(anew);
+    }"""
+    )
+    expect(sections).to_have_count(count)
 
 
 @pytest.mark.slow  # a minute: every page in both themes; the maps page alone is looked at in test_maps_browser
@@ -49,6 +37,7 @@ def test_axe_finds_nothing_serious_on_any_page(browser, address, name, theme):
     context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=theme, reduced_motion="reduce")
     page = context.new_page()
     visit(page, f"{address}/{name}")
+    named(page)
     page.add_script_tag(path=AXE)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     serious = [

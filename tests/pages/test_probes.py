@@ -74,9 +74,9 @@ def test_a_layer_picture_shows_selectivity_too():
 
 
 def test_subnetworks_open_on_curves_and_parts():
-    app = opened("subnetworks")
-    text = said(app)
+    text = said(opened("subnetworks"))
     assert "before the score has fallen beyond luck" in text
+    text += said(opened("subnetworks", view="Good, bad and random"))
     assert "Good less bad" in text
     assert "dashed: the constant predictor" in text
 

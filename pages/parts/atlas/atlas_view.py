@@ -87,7 +87,8 @@ def show_atlas(
     result = _view(key=key, data=data | {"id": known}, on_selected_change=lambda: None, on_opened_change=lambda: None)
     names = [str(Head(layer, head)) for layer in range(shape[0]) for head in range(shape[1])]
     opened = (result.opened or "").partition(" ")[0]
-    brushed = [name for name in result.selected or [] if name in names]
+    said = selected if result.selected is None else result.selected
+    brushed = [name for name in said if name in names]
     return brushed, opened if opened in names else None
 
 

@@ -9,7 +9,7 @@ from core.drawing.panes import Pane, difference
 from core.drawing.payload import as_bytes
 from pages.parts.charts.curves import grouped_bars
 from pages.parts.charts.encoding import Axes
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import plain
 from pages.parts.maps import maps_grid
 
@@ -35,7 +35,7 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
     pane = Pane("norms", raw.layers, raw.heads, raw.tokens, as_bytes(norms), raw.causal)
     third = difference(raw, pane, (shown.maps.weights, norms))
     panes = [raw, pane] if isinstance(third, str) else [raw, pane, third]
-    maps_grid.show_grid(panes, caption=f"norms: {text[:150]}", key="norms")
+    maps_grid.show_kept(panes, caption=f"norms: {text[:150]}", key="norms", head="none")
     special = [k for k in (shown.first, *shown.separators) if k is not None]
     if special:
         share = [weights[..., special].sum(-1).mean() for weights in (shown.maps.weights, norms)]
@@ -66,8 +66,10 @@ def show_flow(name: str, text: str, pair: str | None) -> None:
     shown = resources.shown(name, text, pair, most=LONGEST)
     tokens = [f"{k + 1} {token}" for k, token in enumerate(shown.maps.tokens)]
     places = st.columns(2)
-    output = places[0].selectbox("From the output of", tokens, index=0 if not shown.maps.causal else len(tokens) - 1)
-    layer = places[1].selectbox("Layer", list(range(1, shown.maps.layers + 1)), index=shown.maps.layers - 1)
+    first = tokens[0] if not shown.maps.causal else tokens[-1]
+    output = bound.pick(places[0].selectbox, "From the output of", tokens, key="output", default=first)
+    layers = [str(k + 1) for k in range(shown.maps.layers)]
+    layer = int(bound.pick(places[1].selectbox, "Layer", layers, key="layer", default=layers[-1]))
     number = tokens.index(output)
     with st.spinner("One maximum flow for each input ..."):
         flows = scoring.rollout.flow(shown.maps.weights, number, layer=layer - 1)

@@ -10,7 +10,7 @@ from core.attention import Head
 from core.scoring.registry import MAP_SCORES, SCORES
 from pages.parts.atlas.choices import is_task, pick_score
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import plain
 from pages.parts.reports import attending
 from pages.parts.widgets import pickers
@@ -27,10 +27,8 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
-        source = st.segmented_control(
-            "Inputs", [TASK_ROWS, OWN], default=TASK_ROWS, required=True, key="gallery_inputs"
-        )
-        asked = st.toggle("Show the gallery", key="gallery", bind="query-params", help="Runs every input once")
+        source = bound.pick(st.segmented_control, "Inputs", [TASK_ROWS, OWN], key="gallery_inputs", required=True)
+        asked = bound.switch(st.toggle, "Show the gallery", key="gallery", help="Runs every input once")
     texts = _own() if source == OWN else _rows(task if task and is_task(task) else "sst2")
     if not asked or not texts:
         st.info("Turn the gallery on to see inputs where this score is highest, at its deciles, and lowest.",
@@ -71,6 +69,6 @@ def _rows(task: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def _own() -> tuple[tuple[str, str | None], ...]:
-    text = st.text_area("Sentences, one a line", value=attending.EXAMPLES, key="gallery_texts", height=110)
+    text = pickers.pick_text("Sentences, one a line", key="gallery_texts", default=attending.EXAMPLES, height=110)
     lines = [line.partition(" | ") for line in text.splitlines() if line.strip()]
     return tuple((first.strip(), second.strip() or None) for first, _, second in lines[: attending.MOST_SENTENCES])

@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
@@ -25,8 +26,10 @@ def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
             st.info("Nothing is stored of this checkpoint: measure it here.", icon=":material/database:")
         places = st.columns(2)
         with places[0]:
-            chosen = st.multiselect("Scores", list(STUDIES), default=["statistics", "roles"], key="measure_studies",
-                                    format_func=lambda name: f"{name}: {STUDIES[name]}")  # fmt: skip
+            chosen = bound.pick_many(
+                st.multiselect, "Scores", list(STUDIES), key="measure_studies", default=["statistics", "roles"],
+                format_func=lambda name: f"{name}: {STUDIES[name]}",
+            )  # fmt: skip
         with places[1]:
             tasks = pickers.pick_tasks("sst2", key="measure_tasks")
         st.caption(EFFECTS)

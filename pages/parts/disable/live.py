@@ -48,10 +48,9 @@ def show_live() -> None:
         placeholder="Type a sentence; [MASK] asks a masked model for a word", key="text", default=EXAMPLE
     )
     pair = pickers.pick_text("Second sentence (optional)", key="pair")
-    typed = st.text_input(
+    typed = pickers.pick_text(
         "Heads to change",
         key="heads",
-        bind="query-params",
         placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",
     )
     task = pick_fitting_task() if operator == "constant" else ""
@@ -60,7 +59,7 @@ def show_live() -> None:
         st.info("Type a sentence, then click heads in the picture to disable them.", icon=":material/touch_app:")
         return
     with clear_errors():
-        _compared(LiveChange(name, text, pair or None, typed or "", operator, task, by))
+        _compared(LiveChange(name, text, pair or None, typed, operator, task, by))
 
 
 @dataclass(frozen=True)

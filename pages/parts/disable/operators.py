@@ -17,7 +17,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import active_jobs, shared_options
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
@@ -41,8 +41,8 @@ def show_operators() -> None:
 
 def _start() -> None:
     shared = shared_options()
-    chosen = st.multiselect("Operators", list(SWEPT), default=list(operators.DEFAULT), format_func=SWEPT.__getitem__,
-                            key="operators")  # fmt: skip
+    chosen = bound.pick_many(st.multiselect, "Operators", list(SWEPT), key="operators", default=list(operators.DEFAULT),
+                             format_func=SWEPT.__getitem__)  # fmt: skip
     how = mean_by("mean" if "mean" in chosen else "", key="operators_mean_by")
     more = how | {"operators": chosen, "limit": min(shared.limit or 200, 200) if shared else 200}
     if shared:
@@ -60,7 +60,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
     strongest = max(effects, key=lambda effect: abs(effect.value)).name
     left, right = st.columns([3, 2])
     with left:
-        name = st.selectbox("Head", names, index=names.index(strongest), key="operators_head")
+        name = bound.pick(st.selectbox, "Head", names, key="operators_head", default=strongest)
         here = [effect for effect in effects if effect.name == name]
         chart = bars_with_intervals(
             pd.DataFrame(here),

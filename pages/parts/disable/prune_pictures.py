@@ -10,7 +10,7 @@ from core.store.runs import run_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import pick_run
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
@@ -89,10 +89,12 @@ def _in_percent(step: PruneStep) -> dict[str, float | str | None]:
 def _save(steps: list[PruneStep], checkpoint: str) -> None:
     with st.expander("Save a pruned checkpoint"):
         left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
-        order = left.selectbox("Order", list(dict.fromkeys(step.order for step in steps)))
+        order = bound.pick(left.selectbox, "Order", list(dict.fromkeys(step.order for step in steps)), key="order")
         mine = [step for step in steps if step.order == order and step.removed]
         removing = {round(100 * step.share, 1): step for step in reversed(mine)}
-        percent = middle.select_slider("Heads removed, %", list(removing)[::-1])
+        percent = middle.select_slider(
+            "Heads removed, %", list(removing)[::-1], key=f"percent_{order}", bind="query-params"
+        )
         step = removing[percent]
         folder = config.settings().runs / "pruned" / f"{checkpoint.rstrip('/').rsplit('/', 1)[-1]}-{order}-{percent:g}"
         if not right.button("Save", width="stretch"):

@@ -17,7 +17,7 @@ from pages.parts.disable.live import SWEPT
 from pages.parts.disable.race_pictures import VERDICTS, gradient_beside, intervals, looks, rows_taken, verdict_counts
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import WHAT, shared_options
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.widgets import job_progress
@@ -40,19 +40,21 @@ def show_races() -> None:
 def _start() -> None:
     shared = shared_options()
     left, middle, right = st.columns(3)
-    what = left.selectbox("What races", KINDS, format_func=WHAT.__getitem__, key="race_what")
-    operator = middle.selectbox(
-        "Instead of its attention", list(SWEPT), format_func=SWEPT.__getitem__, key="race_operator"
+    what = bound.pick(left.selectbox, "What races", KINDS, key="race_what", format_func=WHAT.__getitem__)
+    operator = bound.pick(
+        middle.selectbox, "Instead of its attention", list(SWEPT), key="race_operator", format_func=SWEPT.__getitem__
     )
     margin = right.number_input(
         "Margin, in the task's loss", min_value=0.0, value=None, format="%.4f", placeholder="5% of a constant's loss",
-        help=SAID["margin"].help, key="race_margin",
+        help=SAID["margin"].help, key="race_margin", bind="query-params",
     )  # fmt: skip
     heads = ""
     if what == "groups":
-        heads = st.text_input("Groups", key="race_heads", placeholder="L1H2,L7H6; L4H1", help=SAID["heads"].help)
+        heads = st.text_input("Groups", key="race_heads", bind="query-params", placeholder="L1H2,L7H6; L4H1",
+                              help=SAID["heads"].help)  # fmt: skip
     how = mean_by(operator, key="race_mean_by")
-    anytime = st.checkbox("Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime")
+    anytime = st.checkbox("Intervals that hold whenever I stop", help=SAID["anytime"].help, key="race_anytime",
+                          bind="query-params")  # fmt: skip
     more = {"what": what, "operator": operator, "heads": heads, "margin": margin, "anytime": anytime} | how
     options = asdict(shared) | more if shared else {}
     if shared:

@@ -17,7 +17,7 @@ from core.studies.disable import shared
 from pages.parts.charts.curves import bars_with_intervals, histogram, points
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import plain
 from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.reports.stored_runs import pick_run, title_of
@@ -37,7 +37,7 @@ def show_results() -> None:
     metric = first = baseline.metrics.first.name
     names = [known.name for known in baseline.metrics.every]
     if len(names) > 1:
-        metric = st.segmented_control("Metric", names, default=metric, required=True) or metric
+        metric = bound.pick(st.segmented_control, "Metric", names, key="metric", default=metric, required=True)
     _headline(variants, baseline, metric, first, SplitHalf.among(rows))
     if baseline.what == "duplicates":
         _duplicates(variants, metric)
@@ -241,11 +241,11 @@ def _beside_another(stored: StoredRun) -> None:
     }
     if not others:
         return
-    other = st.selectbox(
-        "Beside another sweep", [None, *others],
-        format_func=lambda run: "none" if run is None else title_of(others[run]),
+    other = bound.pick(
+        st.selectbox, "Beside another sweep", ["", *others], key="other_run",
+        format_func=lambda run: title_of(others[run]) if run else "none",
     )  # fmt: skip
-    if other is None:
+    if not other:
         return
     here, there = run_rows(resources.database(), stored.run), run_rows(resources.database(), other)
     pairs, agreement = shared(here, there)

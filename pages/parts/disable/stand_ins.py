@@ -8,7 +8,7 @@ import streamlit as st
 from core.attention import Head
 from core.errors import InputError
 from core.measuring.references import FITTED_ROWS, MEANS
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import plain
 from pages.parts.widgets import pickers
 
@@ -20,7 +20,7 @@ def mean_by(operator: str, *, key: str) -> dict[str, str]:
     """What the mean is taken over, as an option of studies; {} where the operator is another."""
     if operator != "mean":
         return {}
-    return {"mean_by": st.selectbox("Mean by", list(MEANS), format_func=MEANS.__getitem__, key=key)}
+    return {"mean_by": bound.pick(st.selectbox, "Mean by", list(MEANS), key=key, format_func=MEANS.__getitem__)}
 
 
 def pick_fitting_task() -> str:

@@ -48,10 +48,13 @@ def shared_options() -> SweepInputs | None:
         name = pickers.pick_checkpoint("Fine-tuned checkpoint")
     with middle:
         task = pickers.pick_task(key="task")
-    limit = right.number_input("Rows", 0, 100_000, 500, help="Dev rows, drawn with a fixed seed; 0 for all.")
+    limit = right.number_input("Rows", 0, 100_000, 500, key="limit", bind="query-params",
+                               help="Dev rows, drawn with a fixed seed; 0 for all.")  # fmt: skip
     folder = st.text_input(
         "Data",
         value=str(config.settings().glue or ""),
+        key="data",
+        bind="query-params",
         placeholder="a folder in GLUE's TSV form; empty for the bundled samples",
     )
     if not name:
@@ -67,7 +70,8 @@ def start_sweep() -> None:
     operator = bound.pick(
         middle.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
     )
-    rough = right.checkbox("bfloat16", help="Faster on a CPU that has it; near a tie predictions may differ.")
+    rough = right.checkbox("bfloat16", key="rough", bind="query-params",
+                           help="Faster on a CPU that has it; near a tie predictions may differ.")  # fmt: skip
     chosen = _groups(what) | mean_by(operator, key="mean_by")
     if shared:
         job_progress.say_time("disable", asdict(shared) | chosen | {"what": what, "operator": operator})
@@ -85,14 +89,15 @@ def start_sweep() -> None:
 def _groups(what: str) -> dict[str, Any]:
     """What more a sweep of groups is told: the heads, or how near near-duplicates are."""
     if what == "groups":
-        typed = st.text_input(
-            "Groups", key="heads", bind="query-params", placeholder="L1H2,L7H6; L4H1",
+        typed = pickers.pick_text(
+            "Groups", key="heads", placeholder="L1H2,L7H6; L4H1",
             help='Heads of a group between commas, groups between semicolons; clicks in "One sentence" fill this in.',
         )  # fmt: skip
-        return {"heads": typed or ""}
+        return {"heads": typed}
     if what == "duplicates":
         share = st.slider(
             "Near: at most this share of the mean distance between heads", 0.1, 0.9, 0.5, 0.05,
+            key="within", bind="query-params",
             help="Clusters by the Jensen-Shannon distance of maps on 200 train rows, average linkage.",
         )  # fmt: skip
         return {"within": share}

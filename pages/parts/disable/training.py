@@ -33,28 +33,31 @@ def _start() -> None:
         checkpoint = pickers.pick_checkpoint("Pre-trained checkpoint")
     with middle:
         tasks = pickers.pick_tasks("sst2", key="held_tasks")
-    seeds = right.number_input("Seeds", 1, 20, 3)
+    seeds = right.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params")
     left, middle, right, last = st.columns([3, 2, 3, 1], vertical_alignment="bottom")
-    heads = left.text_input(
-        "Heads held", key="heads", bind="query-params", placeholder="all but one of each layer, patterns in turn",
-        help="Empty: all heads of each layer but the last, at current, previous, next and first token in turn.",
-    )  # fmt: skip
+    with left:
+        heads = pickers.pick_text(
+            "Heads held", key="heads", placeholder="all but one of each layer, patterns in turn",
+            help="Empty: all heads of each layer but the last, at current, previous, next and first token in turn.",
+        )  # fmt: skip
     operator = bound.pick(
         middle.selectbox, "At", list(OPERATORS), key="operator", format_func=OPERATORS.__getitem__, disabled=not heads
     )
-    preset = right.selectbox("Recipe", list(PRESETS), format_func=lambda name: f"{name}: {PRESET_NOTES[name]}")
+    preset = bound.pick(
+        right.selectbox, "Recipe", list(PRESETS), key="preset", format_func=lambda name: f"{name}: {PRESET_NOTES[name]}"
+    )
     with st.expander("Data and settings"):
         data, changed = pick_data(), pick_settings(preset)
     name, _ = resources.split_revision(checkpoint or "")
     options = {
         "checkpoint": name, "tasks": tasks, "seeds": list(range(seeds)), "data": data, "preset": preset,
-        "settings": changed, "heads": heads or "", "operator": operator,
+        "settings": changed, "heads": heads, "operator": operator,
     }  # fmt: skip
     if checkpoint and tasks:
         job_progress.say_time("held", options)
     if last.button("Train", type="primary", width="stretch", disabled=not (checkpoint and tasks)):
         with clear_errors():
-            parse_heads(heads or "")
+            parse_heads(heads)
             job_progress.begin("held", options, f"Fixed patterns: {name} on {pickers.named(tasks)}")
             st.rerun()
 

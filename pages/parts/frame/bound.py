@@ -1,7 +1,8 @@
 """Choices that stand in the URL by their own name, whatever the page calls them, and that Back restores.
 
 Streamlit's own `bind="query-params"` writes what is shown, so that a link says "SST-2" for the task sst2, and a page
-that renames a choice breaks every link to it.
+that renames a choice breaks every link to it; and it replaces the entry of the history, so that Back leaves the page.
+It is for what is typed: numbers, words, options of a job.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +13,20 @@ import streamlit as st
 from pages.parts.frame import history
 
 T = TypeVar("T", bound=str)
+NOTHING = "none"  # what the URL says where nothing is chosen and usually something is
+_KEYS = "bound_keys"
+
+
+def asks_link(key: str) -> bool:
+    """Whether a choice is to be what the URL says: nothing is chosen on this page yet, or the user went back."""
+    st.session_state.setdefault(_KEYS, set()).add(key)
+    return key not in st.session_state or history.went_back()
+
+
+def forget() -> None:
+    """Choices of the page before: a widget of the same name on another page is another widget."""
+    for key in st.session_state.pop(_KEYS, ()):
+        st.session_state.pop(key, None)
 
 
 def pick(
@@ -22,7 +37,7 @@ def pick(
     widget: `st.selectbox`, `st.segmented_control` or one of a column. settings: others of the widget.
     """
     start = options[0] if default is None else default
-    if key not in st.session_state or history.went_back():
+    if asks_link(key):
         st.session_state[key] = st.query_params.get(key, start)
     if st.session_state[key] not in options and not settings.get("accept_new_options"):
         st.session_state[key] = start
@@ -30,3 +45,41 @@ def pick(
     if chosen != start or key in st.query_params:
         history.keep({key: chosen})
     return chosen
+
+
+def pick_many(
+    widget: Callable[..., Any],
+    label: str,
+    options: Sequence[T],
+    *,
+    key: str,
+    default: Sequence[T] = (),
+    **settings: Any,
+) -> list[T]:
+    """Some of `options`, in the URL one after another; `default` stays out of the URL.
+
+    widget: `st.multiselect` or one of a column. settings: others of the widget.
+    """
+    usual = list(default)
+    if asks_link(key):
+        asked = [name for name in st.query_params.get_all(key) if name]
+        st.session_state[key] = [name for name in asked if name != NOTHING] if asked else usual
+    if settings.get("accept_new_options"):
+        options = list(dict.fromkeys([*options, *st.session_state[key]]))
+    else:
+        st.session_state[key] = [name for name in st.session_state[key] if name in options]
+    chosen: list[T] = widget(label, options, key=key, **settings)
+    history.keep({key: None if chosen == usual else chosen or NOTHING})
+    return chosen
+
+
+def switch(widget: Callable[..., Any], label: str, *, key: str, default: bool = False, **settings: Any) -> bool:
+    """A toggle that changes what is seen: where it is not `default` it stands in the URL, as "true" or "false".
+
+    widget: `st.toggle` or one of a column. settings: others of the widget.
+    """
+    if asks_link(key):
+        st.session_state[key] = {"true": True, "false": False}.get(st.query_params.get(key, ""), default)
+    on = bool(widget(label, key=key, **settings))
+    history.keep({key: None if on == default else str(on).lower()})
+    return on

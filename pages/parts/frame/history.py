@@ -4,10 +4,12 @@ Streamlit pushes an entry for every message that changes the URL, so what change
 Back it runs the page again with the old URL, and what the page kept for itself must give way to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+_TURNS = "history_turns"
 
 
 def went_back() -> bool:
@@ -16,11 +18,30 @@ def went_back() -> bool:
     return bool(context and getattr(context, "is_history_navigation", False))
 
 
-def keep(values: Mapping[str, str | None]) -> None:
-    """Write these parameters into the URL as one entry of the history; None takes a parameter out."""
-    changed = {name: value for name, value in values.items() if value and st.query_params.get(name) != value}
+def turns() -> int:
+    """How often the user has gone back or forward: in the key of what must then forget what it holds itself."""
+    return int(st.session_state.get(_TURNS, 0))
+
+
+def count_turn() -> None:
+    """The page calls it once in a run, before anything asks for `turns`."""
+    if went_back():
+        st.session_state[_TURNS] = turns() + 1
+
+
+def keep(values: Mapping[str, str | Sequence[str] | None]) -> None:
+    """Write these parameters into the URL as one entry of the history; None takes a parameter out.
+
+    Several values of one name stand there one after another.
+    """
+    changed = {name: value for name, value in values.items() if value and _asked(name, value) != value}
     removed = [name for name, value in values.items() if not value and st.query_params.get(name)]
     if len(removed) == 1 and not changed:
         del st.query_params[removed[0]]
     elif changed or removed:
         st.query_params.update(changed | dict.fromkeys(removed, ""))
+
+
+def _asked(name: str, value: str | Sequence[str]) -> str | Sequence[str] | None:
+    """What the URL says of a parameter: one string, or all of them where `value` is several."""
+    return st.query_params.get(name) if isinstance(value, str) else st.query_params.get_all(name)

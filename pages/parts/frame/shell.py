@@ -4,7 +4,7 @@ import re
 
 import streamlit as st
 
-from pages.parts.frame import history, loading, people, style, warming
+from pages.parts.frame import bound, history, loading, people, style, warming
 from pages.parts.frame.messages import clear_errors
 from pages.parts.frame.page_table import PAGES, PAGES_FOLDER
 from pages.parts.frame.resources import settle
@@ -40,6 +40,8 @@ def arrive(name: str) -> None:
     """
     if st.session_state.get("page_shown") == name and not history.went_back():
         return
+    if st.session_state.get("page_shown") not in (None, name):
+        bound.forget()
     st.session_state["page_shown"] = name
     for key in [*filter(_NAME.fullmatch, st.query_params), "grid_opened", "label_payload", "project_sheet"]:
         st.session_state.pop(key, None)
@@ -60,6 +62,7 @@ def show() -> None:
         people.who_is_here()
         running_indicator()
         style.watch_window()
+    history.count_turn()
     arrive(chosen.url_path)
     if loading.busy() and chosen.url_path not in READY:
         with st.spinner("Loading the models ..."):

@@ -1,6 +1,7 @@
 """One sentence: propose targets and elements, let words be clicked, show every head between the two places."""
 
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from core.frames.rows import write_rows
 from core.measuring.distance_null import distance_null
 from core.measuring.frame_lookup import Reading, headline, links_for, picture, strips
 from pages.parts.charts.encoding import Shade
-from pages.parts.charts.heads import head_picture
+from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.charts.matrices import token_strips
-from pages.parts.frame import resources
+from pages.parts.frame import bound, history, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frames.marking import Marked, mark
 from pages.parts.frames.sets import show_runs
@@ -61,9 +62,9 @@ def show_lookup() -> None:
         chosen = [name for name in (first, second) if name]
         if not chosen:
             st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
-        for place, name in zip(st.columns(max(1, len(chosen))), chosen, strict=False):
+        for number, (place, name) in enumerate(zip(st.columns(max(1, len(chosen))), chosen, strict=False), 1):
             with place, clear_errors():
-                show_heads(name, marked)
+                show_heads(name, marked, number)
 
 
 def _offer_examples() -> None:
@@ -99,20 +100,27 @@ def _inputs() -> tuple[str | None, str | None, str]:
 # ---------------------------------------------------------------- the heads
 
 
-def show_heads(name: str, marked: Marked) -> None:
-    """Both directions of one checkpoint, its best heads, and the strip of the chosen one."""
+def show_heads(name: str, marked: Marked, number: int) -> None:
+    """Both directions of one checkpoint, its best heads, and the strip of the chosen one.
+
+    number: 1 or 2, of the checkpoints side by side; it tells their choices apart in the URL.
+    """
     shown = resources.shown(name, marked.text)
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
     links = links_for(shown.encoding, sentence)
     st.markdown(f"**{plain(name)}**")
     answer = st.empty()  # the answer stands first, though it is known last
     options = st.columns(2)
-    zipped = options[0].toggle(
-        "the paper's zip of word pieces", key=f"zip|{name}", help="Default: every pair of word pieces."
+    zipped = bound.switch(
+        options[0].toggle,
+        "the paper's zip of word pieces",
+        key=f"zip_{number}",
+        help="Default: every pair of word pieces.",
     )
-    sinkless = options[1].toggle(
+    sinkless = bound.switch(
+        options[1].toggle,
         "without position 0",
-        key=f"sink|{name}",
+        key=f"sinkless_{number}",
         help="Position 0 gets much weight whatever follows; rows renormalised.",
     )
     readings = {
@@ -120,18 +128,19 @@ def show_heads(name: str, marked: Marked) -> None:
                      null=lambda: null_of(name))
         for way in PROSE
     }  # fmt: skip
-    chosen, drawn = _pictures(name, readings)
+    drawn = _pictures(name, readings, number)
     visible = [way for way, reading in readings.items() if reading.visible]
-    direction = st.radio(
-        "Rank heads by", visible, format_func=PROSE.__getitem__, key=f"direction|{name}", horizontal=True
-    ) or next(iter(visible), None)
-    if direction is None:
+    if not visible:
         return
-    by = "score" if st.toggle("rank by raw weight", key=f"raw|{name}", help="Default: by the difference from places at "
-                              "the same distance in this sentence.") else "difference"  # fmt: skip
+    direction = bound.pick(
+        st.radio, "Rank heads by", visible, key=f"ranked_{number}", format_func=PROSE.__getitem__, horizontal=True
+    )
+    said = "Default: by the difference from places at the same distance in this sentence."
+    raw = bound.switch(st.toggle, "rank by raw weight", key=f"raw_{number}", help=said)
+    by = "score" if raw else "difference"
     answer.markdown(f"**{plain(headline(readings[direction], *_ends(marked), by))}**")
     rows = pd.DataFrame(readings[direction].rows(by))
-    head = chosen or Head(int(rows["layer"][0]), int(rows["head"][0]))
+    head = _chosen(f"head_{number}", rows)
     _table(name, rows, readings[direction], marked)
     show_files(rows, [drawn[direction]], "heads", key=name)
     _strip(name, head, shown, links, marked)
@@ -143,11 +152,18 @@ def _ends(marked: Marked) -> tuple[str, str]:
                  for spans in (marked.element.spans, marked.target))  # type: ignore[return-value]  # fmt: skip
 
 
-def _pictures(name: str, readings: dict[str, Any]) -> tuple[Head | None, dict[str, Any]]:
-    """The two layer x head pictures; returns the head that was clicked, and the charts by direction."""
+def _chosen(key: str, rows: pd.DataFrame) -> Head:
+    """The head that was clicked or that the URL names; else the first of the ranking."""
+    known = st.query_params.get(key, "") if history.went_back() else st.session_state.get(key, st.query_params.get(key))
+    st.session_state[key] = known
+    history.keep({key: known})
+    return Head.parse(known) if known in set(rows["name"]) else Head.parse(rows["name"].iloc[0])
+
+
+def _pictures(name: str, readings: dict[str, Any], number: int) -> dict[str, Any]:
+    """The two layer x head pictures, where a click chooses a head; returns the charts by direction."""
     charts_made: dict[str, Any] = {}
     most = max((float(np.nanmax(reading.score)) for reading in readings.values() if reading.visible), default=1.0)
-    chosen = None
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     for direction, reading in readings.items():
         with beside.container(width="content" if reading.visible else 220):
@@ -168,10 +184,14 @@ def _pictures(name: str, readings: dict[str, Any]) -> tuple[Head | None, dict[st
                 tooltip=("rank", "same_distance"),
                 select=True,
             )
-            event = st.altair_chart(drawn, width="content", on_select="rerun", key=f"picture|{name}|{direction}")
-            cell = event["selection"].get("cell") if event else None
-            chosen = Head(int(cell[0]["layer"]), int(cell[0]["head"])) if cell else chosen
-    return chosen, charts_made
+            key = f"picture|{name}|{direction}"
+            st.altair_chart(drawn, width="content", on_select=partial(_clicked, key, f"head_{number}"), key=key)
+    return charts_made
+
+
+def _clicked(key: str, chosen: str) -> None:
+    """Keep the head that was clicked; a click beside all of them forgets it."""
+    st.session_state[chosen] = next((str(head) for head in clicked_heads(st.session_state[key])), "")
 
 
 def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.jobs import api
 from core.store import frames
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frames import sets
 from pages.parts.widgets.job_progress import show_job
@@ -39,9 +39,9 @@ def show_search() -> None:
 
 def _search(releases: list[str]) -> None:
     places = st.columns(5, vertical_alignment="bottom")
-    release = places[0].selectbox("Release", releases, key="search_release")
+    release = bound.pick(places[0].selectbox, "Release", releases, key="search_release")
     asked: dict[str, Any] = {
-        name: place.text_input(label, key=f"search_{name}", placeholder=example)
+        name: place.text_input(label, key=f"search_{name}", bind="query-params", placeholder=example)
         for place, (name, label, example) in zip(
             places[1:],
             (("frame", "Frame", "Emotion_directed"), ("unit", "Lexical unit", "agitated.a"),

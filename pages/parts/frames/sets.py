@@ -35,6 +35,7 @@ DIRECTIONS = {
     "target_to_element": "target → element (the paper's prose)",
     "later_to_earlier": "later → earlier (compare with a decoder)",
 }
+BOUND: dict[str, Any] = {"bind": "query-params"}
 SHOWN_BARS = 12
 SENTENCES_LISTED = 200
 
@@ -53,7 +54,9 @@ def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
         first = pickers.pick_checkpoint()
     with places[1]:
         second = pickers.pick_checkpoint("Compare with", key="beside", none="no second checkpoint")
-    source = places[2].selectbox("Sentences", list(SOURCES), format_func=SOURCES.__getitem__, key="frame_source")
+    source = bound.pick(
+        places[2].selectbox, "Sentences", list(SOURCES), key="frame_source", format_func=SOURCES.__getitem__
+    )
     direction = bound.pick(
         places[3].selectbox, "Direction", list(DIRECTIONS), key="frame_direction", format_func=DIRECTIONS.__getitem__
     )
@@ -97,20 +100,21 @@ def _filter() -> dict[str, Any]:
     with st.expander("Selection and score (the paper's by default)"):
         left, middle, right = st.columns(3)
         chosen: dict[str, Any] = {
-            "filter": left.toggle("the paper's selection", value=True, key="f_on"),
-            "longest_sentence": int(left.number_input("most tokens of a sentence", 1, 200, 12, key="f_sentence")),
-            "longest_element": int(left.number_input("most tokens of an element", 1, 50, 3, key="f_element")),
-            "nearest": int(middle.number_input("least distance", 1, 20, 3, key="f_near",
+            "filter": left.toggle("the paper's selection", value=True, key="f_on", **BOUND),
+            "longest_sentence": int(left.number_input("most tokens of a sentence", 1, 200, 12, key="f_sentence",
+                                                      **BOUND)),
+            "longest_element": int(left.number_input("most tokens of an element", 1, 50, 3, key="f_element", **BOUND)),
+            "nearest": int(middle.number_input("least distance", 1, 20, 3, key="f_near", **BOUND,
                                                help="The prose says 2 apart; the code drops what lies within 2.")),
-            "distance": middle.selectbox("distance by", ["strings", "places"], key="f_distance",
+            "distance": middle.selectbox("distance by", ["strings", "places"], key="f_distance", **BOUND,
                                          help="The paper's code compares spellings, not places."),
-            "core": middle.selectbox("core elements by", ["core_sets", "core_type", "any"], key="f_core",
+            "core": middle.selectbox("core elements by", ["core_sets", "core_type", "any"], key="f_core", **BOUND,
                                      help="FEcoreSets is the paper's code; only 319 of 1,221 frames have any."),
-            "pairing": right.selectbox("word pieces", ["product", "zip"], key="f_pairing",
+            "pairing": right.selectbox("word pieces", ["product", "zip"], key="f_pairing", **BOUND,
                                        help="zip is the paper's code."),
-            "average": right.selectbox("mean over", ["sentences", "links"], key="f_average",
+            "average": right.selectbox("mean over", ["sentences", "links"], key="f_average", **BOUND,
                                        help="links is the replication's."),
-            "without_first": right.toggle("without position 0", key="f_sink"),
+            "without_first": right.toggle("without position 0", key="f_sink", **BOUND),
         }  # fmt: skip
     return chosen
 
@@ -147,8 +151,11 @@ def show_runs() -> None:
     }
     finished = [api.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
     default = [run for run in finished if run in said][:2] or list(said)[:1]
-    chosen = st.multiselect("Results", list(said), default=default, format_func=said.__getitem__, max_selections=2,
-                            key=f"frame_runs|{default}", help="Choose two to compare them.")  # fmt: skip
+    if st.session_state.get("frame_runs_newest", default) != default:
+        st.session_state["frame_runs"] = default  # what has just come is shown
+    st.session_state["frame_runs_newest"] = default
+    chosen = bound.pick_many(st.multiselect, "Results", list(said), key="frame_runs", default=default, max_selections=2,
+                             format_func=said.__getitem__, help="Choose two to compare them.")  # fmt: skip
     rows_of = {run: runs.run_rows(db, run) for run in chosen}
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
     for place, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):

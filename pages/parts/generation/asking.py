@@ -24,9 +24,11 @@ def pick_prompt() -> Prompt:
     """A field, and in a popover how to write on; the prompt stands in the URL."""
     text = pickers.pick_text("Prompt", key="prompt", default=USUAL, placeholder="a prompt; Enter writes on")
     with st.popover("How", icon=":material/tune:", help="Chat, number of tokens, how they are chosen"):
-        chat = st.toggle("As a chat, in the checkpoint's own template", key="chat")
-        system = st.text_input("System message", key="chat_system", disabled=not chat) or ""
-        new = st.number_input("New tokens", 1, 512, 20, key="new_tokens")
-        temperature = st.slider("Temperature", 0.0, 2.0, 0.0, 0.1, key="temperature", help="0: the most probable token")
-        seed = st.number_input("Seed", 0, 2**31, 0, key="generation_seed", disabled=temperature == 0)
+        chat = st.toggle("As a chat, in the checkpoint's own template", key="chat", bind="query-params")
+        system = st.text_input("System message", key="chat_system", bind="query-params", disabled=not chat) or ""
+        new = st.number_input("New tokens", 1, 512, 20, key="new_tokens", bind="query-params")
+        temperature = st.slider("Temperature", 0.0, 2.0, 0.0, 0.1, key="temperature", bind="query-params",
+                                help="0: the most probable token")  # fmt: skip
+        seed = st.number_input("Seed", 0, 2**31, 0, key="generation_seed", bind="query-params",
+                               disabled=temperature == 0)  # fmt: skip
     return Prompt(text, chat, system, int(new), float(temperature), int(seed))

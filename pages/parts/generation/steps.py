@@ -22,12 +22,13 @@ def show_steps(name: str, asked: Prompt) -> None:
     _show_text(made)
     last = len(made.steps)
     least = 0 if made.maps is not None else 1
-    place = st.slider("After token", least, last, last, key="step", help="The maps grow by a row and a column a token")
+    place = st.slider("After token", least, last, last, key="step", bind="query-params",
+                      help="The maps grow by a row and a column a token")  # fmt: skip
     step = made.steps[place - 1] if place else None
     maps = made.grown(place)
     pane = scored_pane(name, maps, first=0, separators=())
     caption = f"{asked.text[:150]}, {place} new tokens"
-    maps_grid.show_grid([pane], caption=caption, head=telling_head(pane.scores or {}), key="generation")
+    maps_grid.show_kept([pane], caption=caption, head=telling_head(pane.scores or {}), key="generation")
     if step is not None:
         _show_step(step, maps.keys)
     st.caption(

@@ -14,7 +14,7 @@ from core.store import runs as store
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps import maps_grid, panes
 from pages.parts.reports import attending
@@ -29,7 +29,7 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
     weights, left = measuring.attending.both_maps(resources.checkpoint(name), raw.encoding)
     compared = panes.raw_and_effective(raw, weights, left)
     said = (text if pair is None else f"{text} | {pair}")[:200]
-    maps_grid.show_grid(compared.panes, caption=said, key="effective", note=compared.note)
+    maps_grid.show_kept(compared.panes, caption=said, key="effective", note=compared.note, head="none")
     rows = pd.DataFrame(
         {
             "layer": layer,
@@ -70,7 +70,7 @@ def show_stored() -> None:
         )
         st.altair_chart(chart)
         drawn.append(chart)
-    token_type = st.selectbox("Attention to", list(TYPES), format_func=TYPES.__getitem__, key="token_type")
+    token_type = bound.pick(st.selectbox, "Attention to", list(TYPES), key="token_type", format_func=TYPES.__getitem__)
     for kind in ("raw", "effective"):
         some = [
             replace(score, task=f"{score.task} · {kind}")

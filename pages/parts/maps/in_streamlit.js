@@ -20,9 +20,18 @@ export default function ({ data, parentElement, setStateValue }) {
     workbench.leave = () => { workbench.stop(); page.disconnect(); window.removeEventListener("popstate", back); WORKBENCHES.delete(root); };
     WORKBENCHES.set(root, workbench);
   }
-  workbench.host.tell = (view) => setStateValue("view", view);
+  workbench.host.tell = (view) => tellInPeace(workbench, view, setStateValue);
   openPayload(workbench, data instanceof Uint8Array ? data : new Uint8Array(data), themeOf(root));
   return workbench.leave;
+}
+
+// A message takes along what the page's other widgets held when it left. While the script runs (after the browser's Back)
+// that is what they held before, so the last view waits until it has run.
+function tellInPeace(workbench, view, setStateValue) {
+  clearTimeout(workbench.telling);
+  const busy = document.querySelector('[data-testid="stApp"]:not([data-test-script-state="notRunning"])');
+  if (busy) workbench.telling = setTimeout(() => tellInPeace(workbench, view, setStateValue), 50);
+  else if (workbench.root.isConnected) setStateValue("view", view);
 }
 
 // What the window leaves under the component's top; further down a page, where that is little, a window full.

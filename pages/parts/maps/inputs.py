@@ -9,7 +9,7 @@ from core.attention import PARTS
 from core.models.parts import parts_of
 from core.tasks.glue import TASKS
 from core.tasks.pasted import Pasted, read_pasted
-from pages.parts.frame import history, resources
+from pages.parts.frame import bound, history, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.widgets import own_rows, pickers
 
@@ -35,7 +35,7 @@ def pick_input() -> Input:
     """Two fields in the bar; both stand in the URL, unless they hold the example that the page opens with."""
     usual = (example.TEXT, example.PAIR) if "text" not in st.query_params else ("", "")
     for key, otherwise in zip(("text", "pair"), usual, strict=True):
-        if key not in st.session_state or history.went_back():
+        if bound.asks_link(key):
             st.session_state[key] = st.query_params.get(key, otherwise)
     text = st.text_input("Sentence", key="text", placeholder="Type a sentence and press Enter",
                          label_visibility="collapsed") or ""  # fmt: skip
@@ -50,11 +50,11 @@ def pick_beside() -> str:
     """ALONE, CHECKPOINT, SENTENCE or EFFECTIVE; a link that only names a second checkpoint means that one."""
     if "compare" not in st.session_state and "compare" not in st.query_params and st.query_params.get("beside"):
         st.session_state["compare"] = CHECKPOINT
-    return st.selectbox(
+    return bound.pick(
+        st.selectbox,
         "Compare with",
         [ALONE, CHECKPOINT, SENTENCE, EFFECTIVE],
         key="compare",
-        bind="query-params",
         label_visibility="collapsed",
         width=158,
     )
@@ -65,8 +65,8 @@ def pick_part(name: str | None) -> str:
     parts = parts_of(resources.split_revision(name)[0]) if name else ("",)
     if parts == ("",):
         return ""
-    return st.segmented_control(
-        "Heads", parts, default="cross", required=True, key="part", bind="query-params", format_func=PARTS.__getitem__,
+    return bound.pick(
+        st.segmented_control, "Heads", parts, key="part", default="cross", required=True, format_func=PARTS.__getitem__,
         label_visibility="collapsed", help="The encoder's heads, the decoder's, and those with which it looks at the "
         "source. The second sentence is what the decoder reads; where it is empty, its own translation",
     )  # fmt: skip
@@ -75,7 +75,7 @@ def pick_part(name: str | None) -> str:
 def pick_other() -> Input:
     """The sentence or pair that the first is compared with."""
     for key in ("text2", "pair2"):
-        if key not in st.session_state or history.went_back():
+        if bound.asks_link(key):
             st.session_state[key] = st.query_params.get(key, "")
     with st.container(horizontal=True):
         text = st.text_input("Sentence to compare with", key="text2", label_visibility="collapsed",

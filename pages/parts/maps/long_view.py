@@ -5,7 +5,7 @@ import streamlit as st
 from core.attention import Head
 from core.drawing.panes import Pane
 from core.drawing.payload import as_bytes
-from pages.parts.frame import resources
+from pages.parts.frame import history, resources
 from pages.parts.frame.messages import plain
 from pages.parts.maps import maps_grid
 from pages.parts.maps.inputs import Input
@@ -30,16 +30,23 @@ def show_long(name: str, chosen: Input) -> None:
         f"{len(blocks.tokens):,} tokens in blocks of {blocks.block}: each cell is the greatest weight from its queries "
         "to its keys. Click a cell of the enlarged head to see its weights below, computed again."
     )
-    view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head="L1H1", key="long", opened=OWN, note=note)
-    if (named := view.get("head", "L1H1")) != "none":
-        _window(name, chosen, Head.parse(named), blocks.tokens, _corner(view, blocks.block))
+    opened = OWN | maps_grid.opened_view()
+    view = maps_grid.show_grid([pane], caption=str(chosen)[:200], head="L1H1", key="long", opened=opened, note=note)
+    if view:
+        maps_grid.keep_view(view, "L1H1")
+    if (named := (view or opened).get("head", "L1H1")) != "none":
+        _window(name, chosen, Head.parse(named), blocks.tokens, _corner(view, blocks.block, len(blocks.tokens)))
     st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · n = 1 input")
 
 
-def _corner(view: dict, block: int) -> tuple[int, int]:
-    """The first query and key of the block that was clicked, from 1."""
-    query, _, key = str(view.get("at") or "0,0").partition(",")
-    return int(query) * block + 1, int(key) * block + 1
+def _corner(view: dict, block: int, length: int) -> tuple[int, int]:
+    """The first query and key, from 1, of the block that was clicked or that the URL names. length: of the prompt."""
+    if view.get("at") and not history.went_back():
+        history.keep({"block": view["at"]})
+    query, _, key = st.query_params.get("block", "0,0").partition(",")
+    places = (int(place) if place.isascii() and place.isdigit() else 0 for place in (query, key))
+    first, second = (place * block + 1 for place in places)
+    return min(first, length), min(second, length)
 
 
 @st.fragment
@@ -47,10 +54,12 @@ def _window(name: str, chosen: Input, head: Head, tokens: tuple[str, ...], corne
     most, length = resources.WINDOW_SHOWN, len(tokens)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         starts = [
-            st.number_input(label, 1, length, min(corner[place], length), key=f"{label}_{corner}", width=180)
-            for place, label in enumerate(("Queries from", "Keys from"))
-        ]
-        side = st.select_slider("Tokens a side", [32, 64, 128, most], value=64, key="window_side", width=220)
+            st.number_input(f"{side} from", 1, length, first, key=f"{side.lower()}_from_{first}", width=180,
+                            bind="query-params")
+            for side, first in zip(("Queries", "Keys"), corner, strict=True)
+        ]  # fmt: skip
+        side = st.select_slider("Tokens a side", [32, 64, 128, most], value=64, key="window_side", width=220,
+                                bind="query-params")  # fmt: skip
     queries, keys = ((start - 1, min(start - 1 + side, length)) for start in starts)
     weights = resources.window_shown(name, chosen.text, chosen.pair, head, queries, keys)
     title = f"{head}, queries {queries[0] + 1} to {queries[1]}, keys {keys[0] + 1} to {keys[1]}"

@@ -53,6 +53,14 @@ def show_grid(
     return dict(result.view or {})
 
 
+def show_kept(panes: Sequence[Pane], *, caption: str, key: str, head: str, note: str = "") -> dict[str, Any]:
+    """The same where it is the page's only workbench that the URL speaks of: its view stands there."""
+    view = show_grid(panes, caption=caption, key=key, opened=opened_view(), head=head, note=note)
+    if view:
+        keep_view(view, head)
+    return view
+
+
 def opened_view() -> dict[str, Any]:
     """The view that the link to the page asked for; it stays until the page is entered anew (shell.arrive)."""
     if "grid_opened" not in st.session_state:

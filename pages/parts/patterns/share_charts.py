@@ -16,7 +16,7 @@ from core.store.rows import Row
 from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import plain
 from pages.parts.reports.provenance import known_runs
 from pages.parts.widgets.head_links import pick_and_link
@@ -113,10 +113,10 @@ def doubts(notes: Sequence[ClassNote]) -> None:
 def heads(every: Sequence[HeadClass], names: list[str]) -> None:
     """Each head's majority class, checkpoints side by side."""
     tasks = sorted({str(head.task) for head in every})
-    task = st.selectbox("Task of the head picture", tasks, format_func=task_name)
+    task = bound.pick(st.selectbox, "Task of the head picture", tasks, key="task", format_func=task_name)
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     shown = [head for head in every if head.task == task]
-    for name in dict.fromkeys(head.checkpoint for head in shown):
+    for number, name in enumerate(dict.fromkeys(head.checkpoint for head in shown)):
         mine = [head for head in shown if head.checkpoint == name]
         lines = [
             {"layer": head.layer, "head": head.head, "class": head.name, "share": head.share,
@@ -135,4 +135,4 @@ def heads(every: Sequence[HeadClass], names: list[str]) -> None:
         )
         with place:
             named = [str(Head(head.layer, head.head)) for head in mine]
-            pick_and_link(name, named, here="shares", key=f"go_on|{name}")
+            pick_and_link(name, named, here="shares", key=f"go_on_{number}")

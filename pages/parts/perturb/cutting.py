@@ -8,7 +8,7 @@ import streamlit as st
 from core import capture
 from core.capture.words import words_of
 from core.errors import InputError
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.perturb.inputs import EXAMPLES, opened
 from pages.parts.perturb.side_by_side import show_choices
@@ -37,13 +37,14 @@ def show_cutting() -> None:
 
 def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozenset[int], bool]:
     kinds = [kind for kind in capture.knockout.EDGES if not (checkpoint.causal and kind == "next")]
-    kind = st.selectbox(
-        "Cut", [*kinds, CHOSEN], key="edges", bind="query-params",
+    kind = bound.pick(
+        st.selectbox, "Cut", [*kinds, CHOSEN], key="edges",
         format_func=lambda cut: capture.knockout.EDGES.get(cut, "from words to words"),
     )  # fmt: skip
-    layers = st.multiselect("In layers (none: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers")
+    layers = st.multiselect("In layers (none: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers",
+                            bind="query-params")  # fmt: skip
     renormalised = st.checkbox(
-        "The other keys take the weight", value=True, key="renormalised",
+        "The other keys take the weight", value=True, key="renormalised", bind="query-params",
         help="Scores are set to minus infinity before the softmax; otherwise weights are set to 0 after it.",
     )  # fmt: skip
     wanted = frozenset(int(layer) - 1 for layer in layers) or frozenset(range(checkpoint.layers))
@@ -51,7 +52,8 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
         return capture.knockout.edges_of(kind, causal=checkpoint.causal), wanted, renormalised
     words = words_of(encoding)
     names = [f"{k + 1} {word.text}" for k, word in enumerate(words)]
-    sides = [st.multiselect(label, names, key=key) for label, key in (("From", "queries"), ("To", "keys"))]
+    ends = (("From", "queries"), ("To", "keys"))
+    sides = [st.multiselect(label, names, key=key, bind="query-params") for label, key in ends]
     if not all(sides):
         raise InputError("Choose the words that may not look, and the words they may not look at.")
     places = [[p for name in side for p in words[names.index(name)].positions] for side in sides]

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core import models
 from core.tasks.perturbations import KINDS, Choice, Perturbed, Text, perturb
-from pages.parts.frame import resources
+from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import plain
 from pages.parts.widgets import pickers
 
@@ -38,13 +38,13 @@ def pick_two() -> TwoInputs | None:
         text = pickers.pick_text("First input", key="text", default=EXAMPLES["text"])
         pair = pickers.pick_text("Its second sentence (optional)", key="pair")
     kinds = list(KINDS)
-    kind = right.selectbox(
+    kind = bound.pick(
+        right.selectbox,
         "The second input is made by",
         kinds,
-        index=kinds.index(EXAMPLES["kind"]),
-        format_func=lambda way: f"{way}: {KINDS[way].meaning}",
         key="kind",
-        bind="query-params",
+        default=EXAMPLES["kind"],
+        format_func=lambda way: f"{way}: {KINDS[way].meaning}",
     )
     with right:
         word, seed, typed = _told(kind)
@@ -71,7 +71,8 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
     word = ""
     if kind.startswith("name") or kind in ("drop", "mask", "synonym"):
         word = pickers.pick_text("Word (empty: one is drawn)", key="word").strip()
-    seed = st.number_input("Draw", 0, 1000, 0, key="draw", help="Another number draws another name, word or order.")
+    seed = st.number_input("Draw", 0, 1000, 0, key="draw", bind="query-params",
+                           help="Another number draws another name, word or order.")  # fmt: skip
     return word, int(seed), None
 
 

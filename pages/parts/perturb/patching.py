@@ -11,6 +11,7 @@ from core.capture.components import PART_KINDS, SHOWN, every_part
 from core.capture.words import words_of
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture, layer_word_picture
+from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.perturb.inputs import TwoInputs, pick_two
 from pages.parts.perturb.side_by_side import head_rows
@@ -22,8 +23,8 @@ def show_patching() -> None:
     """Pick both inputs and what is patched."""
     with clear_errors():
         inputs = pick_two()
-        what = st.segmented_control("Take from the first input", list(WHAT), default="heads", required=True,
-                                    format_func=WHAT.__getitem__, key="patched", bind="query-params")  # fmt: skip
+        what = bound.pick(st.segmented_control, "Take from the first input", list(WHAT), key="patched", required=True,
+                          format_func=WHAT.__getitem__)  # fmt: skip
         if inputs is not None:
             _heads(inputs) if what == "heads" else _parts(inputs)
 
@@ -71,8 +72,8 @@ def _picture(shares: np.ndarray, label: str) -> None:
 
 def _parts(inputs: TwoInputs) -> None:
     """Layers x words of the second input: the share that a part brings back where it is taken at that word alone."""
-    kind = st.segmented_control("Part", list(PART_KINDS), default="layer", required=True, format_func=SHOWN.__getitem__,
-                                key="part", bind="query-params")  # fmt: skip
+    kind = bound.pick(st.segmented_control, "Part", list(PART_KINDS), key="part", default="layer", required=True,
+                      format_func=SHOWN.__getitem__)  # fmt: skip
     pairs, before = _asked(inputs)
     difference = measuring.pairs.logit_difference(before.first, before.second)
     whole = difference.whole()

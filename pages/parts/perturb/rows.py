@@ -61,17 +61,24 @@ def _start(study: str) -> None:
 def _told(study: str) -> dict[str, Any]:
     """What more a study is told."""
     if study == "perturb":
-        return {"kinds": st.multiselect("Changes", perturb.DEFAULT, default=perturb.DEFAULT, key="kinds")}
+        return {
+            "kinds": st.multiselect(
+                "Changes", perturb.DEFAULT, default=perturb.DEFAULT, key="kinds", bind="query-params"
+            )
+        }
     if study == "knockout":
         edges, default = capture.knockout.EDGES, list(declared(Options)["edges"].default)
         return {
-            "edges": st.multiselect("Edges", list(edges), default=default, format_func=edges.__getitem__, key="cuts")
+            "edges": bound.pick_many(
+                st.multiselect, "Edges", list(edges), key="cuts", default=default, format_func=edges.__getitem__
+            )
         }
     if study == "patch":
         left, right = st.columns(2)
         kind = left.selectbox("The second input is made by", perturb.DEFAULT,
-                              index=perturb.DEFAULT.index("drop"), key="made_by")  # fmt: skip
-        return {"kind": kind, "what": right.selectbox("Patched", patch.WHAT, key="patched_what")}
+                              index=perturb.DEFAULT.index("drop"), key="made_by", bind="query-params")  # fmt: skip
+        what = right.selectbox("Patched", patch.WHAT, key="patched_what", bind="query-params")
+        return {"kind": kind, "what": what}
     return {}
 
 

@@ -12,6 +12,7 @@ from core.results.scores import LayerSimilarity
 from core.results.tuning import BestLayer, Transferred
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Layers
+from pages.parts.frame import bound
 from pages.parts.probes.shipped import pick_result, say
 from pages.parts.widgets.files import show_files
 
@@ -54,14 +55,13 @@ def show_layers() -> None:
         return
     probed = result.of(ProbedLayer)
     left, right = st.columns(2)
-    probe = left.segmented_control(
-        "Probe", list(dict.fromkeys(layer.probe for layer in probed)), default="linear", required=True, key="probe"
+    probes = list(dict.fromkeys(layer.probe for layer in probed))
+    probe = bound.pick(left.segmented_control, "Probe", probes, key="probe", default="linear", required=True)
+    value = bound.pick(
+        right.segmented_control, "Shown", list(VALUES), key="shown_value", required=True, format_func=VALUES.__getitem__
     )
-    value = right.segmented_control("Shown", list(VALUES), default="value", required=True,
-                                    format_func=VALUES.__getitem__,
-                                    key="shown_value")  # fmt: skip
-    some = [layer for layer in probed if layer.probe == (probe or "linear")]
-    picture = layer_picture(some, value or "value", VALUES[value or "value"])
+    some = [layer for layer in probed if layer.probe == probe]
+    picture = layer_picture(some, value, VALUES[value])
     st.altair_chart(picture, width="content")
     st.caption(
         "“Rules part”: learnt where a linear and a hierarchical rule agree, tested where the linear one is wrong; "

@@ -9,6 +9,7 @@ from core.results.probing import BestHeadTree, DrawnTree, HeadTree, LeftOut, Par
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
+from pages.parts.frame import bound
 from pages.parts.probes.shipped import Result, pick_result, say
 from pages.parts.probes.tree_picture import tree_picture, words_table
 from pages.parts.widgets.files import show_files
@@ -23,11 +24,9 @@ def show_sentence() -> None:
     if not trees:
         st.info("No sentence of this run is short enough to draw.", icon=":material/info:")
         return
-    number = st.selectbox(
-        "Sentence", range(len(trees)), format_func=lambda k: " ".join(trees[k].words), key="sentence",
-        bind="query-params",
-    )  # fmt: skip
-    tree = trees[number]
+    said = {str(number): " ".join(tree.words) for number, tree in enumerate(trees, 1)}
+    number = bound.pick(st.selectbox, "Sentence", list(said), key="sentence", format_func=said.__getitem__)
+    tree = trees[int(number) - 1]
     right = sum(gold == drawn for gold, drawn in zip(tree.gold, tree.drawn, strict=True))
     st.markdown(f"**{right} of {len(tree.words)} words** have the governor that the treebank gives them.")
     picked = st.altair_chart(tree_picture(tree), on_select="rerun", selection_mode="word", key=f"tree_{number}",

@@ -29,19 +29,21 @@ def start_study(study: str, *, view: str) -> None:
 
 def _trees(place: Any) -> dict[str, Any]:
     folder = place.text_input(
-        "Treebank", key="treebank", placeholder="empty for the bundled one, parsed by machine",
+        "Treebank", key="treebank", bind="query-params", placeholder="empty for the bundled one, parsed by machine",
         help="A Universal Dependencies folder with train, dev and test parts in CoNLL-U form.",
     )  # fmt: skip
-    limit = place.number_input("Sentences of each part", 0, 100_000, 2000, help="0 for all", key="tree_limit")
+    limit = place.number_input("Sentences of each part", 0, 100_000, 2000, help="0 for all", key="tree_limit",
+                               bind="query-params")  # fmt: skip
     return {"treebank": folder or None, "limit": int(limit)}
 
 
 def _task(place: Any, study: str) -> dict[str, Any]:
     with place:
         task = pickers.pick_task(key="task")
-        folder = st.text_input("Data", key="data", placeholder="a folder in GLUE's TSV form; empty for the samples")
+        folder = st.text_input("Data", key="data", bind="query-params",
+                               placeholder="a folder in GLUE's TSV form; empty for the samples")  # fmt: skip
         told: dict[str, Any] = {"data": folder or None}
         if study == "representation":
             return told | {"task": task}
-        seeds = st.number_input("Seeds", 1, 20, 1, key="seeds", help="Runs of each fine-tuning.")
+        seeds = st.number_input("Seeds", 1, 20, 1, key="seeds", bind="query-params", help="Runs of each fine-tuning.")
     return told | {"seeds": list(range(int(seeds)))} | ({"tasks": [task]} if study == "transfer" else {"task": task})

@@ -85,16 +85,16 @@ def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) ->
 
 def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> Measured[S] | None:
     name = pickers.pick_checkpoint()
-    text = st.text_area(
+    text = pickers.pick_text(
         "Sentences, one a line",
-        value=EXAMPLES,
         key="sentences",
+        default=EXAMPLES,
         height=110,
         help=f'At most {MOST_SENTENCES}. "first | second" is a pair. Apply with Ctrl+Enter.',
     )
     file = st.file_uploader("or a file of sentences", ["csv", "tsv", "txt"], key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
-    wanted = st.toggle("Measure these sentences", key="measure", help="Again on each change", bind="query-params")
+    wanted = bound.switch(st.toggle, "Measure these sentences", key="measure", help="Again on each change")
     if not name or not wanted:
         st.info(
             "Switch on “Measure these sentences” to see what every head does on them.", icon=":material/play_circle:"
@@ -184,10 +184,19 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
         tasks = pickers.pick_tasks(task, key=f"tasks_{study}")
     places = st.columns(3)
     most = places[0].number_input(
-        "Rows of each task, at most", 0, 1_000_000, limit.default, key=f"limit_{study}", help=limit.help
+        "Rows of each task, at most",
+        0,
+        1_000_000,
+        limit.default,
+        key=f"limit_{study}",
+        bind="query-params",
+        help=limit.help,
     )
-    data = places[1].text_input("Folder in GLUE's TSV form", key="folder", placeholder="the bundled samples")
-    pipeline = places[2].text_input("spaCy pipeline", key="pipeline", placeholder="the bundled one")
+    data = places[1].text_input("Folder in GLUE's TSV form", key="folder", bind="query-params",
+                                placeholder="the bundled samples")  # fmt: skip
+    pipeline = places[2].text_input(
+        "spaCy pipeline", key="pipeline", bind="query-params", placeholder="the bundled one"
+    )
     wanted = options | {"checkpoint": name, "compare": beside, "tasks": tasks, "limit": int(most)}
     wanted |= {"data": data or None, "pipeline": pipeline or None}
     if name and tasks:

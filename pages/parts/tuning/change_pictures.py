@@ -18,6 +18,7 @@ from core.tasks.glue import read_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import CELL, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
+from pages.parts.frame import bound, history
 from pages.parts.frame.messages import plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.widgets.head_links import show_links
@@ -48,7 +49,12 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str) -> None:
     likeness = STATISTICS[statistic]
     heads = [score for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
-    if st.toggle("Stretch the colours", help="From the least to the greatest value; the paper's run from 0 to 1."):
+    if bound.switch(
+        st.toggle,
+        "Stretch the colours",
+        key="stretch",
+        help="From the least to the greatest value; the paper's run from 0 to 1.",
+    ):
         values = [score.value for score in heads if score.value is not None]
         domain = (min(values), max(values))
     beside = st.container(horizontal=True)
@@ -98,15 +104,17 @@ def _clicked(key: str, after: str) -> None:
 def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
     """One checkpoint's head, the rows where it changed most, and links to its maps before and after."""
     left, right = st.columns(2)
-    after = left.selectbox(
+    after = bound.pick(
+        left.selectbox,
         "Checkpoint after",
         list(dict.fromkeys(score.after for score in scores)),
         key="changed_after",
-        on_change=lambda: st.session_state.pop("changed_head", None),  # back to the one that changed most
+        on_change=_most_changed,
     )
     cosines = [score for score in scores if score.kind == "head" and score.statistic == "cosine"]
     known = {score.name: score for score in sorted(cosines, key=_cosine) if score.after == after}
-    name = right.selectbox(
+    name = bound.pick(
+        right.selectbox,
         "Head, most changed first",
         list(known),
         format_func=lambda head: f"{head} · {_cosine(known[head]):.3f}",
@@ -128,6 +136,12 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
         link.page_link(
             PAGES_FOLDER / "maps.py", label=f"{name} before and after", icon=":material/grid_on:", query_params=asked
         )
+
+
+def _most_changed() -> None:
+    """Back to the head that changed most."""
+    st.session_state.pop("changed_head", None)
+    history.keep({"changed_head": None})
 
 
 def _cosine(score: ChangeScore) -> float:

@@ -33,6 +33,6 @@ def show_links(checkpoint: str, head: Head | str, *, here: str, text: str = "", 
 
 def pick_and_link(checkpoint: str, heads: list[str], *, here: str, key: str) -> None:
     """The same for a head that is chosen from a list."""
-    name = st.selectbox("Go on with a head", heads, index=None, placeholder="a head", key=key)
+    name = st.selectbox("Go on with a head", heads, index=None, placeholder="a head", key=key, bind="query-params")
     if name:
         show_links(checkpoint, name, here=here)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -57,19 +57,19 @@ def pick_checkpoint(
     if not names:
         st.info("No checkpoint is bundled here: type a folder or a hub id.")
     start = none or default
-    chosen = st.selectbox(
+    chosen = bound.pick(
+        st.selectbox,
         label,
         names,
-        index=names.index(start) if start in names else 0 if names else None,
         key=key,
+        default=start if start in names or not names else names[0],
         accept_new_options=True,
         help=CHECKPOINT_HELP,
-        bind="query-params",
         placeholder="a folder or a hub id",
         width=width,
         label_visibility="collapsed" if bare else "visible",
     )
-    return None if chosen in (None, none) else chosen
+    return None if chosen == none or not names else chosen
 
 
 def pick_text(
@@ -79,24 +79,31 @@ def pick_text(
     default: str = "",
     placeholder: str | None = None,
     help: str | None = None,
+    height: int | None = None,
 ) -> str:
-    """One line of text; Enter applies it. It is kept in the URL as long as it fits into a link."""
-    if key not in st.session_state or history.went_back():
+    """One line of text; Enter applies it. It is kept in the URL as long as it fits into a link.
+
+    height: of a field of several lines, in pixels.
+    """
+    if bound.asks_link(key):
         st.session_state[key] = st.query_params.get(key, default)
-    text = st.text_input(label, key=key, placeholder=placeholder, help=help) or ""
-    history.keep({key: text if len(text) <= LINK_CHARACTERS else None})
+    field = st.text_input if height is None else partial(st.text_area, height=height)
+    text = field(label, key=key, placeholder=placeholder, help=help) or ""
+    history.keep({key: text if text != default and len(text) <= LINK_CHARACTERS else None})
     return text
 
 
 def pick_tasks(default: str, *, label: str = "Tasks", key: str | None = None) -> list[str]:
-    """Keys of tasks, and paths of files of the user's own; below it the way to paste some or upload a file."""
+    """Keys of tasks, and paths of files of the user's own, kept in the URL; below it the way to paste some or upload a
+    file."""
     key = key or f"tasks_{default}"
-    chosen = st.session_state.setdefault(key, [default])
-    tasks = st.multiselect(
+    tasks = bound.pick_many(
+        st.multiselect,
         label,
-        list(dict.fromkeys([*TASKS, *own_rows.known_lists(), *chosen])),
-        format_func=rows_name,
+        [*TASKS, *own_rows.known_lists()],
         key=key,
+        default=[default],
+        format_func=rows_name,
         accept_new_options=True,
         help=TASK_HELP,
         placeholder="tasks, or a CSV file of your own",
