@@ -3,7 +3,8 @@
     python -m tests.mutants                                        # modules that differ from HEAD
     python -m tests.mutants core/scoring --share 0.05              # a seeded sample of a room
     python -m tests.mutants core/store --sample 300
-    python -m tests.mutants core/scoring --again                   # what survived earlier, on today's tests
+    python -m tests.mutants core/capture --minutes 10              # as many as that, in a seeded order
+    python -m tests.mutants core/scoring --again                   # first what survived earlier, on today's tests
     python -m tests.mutants --table                                # what is known of each room
 
 A copy of the tracked files is what is changed and run, never the tree. Each result is a line of
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--least", type=float, default=0.9, help="share that has to be killed")
     parser.add_argument("--tests", nargs="*", default=[], help="folders of tests beside the room's own")
     parser.add_argument("--again", action="store_true", help="try again what survived")
+    parser.add_argument("--minutes", type=float, default=1e6, help="stop after these; what was tried is a fair sample")
     parser.add_argument("--table", action="store_true", help="what earlier runs found, by room")
     asked = parser.parse_args(arguments)
     if asked.table:
@@ -104,17 +106,17 @@ def try_room(room: str, modules: list[str], asked: argparse.Namespace) -> None:
     keys = [mutant.key for module in modules for mutant in mutants_of(module)]
     size = asked.sample or max(1, round(asked.share * len(keys)))
     chosen = np.random.default_rng(asked.seed).permutation(len(keys))[:size]
-    known = {key for key, status in recorded().items() if not (asked.again and status in ALIVE)}
-    known |= equivalent(set(keys) & known).keys()
-    wanted = {keys[number] for number in chosen} - known
+    known = recorded()
+    wanted = [keys[number] for number in chosen if keys[number] not in known]
     if asked.again:
-        wanted |= {key for key in keys if recorded().get(key) in ALIVE and key not in equivalent([key])}
+        alive = [key for key in keys if known.get(key) in ALIVE]
+        wanted = [*(key for key in alive if key not in equivalent([key])), *wanted]
     print(f"core/{room}: {len(keys)} mutants, {size} asked for, {len(wanted)} to try", flush=True)
     if not wanted:
         return
     tree = copied_tree()
     try:
-        (tree / "wanted.json").write_text(json.dumps([modules, sorted(wanted), tests_of(room, asked.tests)]))
+        (tree / "wanted.json").write_text(json.dumps([modules, wanted, tests_of(room, asked.tests), asked.minutes]))
         command = [sys.executable, "-c", "from tests.mutants.__main__ import try_here; try_here()"]
         environment = os.environ | {"MUTANT_RESULTS": str(RESULTS)}
         subprocess.run(command, cwd=tree, env=environment, check=True)
@@ -129,15 +131,15 @@ def try_here() -> None:
     from tests.mutants.changes import mutants_of
     from tests.mutants.trying import Trying
 
-    modules, wanted, tests = json.loads(Path("wanted.json").read_text())
-    mutants = [mutant for module in modules for mutant in mutants_of(module) if mutant.key in set(wanted)]
+    modules, wanted, tests, minutes = json.loads(Path("wanted.json").read_text())
+    mutants = {mutant.key: mutant for module in modules for mutant in mutants_of(module)}
     results = Path(os.environ["MUTANT_RESULTS"])
 
     def told(mutant, status: str) -> None:
         with results.open("a", encoding="utf-8") as file:
             file.write(json.dumps([mutant.key, status]) + "\n")
 
-    pytest.main([*PYTEST, *tests], plugins=[Trying(mutants, told)])
+    pytest.main([*PYTEST, *tests], plugins=[Trying([mutants[key] for key in wanted], told, minutes)])
 
 
 def copied_tree() -> Path:

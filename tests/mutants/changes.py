@@ -89,10 +89,10 @@ def _changed(tree: cst.Module, text: str, mutation: Mutation, place, starts: lis
 
 def _difference(before: str, after: str) -> str:
     old, new = before.splitlines(), after.splitlines()
-    while old and new and old[0] == new[0]:
-        del old[0], new[0]
-    while old and new and old[-1] == new[-1]:
-        del old[-1], new[-1]
+    shorter = min(len(old), len(new))
+    first = next((k for k in range(shorter) if old[k] != new[k]), shorter)
+    left = next((k for k in range(shorter - first) if old[-1 - k] != new[-1 - k]), shorter - first)
+    old, new = old[first : len(old) - left], new[first : len(new) - left]
     return " ".join(f"{mark} {' '.join(line.strip() for line in lines)}" for mark, lines in (("-", old), ("+", new)))
 
 

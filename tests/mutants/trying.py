@@ -31,7 +31,7 @@ settings.register_profile("mutants", deadline=None, database=None, derandomize=T
 
 SURVIVED, KILLED = 0, 1
 LIMIT = 5.0  # seconds of processor time that a mutant has beside ten times what its tests took
-PATIENCE = 90.0  # seconds that the tests of one mutant may take when nothing is changed; the quickest first
+PATIENCE = 30.0  # seconds that the tests of one mutant may take when nothing is changed; the quickest first
 
 
 @dataclass
@@ -54,10 +54,10 @@ class Reached:
 
 
 class Trying:
-    """Tries mutants in place of running the tests; `told(mutant, status)` hears of each."""
+    """Tries mutants in place of running the tests, for so many minutes; `told(mutant, status)` hears of each."""
 
-    def __init__(self, mutants: Sequence[Mutant], told: Callable[[Mutant, str], None]):
-        self.mutants, self.told = mutants, told
+    def __init__(self, mutants: Sequence[Mutant], told: Callable[[Mutant, str], None], minutes: float):
+        self.mutants, self.told, self.end = mutants, told, time.monotonic() + 60 * minutes
 
     def pytest_collection(self):
         settings.load_profile("mutants")  # after the conftest's own
@@ -72,6 +72,8 @@ class Trying:
             with suppress(Exception):
                 import_module(name)
         for mutant in self.mutants:
+            if time.monotonic() > self.end:
+                break
             tests = self._in_patience(reached, mutant)
             self.told(mutant, self._tried(session, mutant, tests, reached) if tests else "uncovered")
         return True
