@@ -147,7 +147,7 @@ def main() -> dict[str, object]:
     return {
         "key to paint, median ms": statistics.median(single),
         "key to paint, p95 ms": float(np.quantile(single, 0.95)),
-        "sheet of 48 painted, ms": painted,
+        "sheet painted, ms": painted,
         "key to saved, median ms": statistics.median(saving),
         "one-button page, click to shown, median ms": statistics.median(clicking),
         "saved over one-button click": statistics.median(saving) / statistics.median(clicking),

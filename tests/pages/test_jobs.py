@@ -110,6 +110,14 @@ def test_durations_in_words(seconds, words):
     assert job_progress.duration(seconds) == words
 
 
+@pytest.mark.parametrize(("study", "counted"), [("train-patterns", "maps"), ("classify-maps", "inputs"),
+                                                ("syntax", "words"), ("disable", "tokens")])  # fmt: skip
+def test_work_is_counted_in_what_it_is_of(study, counted):
+    now = api.JobStatus(created=datetime(2026, 1, 1), job="j", study=study, title="t", error=None, run=None, failed=0,
+                        state="done", units=1, done=1, size=40, size_done=40, seconds=2.0, rate=None)  # fmt: skip
+    assert job_progress.progress_line(now) == f"1 of 1 unit · 40 of 40 {counted}"
+
+
 def test_the_progress_line_says_only_what_is_known():
     known = {
         "created": datetime(2026, 1, 1),

@@ -16,7 +16,10 @@ from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
 from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 
-COUNTED = {"train-patterns": "maps"}  # what a study's size counts, where it is not tokens
+COUNTED = {  # what a study's size counts, where it is not tokens
+    "train-patterns": "maps", "classify-maps": "inputs", "draw-maps": "inputs", "translation": "rows",
+    "change": "words", "frame-heads": "words", "syntax": "words", "probe": "words", "index-frames": "lexical units",
+}  # fmt: skip
 UNFINISHED = ("queued", "running", "failed", "cancelled", "interrupted")
 STATES = {
     "queued": ("waiting", ":material/schedule:"),
