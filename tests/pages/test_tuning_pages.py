@@ -1,5 +1,6 @@
 """The Fine-tune and Change pages on a real store with real (small) runs."""
 
+import json
 import re
 
 import pytest
@@ -137,8 +138,18 @@ def test_change_draws_heads_and_leads_to_the_maps(db, done):
     assert len(heads.options) == 12
     assert sum("cosine" in one.value for one in page.text) == 5
     assert len(page.get("page_link")) >= 5
+    values = [row["value"] for row in rows if row["kind"] == "head" and row["statistic"] == "cosine"]
+    assert scale_of_heads(page) == pytest.approx([min(values), max(values)])  # the differences can be seen
+    page.toggle(key="whole").set_value(True).run()
+    assert scale_of_heads(page) == [0, 1]
     next(one for one in page.segmented_control if one.key == "statistic").set_value("divergence").run()
     assert not page.exception
+
+
+def scale_of_heads(page) -> list[float]:
+    """The ends of the colours of the first layer x head picture."""
+    spec = json.loads(page.get("vega_lite_chart")[0].proto.spec)
+    return spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
 
 
 def test_empty_pages_say_what_to_do(db):

@@ -49,7 +49,8 @@ def head_picture(
     if select:
         cells = cells.add_params(alt.selection_point(name="cell", fields=["layer", "head"], on="click", toggle=False))
     marked = drawn[[head in set(highlight) for head in heads]]
-    outline = alt.Chart(marked).mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2.5).encode(x=x, y=y)
+    # no part of its own for screen readers: a cell is read once, and without any highlight there is nothing to read
+    outline = alt.Chart(marked).mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2.5, aria=False).encode(x=x, y=y)
     columns = max((head.head + 1 for head in heads), default=1)
     cell = cell_of(columns, shade.cell) if heads else shade.cell
     # a title must not be wider than its picture

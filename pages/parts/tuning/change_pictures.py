@@ -45,16 +45,15 @@ STATISTICS = {
 
 
 def pictures(scores: Sequence[ChangeScore], statistic: str, run: str) -> None:
-    """A small picture per fine-tuned checkpoint, all on one scale, and the layers' means. A click chooses a head."""
+    """A small picture per fine-tuned checkpoint, all on the scale of their differences, and the layers' means.
+
+    A click chooses a head.
+    """
     likeness = STATISTICS[statistic]
     heads = [score for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
-    if bound.switch(
-        st.toggle,
-        "Stretch the colours",
-        key="stretch",
-        help="From the least to the greatest value; the paper's run from 0 to 1.",
-    ):
+    said = "The whole range of the statistic, as the paper draws it (Fig 5); else from the least to the greatest value."
+    if not bound.switch(st.toggle, "The paper's scale", key="whole", help=said):
         values = [score.value for score in heads if score.value is not None]
         domain = (min(values), max(values))
     beside = st.container(horizontal=True)
