@@ -66,7 +66,7 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
         across, up, colour, note = compared(across_key, mine, frame, f"{name} · {task}", shape)
     lines, before = likeness.lines(mine, shape), brushed_before()
     brushed, opened = show_atlas(
-        Plane(shape, across, up, colour), key=f"atlas_heads_{history.turns()}", bars=bars, labels=lines, selected=before
+        Plane(shape, across, up, colour), key=history.keyed("atlas_heads"), bars=bars, labels=lines, selected=before
     )
     if opened:
         choices.ask_for(opened, name, task)

@@ -56,7 +56,7 @@ def table(jobs):
         on_select="rerun",
         selection_mode="single-row",
         selection_default={"selection": {"rows": [jobs.index.get_loc(row) for row in named]}},
-        key=f"jobs_table_{history.turns()}",
+        key=history.keyed("jobs_table"),
         column_config={
             "created": st.column_config.DatetimeColumn("created (UTC)", format="D MMM HH:mm"),
             "finished": st.column_config.DatetimeColumn("finished (UTC)", format="D MMM HH:mm"),

@@ -18,15 +18,16 @@ def went_back() -> bool:
     return bool(context and getattr(context, "is_history_navigation", False))
 
 
-def turns() -> int:
-    """How often the user has gone back or forward: in the key of what must then forget what it holds itself."""
-    return int(st.session_state.get(_TURNS, 0))
+def keyed(name: str) -> str:
+    """A key for what holds its choice itself and must forget it when the user goes back or forward."""
+    turns = st.session_state.get(_TURNS, 0)
+    return f"{name}_{turns}" if turns else name
 
 
 def count_turn() -> None:
-    """The page calls it once in a run, before anything asks for `turns`."""
+    """The page calls it once in a run, before anything asks for a key."""
     if went_back():
-        st.session_state[_TURNS] = turns() + 1
+        st.session_state[_TURNS] = st.session_state.get(_TURNS, 0) + 1
 
 
 def keep(values: Mapping[str, str | Sequence[str] | None]) -> None:
