@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
+from core.scoring import effects
 from core.scoring.effects import (
     contrast_intervals,
     counted,
     flips,
     max_t,
     mcnemar,
+    mean_intervals,
     metric_intervals,
     rank_agreement,
     row_correlations,
@@ -259,3 +261,35 @@ def test_row_correlations_are_zero_of_constants_and_one_row_of_heads_is_like_sev
     assert not row_correlations(np.full(12, 0.1), heads).any()
     whole = row_correlations(np.arange(5), np.array([1, 0, 2, 4, 3]))  # whole numbers are no less
     assert whole.mean() == pytest.approx(np.corrcoef(np.arange(5), [1, 0, 2, 4, 3])[0, 1])
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+def test_intervals_of_means_equal_a_loop_over_drawn_rows(seed):
+    before, after = np.array([0.5, 1.0, 0.0, 2.0]), np.array([[1.0, 1.5, 0.0, 2.0], [0.5, 0.0, 1.0, 1.0]])
+    found = mean_intervals(before, after) if seed is None else mean_intervals(before, after, seed=seed)
+    draws = np.random.default_rng(seed or 0).multinomial(4, [0.25] * 4, size=2000).tolist()
+    for head, interval in enumerate(found):
+        change = [float(a - b) for a, b in zip(after[head], before, strict=True)]
+        means = [sum(count * d for count, d in zip(counts, change, strict=True)) / 4 for counts in draws]
+        assert interval.value == pytest.approx(sum(change) / 4)
+        assert (interval.low, interval.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
+    right = mean_intervals(np.array([True, False]), np.array([[True, True]]))[0]  # right or wrong are 1 or 0
+    assert (right.value, right.low, right.high) == (0.5, 0.0, 1.0)
+
+
+def test_the_seed_that_is_not_named_is_0_and_an_interval_needs_half_of_its_draws():
+    gold, before, after = np.array([0, 1, 1, 0, 1, 0]), np.array([0, 1, 0, 0, 1, 1]), np.array([[0, 1, 1, 0, 0, 1]] * 2)
+    assert metric_intervals("f1", gold, before, after) == metric_intervals("f1", gold, before, after, seed=0)
+    one = np.eye(2)
+    assert contrast_intervals("accuracy", gold, before, after, one) == contrast_intervals(
+        "accuracy", gold, before, after, one, seed=0
+    )
+    right_before, right_after = before == gold, np.array([[1, 0, 0, 1, 1, 0], [0, 0, 1, 0, 0, 1]])
+    assert max_t(right_before, right_after).tolist() == max_t(right_before, right_after, seed=0).tolist()
+    for wrong in (np.zeros((0, 6)), np.zeros((1, 0))):
+        with pytest.raises(InputError, match="A test over heads needs outcomes"):
+            max_t(np.zeros(wrong.shape[-1]), wrong)
+    half = effects._interval(0.5, np.array([0.0, 1.0, np.nan, np.nan]), 0.95)
+    assert (half.value, half.low, half.high) == pytest.approx((0.5, 0.025, 0.975))
+    assert effects._interval(0.5, np.array([0.0, np.nan, np.nan]), 0.95).low is None
+    assert effects._interval(np.nan, np.array([0.0, 1.0]), 0.95).low is None
