@@ -1,0 +1,46 @@
+"""Mutants are their module with one change, under a name that stays; what is excused says why."""
+
+import subprocess
+import sys
+
+from core import config
+from tests.mutants.__main__ import EQUIVALENT, equivalent, table
+from tests.mutants.changes import mutants_of
+
+MODULE = "core/scoring/corrections.py"
+
+
+def test_a_mutant_is_the_module_with_one_function_changed(monkeypatch):
+    monkeypatch.chdir(config.PROJECT)
+    text, mutants = (config.PROJECT / MODULE).read_text(), mutants_of(MODULE)
+    assert len(mutants) > 10
+    assert len({mutant.key for mutant in mutants}) == len(mutants)
+    for mutant in mutants:
+        assert mutant.function == "q_values"
+        assert mutant.text != text
+        compile(mutant.text, MODULE, "exec")
+        assert mutant.function_lines[0] <= mutant.lines[0] <= mutant.function_lines[1]
+
+
+def test_a_function_becomes_its_mutant_in_a_process_of_its_own():
+    code = (
+        "import numpy as np\n"
+        "from tests.mutants.changes import mutants_of, turn_into\n"
+        "from core.scoring.corrections import q_values\n"
+        f"mutant = next(m for m in mutants_of({MODULE!r}) if '+ q = None' in m.key or 'np.nan), np.isnan' in m.key)\n"
+        "before = q_values(np.array([[0.01, 0.02]])).tolist()\n"
+        "turn_into(mutant)\n"
+        "try:\n    print(before, q_values(np.array([[0.01, 0.02]])).tolist() != before)\n"
+        "except Exception:\n    print(before, True)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], cwd=config.PROJECT, capture_output=True, text=True, check=False)
+    assert said.stdout.split() == ["[[0.02,", "0.02]]", "True"], said.stderr
+
+
+def test_every_excused_mutant_has_a_reason_and_counts_apart():
+    lines = EQUIVALENT.read_text().splitlines()[1:]
+    assert all(line.startswith("core/") and len(line.rsplit("  # ", 1)) == 2 for line in lines)
+    excused = lines[0].rsplit("  # ", 1)[0]
+    assert set(equivalent([excused, "core/scoring/x.py f: - a + b"])) == {excused}
+    row = table({excused: "survived", "core/scoring/x.py f: - a + b": "survived", "core/scoring/x.py f: - c": "killed"})
+    assert row.splitlines()[-1].split("|")[2:7] == [" 3 ", " 1 ", " 1 ", " 0 ", " 1 "]
