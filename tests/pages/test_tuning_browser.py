@@ -51,7 +51,7 @@ def test_a_run_is_watched_cancelled_resumed_and_its_checkpoint_opens(address, pa
     page.set_default_timeout(LONG)
     visit(page, f"{address}/finetune?checkpoint={checkpoint}")
     page.get_by_text("Data and settings").click()
-    for label, value in {"Seeds": 2, "Epochs": 100, "Dev rows at most": 16, "Most pieces": 24}.items():
+    for label, value in {"Seeds": 2, "Epochs": 100, "Dev rows at most": 16, "Most tokens": 24}.items():
         fill(page, label, value)
     start = page.get_by_role("button", name="Fine-tune", exact=True)
     start.click()
