@@ -83,23 +83,23 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
     if view:
         maps_grid.keep_view(view, telling)
     head = (view or opened).get("head", telling)
-    caption, page_file, file = st.columns([4, 1, 1], vertical_alignment="center")
-    caption.caption(
+    st.caption(
         f"{plain(name)} · {shown.maps.layers} layers of {shown.maps.heads} heads · {len(shown.maps)} "
         f"{'words' if words else 'pieces'} · {shown.maps.sees} · n = 1 input · {date.today():%d %B %Y} · "
         "L1H1 is the first head of the first layer"
     )
     source = Source(name, chosen.text, chosen.pair, words=words, part=part).with_command()
-    page_file.download_button(
-        "Page (HTML)", lambda: maps_page(result.panes, source, head=telling, opened=view or opened, note=result.note),
-        file_name="maps.html", mime="text/html", on_click="ignore", icon=":material/download:", key="html",
-        help="One file to send: hover, enlarge, lines; it needs no server and asks the network for nothing",
-    )  # fmt: skip
-    file.download_button(
-        "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
-        icon=":material/download:", key="npz", help="weights [layer, head, query, key] and tokens",
-    )  # fmt: skip
     with st.container(horizontal=True):
+        st.download_button(
+            "Page (HTML)",
+            lambda: maps_page(result.panes, source, head=telling, opened=view or opened, note=result.note),
+            file_name="maps.html", mime="text/html", on_click="ignore", icon=":material/download:", key="html",
+            help="One file to send: hover, enlarge, lines; it needs no server and asks the network for nothing",
+        )  # fmt: skip
+        st.download_button(
+            "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
+            icon=":material/download:", key="npz", help="weights [layer, head, query, key] and tokens",
+        )  # fmt: skip
         _offer_pin(result, source, shown, head if head != "none" else telling, view or opened)
     if head != "none":
         show_links(name, head, here="maps", text=chosen.text, pair=chosen.pair or "")

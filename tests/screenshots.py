@@ -17,9 +17,7 @@ LINKS = {  # page: name of the picture to the rest of its address
         "pair": "?text=The company said profits rose sharply.&pair=Profits went up, the company reported.&head=L3H2",
         "two": "?text=The keys to the old cabinet were on the table.&beside=atlas-decoder&head=L2H2&scale=own",
         "sorted": "?text=When Mary met her sister, she smiled at her.&score=previous&show=highest&unit=words",
-        "effective": "?text="
-        + "It was the best of times, it was the worst of times. " * 5
-        + "&weights=raw and effective",
+        "effective": "?text=" + "It was the best of times, it was the worst of times. " * 5 + "&compare=raw, effective",
         "long": "?text=" + "It was the best of times, it was the worst of times. " * 12 + "&head=L4H1&scale=own",
     },
     "frames": {"sentence": "?text=He was becoming agitated about the long delay.&beside=atlas-decoder"},

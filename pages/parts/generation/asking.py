@@ -22,7 +22,7 @@ class Prompt(NamedTuple):
 
 def pick_prompt() -> Prompt:
     """A field, and in a popover how to write on; the prompt stands in the URL."""
-    text = pickers.pick_text("Prompt", key="prompt", default=USUAL, placeholder="a prompt; Enter writes on")
+    text = pickers.pick_text("Prompt", key="prompt", default=USUAL, placeholder="a prompt; Enter writes on", bare=True)
     with st.popover("How", icon=":material/tune:", help="Chat, number of tokens, how they are chosen"):
         chat = st.toggle("As a chat, in the checkpoint's own template", key="chat", bind="query-params")
         system = st.text_input("System message", key="chat_system", bind="query-params", disabled=not chat) or ""

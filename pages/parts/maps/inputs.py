@@ -48,13 +48,13 @@ def pick_input() -> Input:
 
 def pick_beside() -> str:
     """ALONE, CHECKPOINT, SENTENCE or EFFECTIVE; a link that only names a second checkpoint means that one."""
-    if "compare" not in st.session_state and "compare" not in st.query_params and st.query_params.get("beside"):
-        st.session_state["compare"] = CHECKPOINT
+    named = "compare" not in st.query_params and st.query_params.get("beside")
     return bound.pick(
         st.selectbox,
         "Compare with",
         [ALONE, CHECKPOINT, SENTENCE, EFFECTIVE],
         key="compare",
+        default=CHECKPOINT if named else ALONE,
         label_visibility="collapsed",
         width=158,
     )

@@ -80,15 +80,17 @@ def pick_text(
     placeholder: str | None = None,
     help: str | None = None,
     height: int | None = None,
+    bare: bool = False,
 ) -> str:
     """One line of text; Enter applies it. It is kept in the URL as long as it fits into a link.
 
-    height: of a field of several lines, in pixels.
+    height: of a field of several lines, in pixels. bare: its label is only for screen readers, as in a bar.
     """
     if bound.asks_link(key):
         st.session_state[key] = st.query_params.get(key, default)
     field = st.text_input if height is None else partial(st.text_area, height=height)
-    text = field(label, key=key, placeholder=placeholder, help=help) or ""
+    shown = "collapsed" if bare else "visible"
+    text = field(label, key=key, placeholder=placeholder, help=help, label_visibility=shown) or ""
     history.keep({key: text if text != default and len(text) <= LINK_CHARACTERS else None})
     return text
 
