@@ -49,14 +49,14 @@ DRAWERS = {"finetune": "Fine-tune a checkpoint", "reproduction": "Make a report 
 CONTROLS = """() => {
   const main = document.querySelector('[data-testid=stMain]'), all = (what) => [...main.querySelectorAll(what)];
   const labelOf = (box) => box.getAttribute('aria-label')
-    || box.closest('[data-testid]')?.querySelector('label')?.innerText || '';
+    || box.closest('[data-testid]')?.querySelector('label')?.textContent || '';
   const valueOf = (box) => (['checkbox', 'radio'].includes(box.type) ? box.checked : box.value);
   const chosen = '[aria-checked=true], [aria-selected=true], [data-selected=true]';
   return [
     ...all('input, textarea').map((box) => `${labelOf(box)}: ${valueOf(box)}`),
-    ...all('[data-testid=stSelectbox], [data-testid=stMultiSelect]').map((box) => box.innerText.replace(/\\s+/g, ' ')),
-    ...all(chosen).map((box) => `chosen ${box.innerText}`),
-    ...all('[data-testid=stButton] button').map((box) => box.innerText),
+    ...all('[data-testid=stSelectbox], [data-testid=stMultiSelect]').map((box) => box.textContent.replace(/\\s+/g, ' ')),
+    ...all(chosen).map((box) => `chosen ${box.textContent}`),
+    ...all('[data-testid=stButton] button').map((box) => box.textContent),
   ];
 }"""  # what every control of the page says, whatever it is called
 
