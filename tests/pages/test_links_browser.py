@@ -54,7 +54,7 @@ CONTROLS = """() => {
   const chosen = '[aria-checked=true], [aria-selected=true], [data-selected=true]';
   return [
     ...all('input, textarea').map((box) => `${labelOf(box)}: ${valueOf(box)}`),
-    ...all('[data-testid=stSelectbox], [data-testid=stMultiSelect]').map((box) => box.textContent.replace(/\\s+/g, ' ')),
+    ...all('[data-testid=stSelectbox], [data-testid=stMultiSelect]').map((box) => box.textContent),
     ...all(chosen).map((box) => `chosen ${box.textContent}`),
     ...all('[data-testid=stButton] button').map((box) => box.textContent),
   ];
