@@ -27,7 +27,7 @@ PLACES = {  # page: of its picker of tasks the key, and what must be chosen befo
     "perturb": ("task", {"view": "A task's rows"}),
     "disable": ("task", {"view": "A task's rows"}),
 }
-VIEWS = [*PLACES, "disable: Race", "disable: Operators", "disable: Training without", "probes: Representation"]
+VIEWS = [*PLACES, "disable: Training without"]
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
 from pages.parts.frame import resources, shell
 from pages.parts.reports import headlines, result_card
+from pages.parts.widgets import job_progress
 
 TINY = "tests.jobs.tiny"
 WORK = {"label", "adjudication"}  # what is done there is the user's own; it begins with what to do
@@ -23,7 +24,6 @@ OF_COMPONENTS = {"atlas", "head", "values", "maps", "generation"}  # drawn in th
 VIEWS = {
     "disable": ["One sentence", "A task's rows"],
     "perturb": ["Two inputs", "A task's rows"],
-    "probes": ["One sentence", "Syntax in attention", "Layers", "Representation", "Transfer"],
 }
 OPENINGS = [(page.name, view) for page in shell.PAGES if page.name not in WORK for view in VIEWS.get(page.name, [""])]
 NOTHING = re.compile(r"\b(nothing|no \w+)\b.*\byet\b|\byet\b.*\b(nothing|nobody)\b", re.IGNORECASE)
@@ -184,16 +184,15 @@ def test_a_stopped_job_is_dismissed(db, state):
     assert api.running_count(db) == 0
 
 
-def test_what_a_stopped_job_has_done_is_kept_by_a_click_and_says_its_n(db):
+def test_what_a_stopped_job_has_done_is_kept_by_a_click_and_says_its_n(db, monkeypatch):
     asked = complete(find_study(TINY), {"count": 3})
     units = divide(TINY, asked)["units"]
     job = jobs.add_job(db, TINY, "Squares", asked)
     jobs.add_units(db, job, asked, units)
     jobs.store_outcome(db, job, 0, jobs.Outcome(rows=run_unit(TINY, asked, units[0])["rows"]))
     jobs.set_state(db, job, "cancelled")
-    app = opened("jobs")
-    app.session_state["jobs_table"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
-    app.run()
+    monkeypatch.setattr(job_progress, "jobs_under_way", lambda *studies: [job])
+    app = opened("disable", view="A task's rows")
     app.button(key=f"part_{job}").click().run()
     assert list(runs.runs(db)["title"]) == ["Squares (stopped: 1 of 3 units)"]
 
