@@ -41,7 +41,7 @@ CHOICES = {  # page: the kind of a widget, its label, and what is chosen in it (
     "perturb": ("segment", "View", "Cut edges"),
     "prune": ("segment", "View", "Curve"),
     "subnetworks": ("segment", "View", "Good, bad and random"),
-    "reproduction": ("select", "Parts", ""),
+    "reproduction": ("select", "Checkpoints", ""),
     "jobs": ("row", "", ""),
 }
 NOTHING_TO_CHOOSE = {"findings"}
@@ -106,7 +106,7 @@ def controls(page, name: str) -> list[str]:
     )
     if name in DRAWERS and drawer.count():
         drawer.first.click()
-        expect(page.get_by_label("Seeds", exact=True).first).to_be_visible()
+        expect(page.get_by_role("combobox", name=CHOICES[name][1]).first).to_be_visible()
     page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')")
     return page.evaluate(CONTROLS)
 
