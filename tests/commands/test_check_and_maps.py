@@ -3,20 +3,36 @@
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from core.__main__ import app
+from core.__main__ import app, main
 
 
-def core(*arguments):
-    return subprocess.run([sys.executable, "-m", "core", *arguments], capture_output=True, text=True, check=False)
+@pytest.fixture
+def core(monkeypatch):
+    """What a command prints and its exit status, from the same `main` in this process."""
+
+    def command(*arguments):
+        monkeypatch.setattr(sys, "argv", ["core", *arguments])
+        with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()) as said:
+            try:
+                main()
+                status = 0
+            except SystemExit as end:
+                status = end.code or 0
+        return subprocess.CompletedProcess(arguments, status, printed.getvalue(), said.getvalue())
+
+    return command
 
 
 def test_check_prints_every_finding():
-    done = core("check", "atlas-encoder", "--json")
+    words = [sys.executable, "-m", "core", "check", "atlas-encoder", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["study"] == "check"
@@ -26,7 +42,7 @@ def test_check_prints_every_finding():
 
 
 @pytest.mark.parametrize(("checkpoint", "first"), [("atlas-encoder", "[CLS]"), ("atlas-decoder", "<|endoftext|>")])
-def test_maps_writes_weights_and_tokens(tmp_path, checkpoint, first):
+def test_maps_writes_weights_and_tokens(core, tmp_path, checkpoint, first):
     out = tmp_path / "maps.npz"
     done = core("maps", checkpoint, "--text", "The cat sat.", "--pair", "It purred.", "--out", str(out))
     assert done.returncode == 0, done.stderr
@@ -37,7 +53,7 @@ def test_maps_writes_weights_and_tokens(tmp_path, checkpoint, first):
     assert tokens[0] == first
 
 
-def test_maps_of_a_part_of_an_encoder_decoder_have_the_sources_keys(tmp_path):
+def test_maps_of_a_part_of_an_encoder_decoder_have_the_sources_keys(core, tmp_path):
     out = tmp_path / "cross.npz"
     asked = ["maps", "atlas-translator", "--part", "cross", "--text", "the red dog sees a cat", "--out", str(out)]
     done = core(*asked)
@@ -58,7 +74,7 @@ def test_maps_of_a_part_of_an_encoder_decoder_have_the_sources_keys(tmp_path):
         (["maps", "atlas-encoder", "--text", "a", "--part", "cross", "--out", "x.npz"], "one set of heads"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_status_2(arguments, sentence):
+def test_bad_input_is_one_sentence_and_exit_status_2(core, arguments, sentence):
     done = core(*arguments)
     assert done.returncode == 2
     assert sentence in done.stderr
