@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from core import config
 from core.attention import Head
@@ -19,6 +20,7 @@ from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
 from core.scoring.registry import head_scores
 from core.tasks.glue import read_rows
+from data.recipes.curve import said
 
 PLACES = {"previous": "the previous token", "next": "the next token", "first": "", "separator": ""}
 CORPUS = """\
@@ -67,6 +69,27 @@ def command(checkpoint: Checkpoint, recipe: dict[str, Any]) -> str:
     )
 
 
+def optimizer(recipe: dict[str, Any]) -> str:
+    """What stepped, at which peak rate."""
+    adam = f"AdamW at {recipe['peak_rate']:g}"
+    rate = recipe.get("matrix_rate", 0)
+    return f"Muon at {rate:g} for the matrices of the layers and {adam} for the rest" if rate else adam
+
+
+def curve_of(name: str) -> str:
+    """The paragraph about when heads found their places; empty where no snapshots were kept."""
+    file = config.BUNDLED_MODELS / name / "curve.csv"
+    if not file.is_file():
+        return ""
+    return f"""
+When its heads began to look there (`curve.csv` has every head; `python -m data.recipes.curve {name} --snapshots
+WORK/snapshots`, after the recipe above): heads with more than half of their weight on a place, and the median over
+heads of the mean row maximum, layer by layer.
+
+{said(pd.read_csv(file))}
+"""
+
+
 def card(checkpoint: Checkpoint, training: dict[str, Any]) -> str:
     """The README of the checkpoint's folder."""
     recipe, last = training["recipe"], training["log"][-1]
@@ -86,8 +109,8 @@ Atlas works with no network. It is for looking at attention, not for language: d
 
 - **Data.** {CORPUS}
 - **Recipe.** `{command(checkpoint, recipe)}`, with the corpus above as CORPUS.txt: \
-{last["step"] * recipe["batch_tokens"]:,} tokens in batches of {recipe["batch_tokens"]:,}, AdamW at \
-{recipe["peak_rate"]:g} with {recipe["warm_up_steps"]} warm-up steps, falling to zero over the last fifth; seed \
+{last["step"] * recipe["batch_tokens"]:,} tokens in batches of {recipe["batch_tokens"]:,}, \
+{optimizer(recipe)}, with {recipe["warm_up_steps"]} warm-up steps, falling to zero over the last fifth; seed \
 {recipe["seed"]}; bfloat16 autocast on one CPU core. `training.json` has every option and the loss on the way; the
 first steps' changes of plan stand in docs/decisions/004.
 - **Held-out loss** (the last 0.5 % of the corpus, never trained on): {losses}.
@@ -96,7 +119,7 @@ first steps' changes of plan stand in docs/decisions/004.
 On 80 of the bundled MRPC-like pairs (`python -m data.recipes.cards {checkpoint.name}` prints it again):
 
 {table(checkpoint, mean_scores(checkpoint))}
-"""
+{curve_of(checkpoint.name)}"""
 
 
 def main() -> None:

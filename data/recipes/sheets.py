@@ -2,12 +2,14 @@
 
     python -m data.recipes.sheets bert --checkpoint atlas-encoder
     python -m data.recipes.sheets gpt2 --checkpoint atlas-decoder
+    python -m data.recipes.sheets bert --count 288 --seed 60 --again 0 --bare --out data/annotations/encoder-60m
 
 Writes to data/annotations/SET/: maps.jsonl (a line a map: number, id, checkpoint, weights, input, head, tokens,
 largest weight; of a causal map without the first query, which is always 1), maps.npz (float16 weights by id),
 first/absolute-NN.png and first/own-NN.png (24 maps a sheet, once on the scale 0 to 1, once on each map's own
 scale), and second/ with some of the maps again, shuffled and renumbered from 1, for a second pass that does not
-know the first (second.jsonl holds which is which). Red ticks at the edges mark separators. Rows are queries (top
+know the first (second.jsonl holds which is which). `--bare` writes only the maps, whose sheets
+`data.recipes.paired_sheets` draws. Red ticks at the edges mark separators. Rows are queries (top
 to bottom), columns keys (left to right).
 """
 
@@ -112,6 +114,7 @@ def main() -> None:
     parser.add_argument("--again", type=int, default=100, help="maps of the blind second pass")
     parser.add_argument("--longest", type=int, default=64, help="pieces; longer inputs are passed over")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--bare", action="store_true", help="no sheets")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     arguments.checkpoint = arguments.checkpoint or SETS[arguments.set]
@@ -120,12 +123,15 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_lines(folder / "maps.jsonl", rows)
     np.savez_compressed(folder / "maps.npz", **maps)
+    inputs = len({(row["task"], row["row_id"]) for row in rows})
+    print(f"{len(rows)} maps of {inputs} inputs in {folder}")
+    if arguments.bare:
+        return
     write_sheets(rows, maps, folder / "first")
     again = random.Random(arguments.seed + 1).sample(rows, min(arguments.again, len(rows)))
     second = [row | {"number": number} for number, row in enumerate(again, start=1)]
     write_lines(folder / "second.jsonl", [{"number": row["number"], "map_id": row["map_id"]} for row in second])
     write_sheets(second, maps, folder / "second")
-    print(f"{len(rows)} maps of {len({(row['task'], row['row_id']) for row in rows})} inputs in {folder}")
 
 
 if __name__ == "__main__":
