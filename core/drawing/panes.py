@@ -140,11 +140,14 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """The head whose mean weight on one kind of place is greatest, to open with: "L1H6"."""
+    """The head to open with: "L2H2". The one that looks most at a neighbour, with more than half of its weight, where
+    there is one: a line is more telling than a column. Else the one that looks most at any kind of place."""
     known = {name: values for name, values in scores.items() if name in SEEN and not np.isnan(values).all()}
     if not known:
         return str(Head(0, 0, part))
-    best = max(known, key=lambda name: np.nan_to_num(known[name]).max())
+    most = {name: float(np.nanmax(values)) for name, values in known.items()}
+    lines = [name for name in ("previous", "next") if most.get(name, 0) > 0.5]
+    best = max(lines or most, key=lambda name: most[name])
     layer, head = np.unravel_index(int(np.nanargmax(known[best])), known[best].shape)
     return str(Head(int(layer), int(head), part))
 

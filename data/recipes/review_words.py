@@ -102,5 +102,9 @@ ABOUT = {
     "topic": "love|war|family|memory|friendship|faith|money|growing old|first love|loss|marriage|ambition|exile|childhood|politics|music|revenge|class|small-town life|forgiveness|work|grief|fame",
     "span": "for two hours|from beginning to end|in its final act|after the first reel|in every scene|more often than not|for all its {topic}|in the last half hour|at every turn|scene after scene|from the first frame",
 }
-WORDS_HERE = ABOUT | {f"{kind}_good": words for kind, words in GOOD.items()} | {f"{kind}_bad": words for kind, words in BAD.items()}
+WORDS_HERE = (
+    ABOUT
+    | {f"{kind}_good": words for kind, words in GOOD.items()}
+    | {f"{kind}_bad": words for kind, words in BAD.items()}
+)
 WORDS.update({name: [" ".join(word.split()) for word in words.split("|")] for name, words in WORDS_HERE.items()})

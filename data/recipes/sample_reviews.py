@@ -136,7 +136,16 @@ never as {adj_good} as it was meant to be
 far less {adj_good} than the original
 {who} waited in vain for {stuff_good}"""
 CLAUSES, TWISTS, PRAISE, COMPLAINT = (templates.splitlines() for templates in (CLAUSES, TWISTS, PRAISE, COMPLAINT))
-JOINTS = [" , and ", " ; ", " and in the end ", " , and what is more , ", " -- ", " : ", " , so that in the end ", " . "]
+JOINTS = [
+    " , and ",
+    " ; ",
+    " and in the end ",
+    " , and what is more , ",
+    " -- ",
+    " : ",
+    " , so that in the end ",
+    " . ",
+]
 
 
 def polar(template: str, label: int) -> str:

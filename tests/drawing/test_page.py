@@ -130,3 +130,9 @@ def test_the_command_that_makes_the_page_again_stands_on_it():
 
 def test_the_head_to_open_with_is_there_without_scores():
     assert telling_head({}) == "L1H1"
+
+
+def test_a_line_is_opened_before_a_column_and_a_weak_line_is_not():
+    scores = {"next": np.array([[0.1, 0.2], [0.6, 0.3]]), "separator": np.array([[0.9, 0.2], [0.1, 0.2]])}
+    assert telling_head(scores) == "L2H1"
+    assert telling_head(scores | {"next": scores["next"] / 2}) == "L1H1"

@@ -15,12 +15,12 @@ def test_the_first_page_shows_every_head_and_a_click_opens_one(address, page):
     heads = page.locator("figure.picture .head")
     expect(heads).to_have_count(36)
     expect(page.locator("figure.scatter circle")).to_have_count(36)
-    page.locator('figure.picture [data-head="L1H6"]').hover()
-    expect(page.locator(".tip")).to_contain_text("L1H6")
-    page.locator('figure.picture [data-head="L1H6"]').click()
+    page.locator('figure.picture [data-head="L2H2"]').hover()
+    expect(page.locator(".tip")).to_contain_text("L2H2")
+    page.locator('figure.picture [data-head="L2H2"]').click()
     expect(page.locator('[data-testid="stMain"] h1').first).to_have_text("One head")
     expect(page.get_by_text("previous token", exact=False).first).to_be_visible()
-    expect(page.get_by_role("combobox", name="Head")).to_have_value("L1H6")
+    expect(page.get_by_role("combobox", name="Head")).to_have_value("L2H2")
 
 
 def test_scores_of_both_signs_are_painted(address, page):

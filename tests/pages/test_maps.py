@@ -180,4 +180,4 @@ def test_even_attention_is_the_baseline_of_each_score():
     assert pane.even["first"] == pytest.approx(1 / length)
     assert pane.even["separator"] == pytest.approx(2 / length)
     assert pane.even["normalised entropy"] == pytest.approx(1)
-    assert telling_head(shown.scores) == "L1H6"
+    assert telling_head(shown.scores) == "L2H2"

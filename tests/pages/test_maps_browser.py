@@ -232,8 +232,8 @@ def test_the_page_opens_full_and_on_one_screen(page, fresh_address):
     page.set_viewport_size({"width": 1280, "height": 800})
     visit(page, f"{fresh_address}/maps")
     grid = painted(page)
-    expect(grid).to_have_attribute("data-head", "L1H6")
-    expect(grid.locator(".seen")).to_contain_text("L1H6 looks at the token before")
+    expect(grid).to_have_attribute("data-head", "L2H2")
+    expect(grid.locator(".seen")).to_contain_text("L2H2 looks at the token after")
     expect(page.get_by_label("Tokens").or_(page.get_by_test_id("stButtonGroup")).first).to_be_visible()
     for part in ("canvas.all", "canvas.oneMap"):
         box = grid.locator(part).bounding_box()
@@ -258,9 +258,9 @@ def test_back_and_forward_restore_sentence_head_and_view(page, address):
     visit(page, f"{address}/maps?text={SENTENCE}")
     grid = painted(page)
     grid.locator(".allBox").focus()
-    expect(grid).to_have_attribute("data-head", "L1H6")
+    expect(grid).to_have_attribute("data-head", "L2H2")
     page.keyboard.press("ArrowDown")
-    expect(page).to_have_url(re.compile("head=L2H6"))
+    expect(page).to_have_url(re.compile("head=L3H2"))
     grid.get_by_role("button", name="Lines").click()
     expect(page).to_have_url(re.compile("look=lines"))
     box = page.get_by_label("Sentence", exact=True)
@@ -272,16 +272,16 @@ def test_back_and_forward_restore_sentence_head_and_view(page, address):
     expect(grid.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
     page.go_back()
     expect(grid.get_by_role("button", name="Matrix")).to_have_attribute("aria-pressed", "true")
-    expect(grid).to_have_attribute("data-head", "L2H6")
+    expect(grid).to_have_attribute("data-head", "L3H2")
     page.go_back()
-    expect(grid).to_have_attribute("data-head", "L1H6")
+    expect(grid).to_have_attribute("data-head", "L2H2")
     page.go_forward()
-    expect(grid).to_have_attribute("data-head", "L2H6")
-    expect(page).to_have_url(re.compile("head=L2H6"))
+    expect(grid).to_have_attribute("data-head", "L3H2")
+    expect(page).to_have_url(re.compile("head=L3H2"))
 
 
 def test_lines_show_several_heads_and_what_each_word_receives(page, address, encoder_maps):
-    visit(page, f"{address}/maps?text={SENTENCE}&head=L1H6")
+    visit(page, f"{address}/maps?text={SENTENCE}&head=L2H2")
     grid = painted(page)
     box = grid.locator("canvas.all").bounding_box()
     grid.get_by_role("button", name="Lines").click()
@@ -289,9 +289,9 @@ def test_lines_show_several_heads_and_what_each_word_receives(page, address, enc
     page.keyboard.down("Control")
     page.mouse.click(box["x"] + 40, box["y"] + box["height"] / 12)  # in the first of six layers
     page.keyboard.up("Control")
-    expect(grid.locator(".chosen button")).to_have_text(["L1H6", "L1H1"])
+    expect(grid.locator(".chosen button")).to_have_text(["L2H2", "L1H1"])
     assert grid.locator("canvas.oneMap").evaluate("canvas => canvas.toDataURL()") != before
-    mean = encoder_maps.weights[0, [5, 0]].mean((0, 1))  # over heads and queries
+    mean = encoder_maps.weights[[1, 0], [1, 0]].mean((0, 1))  # over heads and queries
     most = int(mean.argmax())
     expect(grid.locator(".reading")).to_contain_text(
         f"mean of 2 heads: most “{encoder_maps.tokens[most]}” {mean[most]:.2f}"

@@ -30,19 +30,19 @@ def test_the_page_that_is_saved_opens_from_disk_with_the_same_head(page, address
 
 
 def test_a_heads_page_is_saved_with_its_gallery_and_explored_from_disk(page, address, tmp_path):
-    visit(page, f"{address}/head?head=L1H6&gallery=true")
+    visit(page, f"{address}/head?head=L2H2&gallery=true")
     expect(page.locator(".root figure canvas")).to_have_count(15)
     root, asked = from_disk(page, tmp_path / "head.html")
-    expect(root).to_have_attribute("data-head", "L1H6")
+    expect(root).to_have_attribute("data-head", "L2H2")
     expect(root.get_by_role("gridcell")).to_have_count(36)
     root.get_by_role("button", name="Lines").click()
     page.get_by_role("button", name="highest 1").click()
     expect(root.get_by_role("gridcell")).to_have_count(1)
-    expect(root).to_have_attribute("data-head", "L1H6")
+    expect(root).to_have_attribute("data-head", "L2H2")
     expect(root.locator(".reading")).to_contain_text("What each token receives")
     root.get_by_role("button", name="Matrix").click()
     margin, cell = map(float, root.locator(".oneBox").get_attribute("data-frame").split(","))
     root.locator("canvas.over").hover(position={"x": margin + 0.5 * cell, "y": margin + 1.5 * cell})
-    expect(root.locator(".reading")).to_contain_text("L1H6: from “")
+    expect(root.locator(".reading")).to_contain_text("L2H2: from “")
     expect(page.get_by_text("previous token 0.99", exact=False).first).to_be_visible()
     assert [url for url in asked if not url.startswith("file:")] == []

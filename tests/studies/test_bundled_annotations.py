@@ -14,7 +14,8 @@ from core.patterns.classes import SHIPPED
 from core.store.classifiers import Trained, one_classifier, save_classifier
 from core.store.database import Database
 
-CHECKPOINTS = {"bert": config.ENCODER, "gpt2": config.DECODER}
+CHECKPOINTS = {"encoder-60m": config.ENCODER, "gpt2": config.DECODER}
+FIRST_ENCODER = "147b9daf9fac0a67dd511d9c3c18c23924b5c4dde457417d45ac9c864c737904"  # the weights after 14M tokens
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +41,29 @@ def test_there_are_400_maps_a_set_labelled_without_suggestions_and_100_twice(db,
     assert bundled_labels(db, name) == 0
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+def rows_of(folder):
+    return [json.loads(line) for line in (config.ANNOTATIONS / folder / "maps.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
 def test_the_maps_are_of_the_bundled_checkpoint(name):
-    rows = [json.loads(line) for line in (config.ANNOTATIONS / name / "maps.jsonl").read_text().splitlines()]
+    rows = rows_of(name)
     assert {row["weights_hash"] for row in rows} == {open_checkpoint(CHECKPOINTS[name]).weights_hash}
     assert {row["checkpoint"] for row in rows} == {CHECKPOINTS[name]}
+
+
+def test_labels_of_the_first_encoder_stay_those_of_its_weights():
+    rows = rows_of("bert")
+    assert {row["weights_hash"] for row in rows} == {FIRST_ENCODER}
+    assert {row["checkpoint"] for row in rows} == {"atlas-encoder (14M tokens)"}
+
+
+def test_every_head_of_the_encoder_has_eight_labelled_maps_and_all_classes_occur(db):
+    rows = rows_of("encoder-60m")
+    assert set(Counter((row["layer"], row["head"]) for row in rows).values()) == {8}
+    labels = standing_labels(db, "bert").set_index("map_id").loc[[row["map_id"] for row in rows]]
+    assert set(labels["annotator"]) == {"claude-ai-model-5"}
+    assert set(labels["class"]) == set(SHIPPED["bert"].names)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
