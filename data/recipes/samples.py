@@ -20,6 +20,7 @@ from data.recipes.sample_questions import answer, duplicate
 from data.recipes.sample_reviews import review
 
 SEED, TRAIN, DEV, LONG = 2019, 2000, 300, 0.1
+LEAST = 5  # words of a train row, its full stop among them: shorter ones ("see it .") are anybody's
 Row = tuple[str, str | None, int | float]
 ENTAILMENT = ("entailment", "not_entailment")
 
@@ -81,8 +82,8 @@ def sentences_of(row: Row) -> set[str]:
     return {part.lower() for text in row[:2] if text for part in re.split(r"(?<=[.?!])\s+", text)}
 
 
-def draw(sample: Sample, count: int, seed: str, taken: set[str]) -> list[Row]:
-    """`count` rows, none with a sentence in `taken`, no row twice."""
+def draw(sample: Sample, count: int, seed: str, taken: set[str], least: int = 1) -> list[Row]:
+    """`count` rows of at least `least` words, none with a sentence in `taken`, no row twice."""
     rng = random.Random(seed)
     rows: dict[tuple[str, str | None], Row] = {}
     tries = 0
@@ -91,7 +92,7 @@ def draw(sample: Sample, count: int, seed: str, taken: set[str]) -> list[Row]:
         if tries > 200 * count:
             raise SystemExit(f"samples: the grammar of {sample.folder} is too small for {count} rows")
         row = sample.write(rng, long=rng.random() < LONG)
-        if row[0] != row[1] and not sentences_of(row) & taken:
+        if len(row[0].split()) >= least and row[0] != row[1] and not sentences_of(row) & taken:
             rows.setdefault(row[:2], row)
     return list(rows.values())
 
@@ -102,7 +103,7 @@ def files(train: int = TRAIN, dev: int = DEV, seed: int = SEED) -> dict[str, str
     for sample in SAMPLES:
         dev_rows = draw(sample, dev, f"{sample.folder}-dev-{seed}", set())
         taken = set().union(*(sentences_of(row) for row in dev_rows))
-        train_rows = draw(sample, train, f"{sample.folder}-train-{seed}", taken)
+        train_rows = draw(sample, train, f"{sample.folder}-train-{seed}", taken, LEAST)
         for name, rows in (("train.tsv", train_rows), (sample.dev_file, dev_rows)):
             lines = [sample.header, *(sample.line(number, row) for number, row in enumerate(rows))]
             texts[f"{sample.folder}/{name}"] = "\n".join(lines) + "\n"
