@@ -4,8 +4,6 @@ In SST-2's manner some are whole sentences and some are only phrases; what a wor
 it is praised, so that only what is said of it decides.
 """
 
-# ruff: noqa: E501 - templates read better unwrapped
-
 import random
 
 from data.recipes import review_words  # noqa: F401 - its words are drawn by the templates

@@ -20,20 +20,23 @@ from data.recipes.sample_questions import answer, duplicate
 from data.recipes.sample_reviews import review
 
 SEED, TRAIN, DEV, LONG = 2019, 2000, 300, 0.1
-LEAST = 5  # words of a train row, its full stop among them: shorter ones ("see it .") are anybody's
 Row = tuple[str, str | None, int | float]
 ENTAILMENT = ("entailment", "not_entailment")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """folder and header of a task's files, who writes a row, and how a row becomes a line."""
+    """folder and header of a task's files, who writes a row, and how a row becomes a line.
+
+    least: words of a train row, its full stop among them; shorter phrases ("see it .") are anybody's.
+    """
 
     folder: str
     header: str
     write: Callable[..., Row]
     line: Callable[[int, Row], str]
     dev_file: str = "dev.tsv"
+    least: int = 1
 
 
 def mrpc(number: int, row: Row) -> str:
@@ -62,7 +65,7 @@ SAMPLES = (
     Sample(
         "STS-B", "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore", caption, stsb
     ),
-    Sample("SST-2", "sentence\tlabel", review, lambda _, row: f"{row[0]}\t{row[2]}"),
+    Sample("SST-2", "sentence\tlabel", review, lambda _, row: f"{row[0]}\t{row[2]}", least=5),
     Sample("QQP", "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", duplicate, qqp),
     Sample("RTE", "index\tsentence1\tsentence2\tlabel", inference, entailment),
     Sample("QNLI", "index\tquestion\tsentence\tlabel", answer, entailment),
@@ -103,7 +106,7 @@ def files(train: int = TRAIN, dev: int = DEV, seed: int = SEED) -> dict[str, str
     for sample in SAMPLES:
         dev_rows = draw(sample, dev, f"{sample.folder}-dev-{seed}", set())
         taken = set().union(*(sentences_of(row) for row in dev_rows))
-        train_rows = draw(sample, train, f"{sample.folder}-train-{seed}", taken, LEAST)
+        train_rows = draw(sample, train, f"{sample.folder}-train-{seed}", taken, sample.least)
         for name, rows in (("train.tsv", train_rows), (sample.dev_file, dev_rows)):
             lines = [sample.header, *(sample.line(number, row) for number, row in enumerate(rows))]
             texts[f"{sample.folder}/{name}"] = "\n".join(lines) + "\n"
