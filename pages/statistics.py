@@ -32,7 +32,8 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
     for stored in known_runs("classify-maps"):
         if checkpoint in stored.settings.checkpoints:
             heads = HeadClass.among(store.run_rows(resources.database(), stored.run))
-            names = known_class_set(resources.database(), stored.settings.class_set).names
+            of = stored.settings.class_set
+            names = known_class_set(resources.database(), of).names if of else ()
             mine = {str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint}
             return mine, names
     return {}, ()

@@ -197,7 +197,7 @@ def test_a_run_on_task_rows_is_stored_and_shown(db, module):
     page.run()
     assert not page.exception
     assert not page.error
-    assert "mrpc" in captions(page)
+    assert "MRPC" in captions(page)
     assert "atlas\\-encoder" in captions(page)
     assert len(page.dataframe[0].value) == 36
 
