@@ -45,6 +45,8 @@ CHOICES = {  # page: the kind of a widget, its label, and what is chosen in it (
     "jobs": ("row", "", ""),
 }
 NOTHING_TO_CHOOSE = {"findings"}
+ALWAYS = ("maps", "frames", "features")  # 10 s a page, so the others are tried with the slow tests
+TRIED = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in CHOICES]
 LINK_ALONE = {"label"}  # a link opens it; Back there is not restored yet
 DRAWERS = {"finetune": "Fine-tune a checkpoint", "reproduction": "Make a report of your own"}  # where the choice lies
 CONTROLS = """() => {
@@ -125,7 +127,7 @@ def test_every_page_is_tried():
     assert set(CHOICES) | NOTHING_TO_CHOOSE == {page.name for page in PAGES}
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", TRIED)
 def test_a_link_opens_what_was_chosen_and_back_takes_it_back(page, browser, worked_address, name):
     before = opened(page, f"{worked_address}/{name}", name)
     address = page.url
