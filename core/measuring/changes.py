@@ -52,4 +52,5 @@ def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
     if not len(hits):
         return (float("nan"),) * 3
     low, high = proportion_confint(int(hits.sum()), len(hits), method="wilson")
-    return float(hits.mean()), float(low), float(high)
+    share = float(hits.mean())
+    return share, float(low) if share > 0 else 0.0, float(high) if share < 1 else 1.0  # not 3e-18

@@ -135,7 +135,7 @@ def test_ties_of_offsets_and_words_at_the_edge():
     assert trees.best_offset([(np.arange(4), every)]) == 1, "roots have no offset"
     assert trees.at_offsets([1, 1, 1]).tolist() == [1, 2, 2]
     assert trees.at_offsets([-1, 2, -2]).tolist() == [0, 1, 0]
-    assert trees.at_offsets((0, -1.0, -1)).tolist() == [0, 0, 1]
+    assert trees.at_offsets((0, -1, -1)).tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize("shift", [-1e3, 0, 50])

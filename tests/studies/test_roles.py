@@ -49,8 +49,8 @@ def test_roles_of_rows_and_of_random_words(checkpoint):
         if "has" in row:
             assert row["baseline"] == pytest.approx(row["value"] - row["effect"])
             assert row["has"] == (row["q"] is not None and row["q"] < 0.05)
-    if not checkpoint.causal:  # the bundled encoder's first layers look at neighbours, sharply
-        assert values(rows, "previous")[0, 5] > 0.9
+    if not checkpoint.causal:  # the bundled encoder's L1H4 looks at the piece before
+        assert values(rows, "previous")[1, 4] > 0.6
 
 
 def test_copying_is_the_share_of_positive_eigenvalues_of_the_whole_circuit():

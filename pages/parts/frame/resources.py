@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from core.measuring import references, tagging
 from core.measuring.disabling import Opened
 from core.models.parts import parts_of
 from core.scoring.registry import MAP_SCORES, SCORES, map_scores
-from core.store.database import Database
+from core.store.database import Database, Person
 from core.tasks.glue import read_rows, task_of
 from core.tasks.labels import label_order
 from pages.parts.frame import loading, people
@@ -34,10 +35,9 @@ if TYPE_CHECKING:
     from core.capture.long_maps import BlockMaps
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
-    from core.store.database import Database
-    from core.store.people import Person
 
 SMALL_MODEL = 30_000_000  # parameters; a sentence through a smaller one is milliseconds of work
+READER = Person("", "viewer")
 MODELS_SHARE = 0.4  # of the machine's memory, for open models together; the bundled ones take 30 MB each
 PIECES_SHOWN = 256  # longer inputs are shown in blocks, or cut: 144 heads of 256 pieces are 19 MB
 WINDOW_SHOWN = 256  # most tokens a side of a window of a longer input
@@ -130,6 +130,12 @@ def database() -> "Database":
 def database_for(who: "Person") -> "Database":
     """The same connection in the hands of somebody whom a request of the browser names."""
     return _database().acting_as(who)
+
+
+def bundled_labels_database(class_set: str) -> "Database":
+    """The labels that ship, in a database of their own which nobody may change: for pages about labels while nobody
+    has given one."""
+    return _bundled_labels(class_set)[0].acting_as(READER)
 
 
 def pipeline(name: str | None = None) -> Any:
@@ -254,6 +260,17 @@ def _download_first(name: str, revision: str | None) -> None:
 @st.cache_resource(show_spinner="Opening the database ...")
 def _database() -> "Database":
     return Database(config.settings().database)
+
+
+@st.cache_resource(show_spinner="Reading the bundled labels ...", max_entries=2)
+def _bundled_labels(class_set: str) -> "tuple[Database, tempfile.TemporaryDirectory[str]]":
+    """The database, and its folder, which goes when the cache lets go of it."""
+    from core.labelling import kept  # 0.05 s of start-up that most pages need not wait for
+
+    folder = tempfile.TemporaryDirectory(prefix="bundled-labels-")
+    labels = Database(Path(folder.name) / "labels.duckdb")
+    kept.bundled_labels(labels, class_set)
+    return labels, folder
 
 
 database.clear = _database.clear  # type: ignore[attr-defined]
