@@ -1,6 +1,7 @@
 """Fixtures that every part of the tests shares."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,15 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the folder of real corpora (../shared/data) is not beside this checkout")
     return SHARED
+
+
+@pytest.fixture(autouse=True)
+def main_module():
+    """Streamlit's AppTest leaves the page's script as `__main__`; a worker process that another test spawns would run
+    it."""
+    before = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = before
 
 
 @pytest.fixture(scope="session")

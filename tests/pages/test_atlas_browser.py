@@ -19,7 +19,7 @@ def test_the_first_page_shows_every_head_and_a_click_opens_one(address, page):
     expect(page.locator(".tip")).to_contain_text("L2H2")
     page.locator('figure.picture [data-head="L2H2"]').click()
     expect(page.locator('[data-testid="stMain"] h1').first).to_have_text("One head")
-    expect(page.get_by_text("previous token", exact=False).first).to_be_visible()
+    expect(page.get_by_text("next token", exact=False).first).to_be_visible()
     expect(page.get_by_role("combobox", name="Head")).to_have_value("L2H2")
 
 
@@ -51,13 +51,14 @@ def test_a_drag_selects_heads_whose_rows_are_listed(address, page):
     painted(page)
     first, last = (page.locator(f'figure.picture [data-head="{name}"]') for name in ("L1H1", "L2H3"))
     expect(last).to_be_visible()
-    start, end = first.bounding_box(), last.bounding_box()
-    page.mouse.move(start["x"] + 2, start["y"] + 2)
+    first.hover(position={"x": 2, "y": 2})  # waits until what stands above the picture has come
+    start = first.bounding_box()
     page.mouse.down()
     page.mouse.move(start["x"] + 30, start["y"] + 30)
     size = page.viewport_size
     page.set_viewport_size({"width": size["width"] - 8, "height": size["height"]})  # drawn anew, but not under the drag
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    end = last.bounding_box()
     page.mouse.move(end["x"] + end["width"] - 2, end["y"] + end["height"] - 2)
     page.mouse.up()
     expect(page.get_by_text("6 heads selected", exact=False).first).to_be_visible()

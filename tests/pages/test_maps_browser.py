@@ -258,9 +258,9 @@ def test_back_and_forward_restore_sentence_head_and_view(page, address):
     visit(page, f"{address}/maps?text={SENTENCE}")
     grid = painted(page)
     grid.locator(".allBox").focus()
-    expect(grid).to_have_attribute("data-head", "L2H2")
+    expect(grid).to_have_attribute("data-head", "L2H5")
     page.keyboard.press("ArrowDown")
-    expect(page).to_have_url(re.compile("head=L3H2"))
+    expect(page).to_have_url(re.compile("head=L3H5"))
     grid.get_by_role("button", name="Lines").click()
     expect(page).to_have_url(re.compile("look=lines"))
     box = page.get_by_label("Sentence", exact=True)
@@ -272,12 +272,12 @@ def test_back_and_forward_restore_sentence_head_and_view(page, address):
     expect(grid.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
     page.go_back()
     expect(grid.get_by_role("button", name="Matrix")).to_have_attribute("aria-pressed", "true")
-    expect(grid).to_have_attribute("data-head", "L3H2")
+    expect(grid).to_have_attribute("data-head", "L3H5")
     page.go_back()
-    expect(grid).to_have_attribute("data-head", "L2H2")
+    expect(grid).to_have_attribute("data-head", "L2H5")
     page.go_forward()
-    expect(grid).to_have_attribute("data-head", "L3H2")
-    expect(page).to_have_url(re.compile("head=L3H2"))
+    expect(grid).to_have_attribute("data-head", "L3H5")
+    expect(page).to_have_url(re.compile("head=L3H5"))
 
 
 def test_lines_show_several_heads_and_what_each_word_receives(page, address, encoder_maps):
@@ -328,7 +328,7 @@ def test_a_screen_reader_hears_the_chosen_head(page, address):
     page.keyboard.press("ArrowLeft")
     expect(grid.get_by_role("gridcell", selected=True)).to_have_count(1)
     chosen = grid.get_by_role("gridcell", selected=True)
-    expect(chosen).to_have_attribute("aria-label", re.compile(r"Layer 1, head \d, to previous [01]\.\d\d"))
+    expect(chosen).to_have_attribute("aria-label", re.compile(r"Layer 2, head 5, to previous [01]\.\d\d"))
     expect(box).to_have_attribute("aria-activedescendant", chosen.get_attribute("id"))
     assert box.evaluate("element => getComputedStyle(element).outlineWidth") == "2px"
 

@@ -44,5 +44,5 @@ def test_a_heads_page_is_saved_with_its_gallery_and_explored_from_disk(page, add
     margin, cell = map(float, root.locator(".oneBox").get_attribute("data-frame").split(","))
     root.locator("canvas.over").hover(position={"x": margin + 0.5 * cell, "y": margin + 1.5 * cell})
     expect(root.locator(".reading")).to_contain_text("L2H2: from “")
-    expect(page.get_by_text("previous token 0.99", exact=False).first).to_be_visible()
+    expect(page.get_by_text("next token 0.92", exact=False).first).to_be_visible()
     assert [url for url in asked if not url.startswith("file:")] == []
