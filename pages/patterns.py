@@ -47,12 +47,13 @@ def start(db, class_set: str) -> None:
         format_func=lambda way: f"{METHODS[way]}, as soft labels" if way else "most votes, the newest on a tie",
         help="The Truth page shows what each makes of the labels of many people.",
     )
+    chosen = next((known for known in METHODS if known == method), None)
     job_progress.say_time(STUDY, {"class_set": class_set, "kind": kind, "folds": folds})
     if right.button("Train", type="primary", width="stretch"):
         with clear_errors():
             options = training_options(
                 db,
-                snapshot(db, class_set, method=method or None),
+                snapshot(db, class_set, method=chosen),
                 kind=kind,
                 epochs=epochs,
                 folds=folds,

@@ -1,7 +1,7 @@
 """Inputs that several pages ask for in the same way; their state lives in the URL."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Literal
@@ -88,7 +88,7 @@ def pick_text(
     """
     if bound.asks_link(key):
         st.session_state[key] = st.query_params.get(key, default)
-    field = st.text_input if height is None else partial(st.text_area, height=height)
+    field: Callable[..., str | None] = st.text_input if height is None else partial(st.text_area, height=height)
     shown = "collapsed" if bare else "visible"
     text = field(label, key=key, placeholder=placeholder, help=help, label_visibility=shown) or ""
     history.keep({key: text if text != default and len(text) <= LINK_CHARACTERS else None})
