@@ -33,7 +33,7 @@ def compared(
         if mine.ids != its.ids:
             raise CheckpointError(
                 f"Maps can be compared only where both checkpoints split a text alike; row {name} becomes "
-                f"{len(mine)} and {len(its)} pieces or others: choose a checkpoint tuned from {before.name}."
+                f"{len(mine)} and {len(its)} word pieces or others: choose a checkpoint tuned from {before.name}."
             )
     change = Change(before.layers, before.heads, causal=before.causal)
     for chosen in batches(encodings, BATCH_TOKENS):

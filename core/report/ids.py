@@ -120,7 +120,7 @@ _WORDS = {
     Quantity.CLS_ENTROPY: "entropy of the [CLS] row in the last layer, nats",
     Quantity.REMOVABLE: "removable share of heads",
     Quantity.AGREEMENT: "importance against {subject}",
-    Quantity.LENGTHS: "r at {subject} pieces",
+    Quantity.LENGTHS: "r at {subject} word pieces",
     Quantity.TYPE_WEIGHT: "to {subject}",
 }
 

@@ -60,8 +60,8 @@ class ReportOptions:
     """What a report is asked for. data: a folder, None for the bundled samples; hub: GLUE's rows from the hub; tasks,
     parts: none for all there are; limit: dev rows of a task whose maps are looked at; sweep_limit: on which heads are
     disabled and pruned; tree_limit: gold sentences of dev and of test; dev_limit: that fine-tuned scores are measured
-    on (None: all, as for every limit); preset: "auto" is small for small checkpoints, else the paper's; folder: where
-    fine-tuned checkpoints go."""
+    on (None: all, as for every limit); preset: "auto" is small for small checkpoints, else the paper's; precision: of
+    training, "float32" or "bfloat16"; folder: where fine-tuned checkpoints go."""
 
     checkpoints: list[str] = field(default_factory=lambda: [config.ENCODER, config.DECODER])
     data: str | None = None
@@ -76,6 +76,7 @@ class ReportOptions:
     dev_limit: int | None = None
     seeds: int = 1
     preset: str = "auto"
+    precision: str = "float32"
     folder: str | None = None
     seed: int = 0
 
@@ -229,8 +230,7 @@ class _Planned:
         task = "sst2" if "sst2" in known else known[0]
         tuned = self.tuning(task)
         shared = {name: getattr(tuned, name) for name in ("checkpoint", "data", "seeds", "preset")}
-        limits = {"train_limit": self.options.train_limit, "dev_limit": self.options.dev_limit}
-        shared["settings"] = {name: limit for name, limit in limits.items() if limit is not None}
+        shared["settings"] = self._settings()
         return [
             self._step(Part.TRANSFER, transfer.STUDY, transfer.Options(**shared, tasks=(task,), freeze=False), task),
             self._step(Part.SUBNETWORKS, subnetworks.STUDY,
@@ -240,7 +240,6 @@ class _Planned:
     def tuning(self, task: str) -> finetune.Options:
         """Options of the fine-tuning that everything after it relies on."""
         preset = self.facts.preset if self.options.preset == "auto" else self.options.preset
-        limits = {"train_limit": self.options.train_limit, "dev_limit": self.options.dev_limit}
         return finetune.Options(
             checkpoint=self.checkpoint,
             tasks=(task,),
@@ -248,9 +247,15 @@ class _Planned:
             seeds=tuple(range(self.options.seeds)),
             data=self.data.glue,
             preset=preset,
-            settings={name: limit for name, limit in limits.items() if limit is not None},
+            settings=self._settings(),
             out=self.options.folder,
         )
+
+    def _settings(self) -> dict[str, int | str]:
+        """What the report changes of a recipe: nothing that is as usual, so that stored runs are found again."""
+        limits = {"train_limit": self.options.train_limit, "dev_limit": self.options.dev_limit}
+        settings: dict[str, int | str] = {name: limit for name, limit in limits.items() if limit is not None}
+        return settings if self.options.precision == "float32" else settings | {"precision": self.options.precision}
 
     def _folder(self, task: str) -> str:
         options = self.tuning(task)

@@ -93,7 +93,7 @@ UNCLEAR_COLUMN = "the source does not say what this column is"
 PADDED = (
     "their maps are padded to 200 x 200 and padding queries have rows of their own; cropped maps give other numbers"
 )
-OTHER_TEXTS = "they measured segments of 128 pieces of Wikipedia; mass and entropy move with the length"
+OTHER_TEXTS = "they measured segments of 128 word pieces of Wikipedia; mass and entropy move with the length"
 OTHER_ARROW = (
     "Stanford's prep leads from a preposition to the word that it modifies, Universal Dependencies' case to its own "
     "noun: the arrows part, so neither stands for the other"

@@ -202,7 +202,7 @@ def drawn(checkpoint: Any, options: Options, inputs: Sequence[int]) -> Iterator[
     fitting = [k for k in inputs if not encodings[k].cut and len(encodings[k]) <= options.longest][:needed]
     if not fitting:
         raise InputError(
-            f"Maps are drawn from inputs of at most {options.longest} pieces; none of "
+            f"Maps are drawn from inputs of at most {options.longest} word pieces; none of "
             f"{len(encodings)} is that short: raise the limit or choose another task."
         )
     heads = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]

@@ -44,7 +44,7 @@ class Options:
     sentences: Annotated[str | None, Flag("JSONL of ours, or the papers' JSON lists; default: the bundled 137")] = None
     rows: str | None = None
     direction: Annotated[str, Flag("element_to_target, target_to_element or later_to_earlier")] = "element_to_target"
-    pairing: Annotated[str, Flag("product of pieces, or the paper's zip")] = "product"
+    pairing: Annotated[str, Flag("product of word pieces, or the paper's zip")] = "product"
     average: Annotated[str, Flag("over sentences, or over links as the replication does")] = "sentences"
     without_first: Annotated[bool, Flag("leave out the first position", name="--without-first/--with-first")] = False
     filter: Annotated[bool, Flag("the paper's selection", name="--filter/--no-filter")] = True

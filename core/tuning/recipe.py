@@ -116,7 +116,7 @@ PRESETS = {
     "compact": Recipe(learning_rate=1e-4, epochs=4),
 }
 PRESET_NOTES = {
-    "paper": "batch 32, 3 epochs, 5e-5 with warm-up and linear decay, 128 pieces (Kovaleva et al.)",
+    "paper": "batch 32, 3 epochs, 5e-5 with warm-up and linear decay, 128 word pieces (Kovaleva et al.)",
     "replication": "Adam 1e-3 without schedule or dropout, at most 3,000 train and 500 dev rows (GPT-2 replication)",
     "small": "as the paper's, but 5e-4: for small checkpoints like the bundled ones",
     "compact": "batch 32, 4 epochs, 1e-4: for compact encoders like MiniLM (Turc et al. 2019)",

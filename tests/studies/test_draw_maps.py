@@ -90,7 +90,7 @@ def test_maps_do_not_travel_with_rows(tmp_path):
 def test_inputs_that_are_all_too_long_are_refused():
     options = Options(texts=TEXTS, longest=4)
     (unit,) = STUDY.units(options)
-    with pytest.raises(InputError, match="at most 4 pieces"):
+    with pytest.raises(InputError, match="at most 4 word pieces"):
         STUDY.run(options, unit)
 
 

@@ -321,7 +321,7 @@ def _drops(result: StepResult) -> Outcome | None:
     short, long = _mean_r(several, lengths[0][0]), _mean_r(several, lengths[-1][0])
     word = HOLDS if short > 0.999 and long < 0.99 else UNDECIDED if long > 0.99 else FAILS
     n = sum(length.n for length in several)
-    return found_by(result, Decision(word), f"Pearson r by pieces {by_length}", n)
+    return found_by(result, Decision(word), f"Pearson r by word pieces {by_length}", n)
 
 
 def _mean_r(several: Sequence[LengthCorrelation], low: int) -> float:

@@ -120,7 +120,7 @@ def _layers(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
 
 def _lengths(item: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
     drawn = [replace(mark, panel=mark.task) for mark in marks if mark.position is not None]
-    return _lines(drawn, "pieces of the input, up to", "r of raw and effective")
+    return _lines(drawn, "word pieces of the input, up to", "r of raw and effective")
 
 
 def _lines(marks: Sequence[Mark], x_title: str, y_title: str) -> alt.TopLevelMixin:
