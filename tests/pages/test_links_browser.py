@@ -47,7 +47,6 @@ CHOICES = {  # page: the kind of a widget, its label, and what is chosen in it (
 NOTHING_TO_CHOOSE = {"findings"}
 ALWAYS = ("maps", "frames", "features")  # 10 s a page, so the others are tried with the slow tests
 TRIED = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in CHOICES]
-LINK_ALONE = {"label"}  # a link opens it; Back there is not restored yet
 DRAWERS = {"finetune": "Fine-tune a checkpoint", "reproduction": "Make a report of your own"}  # where the choice lies
 CONTROLS = """() => {
   const main = document.querySelector('[data-testid=stMain]'), all = (what) => [...main.querySelectorAll(what)];
@@ -139,8 +138,7 @@ def test_a_link_opens_what_was_chosen_and_back_takes_it_back(page, browser, work
     opened(other, page.url, name)
     says(other, chosen)
     other.close()
-    if name not in LINK_ALONE:
-        page.go_back()
-        expect(page).to_have_url(address)
-        says(page, before)
+    page.go_back()
+    expect(page).to_have_url(address)
+    says(page, before)
     expect(page.get_by_test_id("stException")).to_have_count(0)

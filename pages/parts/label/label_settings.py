@@ -69,6 +69,9 @@ def _which(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, Any]) ->
     titles = {cls.name: cls.title for cls in classes.classes}
     about = "GPT-2's classes describe decoders, BERT's encoders."
     start = _fitting(kinds, classes)
+    if st.session_state.get("label_classes") != classes.name:  # what was usual for other classes was nobody's choice
+        st.session_state.pop("of", None)
+        st.session_state["label_classes"] = classes.name
     layers = [str(number + 1) for number in sorted(kinds["layer"].unique())]
     return {
         "order": bound.pick(
