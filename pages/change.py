@@ -34,9 +34,11 @@ def start() -> None:
                                help="Dev rows of each task; the paper draws 1,000.")  # fmt: skip
     with st.expander("Where the rows come from"):
         data = pick_data()
+    options = {"before": before, "after": after, "limit": limit, "data": data}
+    if before and after:
+        job_progress.say_time("change", options)
     if last.button("Compare", type="primary", width="stretch", disabled=not (before and after)):
         with clear_errors():
-            options = {"before": before, "after": after, "limit": limit, "data": data}
             job_progress.begin("change", options, f"Change of {before}")
             st.rerun()
     if not known:

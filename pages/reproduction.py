@@ -1,15 +1,18 @@
 """Reproduction: the papers' figures, tables and claims beside what this app measures, as one report."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from core.config import settings
 from core.jobs import chain
+from core.jobs.foreseen import foreseen
 from core.report import report
-from core.report.plan import DEFAULTS, PARTS, ReportOptions
+from core.report.plan import DEFAULTS, PARTS, ReportOptions, Step
 from core.report.records import records_of
 from core.report.rendering.words import About
+from core.store.database import Database
 from core.store.runs import one_run, run_rows
 from core.tasks.glue import TASKS
 from pages.parts.frame import bound, resources
@@ -61,17 +64,32 @@ def chosen_options() -> dict[str, Any] | None:
 def start() -> None:
     """Choose, and begin the jobs one after another."""
     options = chosen_options()
-    if not st.button("Make the report", type="primary", disabled=options is None) or options is None:
+    with st.container(horizontal=True):
+        begins = st.button("Make the report", type="primary", disabled=options is None)
+        asks = st.button("How long will it take?", disabled=options is None)
+    if options is None or not (begins or asks):
         return
     with clear_errors():
         db = resources.database()
         with st.spinner("Looking at data and checkpoints ..."):
             wanted = report.prepared(db, ReportOptions.read(options))
+        if asks:
+            st.caption(time_of(db, wanted.steps))
+            return
         asked = [chain.JobRequest(step.study, step.asked, step.title) for step in wanted.steps]
         chain.begin(
             db, asked, lambda ended: report.finish(db, wanted, [(job.run, job.error) for job in ended])
         )  # fmt: skip
         st.rerun()
+
+
+def time_of(db: Database, steps: Sequence[Step]) -> str:
+    """How long these steps take together, by the rate of the most similar earlier run of each."""
+    known = [foreseen(db, step.study, step.asked) for step in steps]
+    timed = [time.seconds for time in known if time is not None]
+    new = f"; {len(known) - len(timed)} more were never timed" if len(timed) < len(known) else ""
+    work = f"about {job_progress.duration(max(sum(timed), 1))} of work for {len(timed)} of them{new}"
+    return f"{len(steps)} steps: {work}. What was done before is not run again."
 
 
 @st.fragment(run_every=1.0)

@@ -60,6 +60,18 @@ def opened() -> AppTest:
     return page.switch_page("../../reproduction.py").run()
 
 
+@pytest.mark.shipped
+def test_the_time_of_a_report_is_the_sum_of_what_like_steps_took(db):
+    page = opened()
+    page.multiselect(key="checkpoints").set_value(["atlas-encoder"])
+    page.multiselect(key="tasks").set_value(["sst2"])
+    page.multiselect(key="parts").set_value(["features", "heads"]).run()
+    next(one for one in page.button if one.label == "How long will it take?").click().run()
+    said = next(one.value for one in page.caption if " steps: about " in one.value)
+    assert re.fullmatch(r"3 steps: about .+ of work for 3 of them\. What was done before is not run again\.", said)
+    assert not chain.at_work(db)
+
+
 def test_an_empty_page_says_what_to_do(db):
     assert "press Make the report" in opened().info[0].value
 
