@@ -11,6 +11,7 @@ from pages.parts.frame import bound, people, resources
 from pages.parts.frame.messages import plain
 from pages.parts.label.label_sheet import send_maps, show_sheet
 from pages.parts.team import choosing
+from pages.parts.team.bundled import show_bundled_disputes
 from pages.parts.team.deciding import sheet_of
 
 st.title("Adjudication")
@@ -24,6 +25,7 @@ named = bound.switch(right.toggle, "Show who voted", key="named",
 classes = known_class_set(db, class_set)
 if not annotator:
     st.info("Type your name above; decisions carry it.", icon=":material/badge:")
+    show_bundled_disputes(db, class_set)
     st.stop()
 db.person.must("annotator", "decide on maps")
 key = (class_set, project, annotator, named, classes)

@@ -78,7 +78,7 @@ def say_drift(scores: Sequence[Score]) -> None:
             )
 
 
-def classifying(scores: Sequence[Score]) -> None:
+def classifying(measured: attending.Measured[Score], scores: Sequence[Score]) -> None:
     """What the classifying token looks at in the last layer (the paper's Fig 7)."""
     for (checkpoint, task), some in by_place(of_one(scores, "classifying")).items():
         last = max(int(score.layer or 0) for score in some)
@@ -90,7 +90,7 @@ def classifying(scores: Sequence[Score]) -> None:
         chart = bars_with_intervals(
             pd.DataFrame(lines),
             Axes(x="feature", y="value", low="low", high="high", colour="Head", y_title="largest weight"),
-            title=f"{checkpoint} · {task}",
+            title=measured.title((checkpoint, task)),
         )
         st.altair_chart(chart, key=f"classifying_{checkpoint}_{task}")
 
@@ -120,7 +120,7 @@ value = bound.pick(
 chosen = [score for score in scores if score.feature == feature and score.statistic == definition]
 sure = [score for score in chosen if score.checkpoint != "difference"]
 shown = sure if value == "effect" else chosen
-drawn = attending.pictures(shown, value, VALUES[value], diverging=value == "effect")
+drawn = attending.pictures(shown, value, VALUES[value], title=measured.title, diverging=value == "effect")
 st.caption(
     f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs with "
     f"{plain(label_of[feature])} · "
@@ -137,7 +137,7 @@ if changes:
     st.caption("First checkpoint less the second, paired by input; p is two-sided, q corrects it for all heads.")
 show_files(measured.frame, drawn, "features")
 st.subheader("The classifying token, last layer")
-classifying(scores)
+classifying(measured, scores)
 st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")
 st.subheader("From [CLS] to [SEP] over the layers")
 for special in PAPER_LAYERS:

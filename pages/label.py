@@ -15,6 +15,7 @@ from pages.parts.label.label_retrain import offer_retraining, say_changes
 from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
 from pages.parts.label.retiring import say_unknown
 from pages.parts.team import working
+from pages.parts.team.bundled import show_bundled_work
 
 
 def names_of(db, settings, classes, suggesting) -> list[str]:
@@ -40,6 +41,12 @@ def payload_of(db, settings, classes, suggesting, names) -> tuple[str, bytes]:
     return st.session_state["label_payload"]
 
 
+def add_bundled(db, classes) -> None:
+    """The bundled maps with their labels, into this database."""
+    st.toast(f"{bundled_labels(db, classes.name)} labels were new")
+    st.session_state.pop("queue", None)
+
+
 def more_tools(db, classes, annotator: str) -> None:
     """Drawing maps, changing classes, and files, behind one button."""
     with st.popover("Maps and files", icon=":material/folder:"):
@@ -52,8 +59,7 @@ def more_tools(db, classes, annotator: str) -> None:
         else:
             label_tools.files(db, classes.name)
         if st.button("Add the bundled annotations"):
-            st.toast(f"{bundled_labels(db, classes.name)} labels were new")
-            st.session_state.pop("queue", None)
+            add_bundled(db, classes)
 
 
 def station(db, settings, classes, suggesting, *, docked: bool) -> None:
@@ -107,6 +113,8 @@ if settings is None:
         "files*.",
         icon=":material/add_photo_alternate:",
     )
+    st.button("Add the bundled maps and their labels", type="primary", on_click=add_bundled, args=(db, classes))
+    show_bundled_work(class_set)
     st.stop()
 if not annotator:
     st.info("Type your name above; labels carry it.", icon=":material/badge:")

@@ -130,7 +130,7 @@ if measured is not None:
         value = bound.pick(places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True,
                            format_func=VALUES.__getitem__)  # fmt: skip
         chosen = [score for score in along if score.statistic == way]
-        drawn = attending.pictures(chosen, value, VALUES[value], diverging=value == "effect")
+        drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")
         st.caption(
             f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {said[way]} · "
             f"excess and outlined heads: above "

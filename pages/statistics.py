@@ -39,7 +39,7 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
     return {}, ()
 
 
-def picture_of_heads(places: list[PlaceScore]) -> list:
+def picture_of_heads(measured: attending.Measured[PlaceScore], places: list[PlaceScore]) -> list:
     """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
     colour = bound.pick(
         st.segmented_control, "Colour", list(COLOURS), key="colour", default="kind", required=True,
@@ -73,7 +73,7 @@ def picture_of_heads(places: list[PlaceScore]) -> list:
                 y_title="second direction",
                 classes=names or None,
             ),
-            title=f"{checkpoint} · {task}",
+            title=measured.title((checkpoint, task)),
             square=True,
             continuous=colour == "layer",
             tooltip=("kind", "value"),
@@ -101,7 +101,7 @@ if measured is not None:
         st.selectbox, "Statistic", names, key="statistic", format_func=lambda name: f"{name}: {STATISTICS[name]}"
     )
     chosen = [score for score in scores if score.statistic == statistic]
-    drawn = attending.pictures(chosen, "value", statistic)
+    drawn = attending.pictures(chosen, "value", statistic, title=measured.title)
     st.caption(f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs · {plain(STATISTICS[statistic])}")
     attending.table(measured, chosen, ["value", "low", "high", "n"], by="value", key="heads")
     placed = [score for score in scores if score.statistic == "place"]
@@ -110,7 +110,7 @@ if measured is not None:
         if not placed:
             st.info("Two heads at least are needed to compare them.")
         else:
-            drawn += picture_of_heads(placed)
+            drawn += picture_of_heads(measured, placed)
     show_files(measured.frame, drawn, study)
 
 st.subheader("Heads that do the same")

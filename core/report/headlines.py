@@ -6,6 +6,7 @@ from core.errors import StoreError
 from core.report.probe_headlines import PROBE_HEADLINES
 from core.report.readings import class_shares, picked, sweep, tuning
 from core.report.records import records_of
+from core.report.rendering.words import task_name
 from core.report.sentences import Headline, defined, percent
 from core.results.disabling import (
     Changed,
@@ -188,7 +189,7 @@ def _statistics(rows: Sequence[Row]) -> Headline:
     kinds = [place.kind for place in mine]
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     said = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda pair: -pair[1]))
-    return Headline(f"What {len(mine)} heads mostly do on {places[0].task}: {said}.", mine[0].n, "inputs")
+    return Headline(f"What {len(mine)} heads mostly do on {task_name(places[0].task)}: {said}.", mine[0].n, "inputs")
 
 
 def _effective(rows: Sequence[Row]) -> Headline:

@@ -72,7 +72,7 @@ def pick_task(frame: pd.DataFrame, key: str = "task") -> str | None:
         return None
     remember(key)
     usual = "sst2" if "sst2" in tasks else tasks[0]
-    return bound.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=pickers.task_name)
+    return bound.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=pickers.rows_name)
 
 
 def scores_of(checkpoint: str) -> pd.DataFrame:

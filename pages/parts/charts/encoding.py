@@ -94,7 +94,7 @@ def legend(categories: bool) -> alt.Legend:
     """A legend on the right, of classes or of a ramp."""
     if categories:
         return alt.Legend(orient="right")
-    return alt.Legend(orient="right", gradientLength=140, format=".2~g")
+    return alt.Legend(orient="right", gradientLength=140, format=".2~r")
 
 
 def tips(frame: pd.DataFrame, *names: str | None) -> list[alt.Tooltip]:

@@ -9,6 +9,7 @@ import pandas as pd
 from pages.parts.charts.encoding import Axes, Layers, Shade, field, legend, tips
 
 CELL, STRIP = 64, 40  # pixels of a cell of a matrix, and of a token of a strip
+MIDDLE = 0.6  # share of the largest value from which the ramp is nearer its far end: numbers take the other end
 
 
 def matrix(
@@ -30,11 +31,18 @@ def matrix(
     )
     if select:
         cells = cells.add_params(alt.selection_point(name="cell", fields=[axes.x, axes.y], on="click", toggle=False))
-    text = alt.Text(field(value, "Q"), format=".3~g")
-    numbers = base.transform_filter(alt.datum[value] != 0)
-    halo = numbers.mark_text(fontSize=12, stroke="black", strokeWidth=3, strokeOpacity=0.6, strokeJoin="round")
-    written = numbers.mark_text(fontSize=12, fill="white").encode(text=text)
-    layered = alt.layer(cells, halo.encode(text=text), written)
+    whole = pd.api.types.is_integer_dtype(frame[value])
+    most = float(frame[value].max() or 1)
+    written = (
+        base.transform_filter(alt.datum[value] != 0)
+        .transform_calculate(light=f"{alt.datum[value]} < {MIDDLE * most} ? 1 : 0")
+        .mark_text(fontSize=12)
+        .encode(
+            text=alt.Text(field(value, "Q"), format=",d" if whole else ".3~r"),
+            color=alt.Color("light:Q", scale=alt.Scale(range="ramp", domain=[0, 1]), legend=None),
+        )
+    )
+    layered = alt.layer(cells, written).resolve_scale(color="independent")
     return layered.properties(title=title, width=alt.Step(CELL), height=alt.Step(CELL))
 
 

@@ -1,6 +1,6 @@
 """Raw and effective attention side by side: of one input as two grids, and of task rows as stored pictures."""
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -73,13 +73,18 @@ def show_stored() -> None:
     token_type = bound.pick(st.selectbox, "Attention to", list(TYPES), key="token_type", format_func=TYPES.__getitem__)
     for kind in ("raw", "effective"):
         some = [
-            replace(score, task=f"{score.task} · {kind}")
+            score
             for score in Score.among(rows)
             if score.statistic == kind and score.feature == token_type and score.layer is not None
         ]
         if some:
             st.markdown(f"**{kind.capitalize()}**")
-            drawn += attending.pictures(some, "value", f"{kind} attention")
+            drawn += attending.pictures(
+                some,
+                "value",
+                f"{kind} attention",
+                title=partial(attending.place_title, bundled=picked.sampled),
+            )
     show_files(pd.DataFrame(rows), drawn, "effective")
     st.caption(f"{plain(picked.of)} · n = {picked.inputs} inputs · {picked.date}")
 

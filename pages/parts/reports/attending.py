@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
@@ -15,7 +16,7 @@ from core.store import runs as store
 from core.store.rows import Row
 from core.studies.attending import AttendingOptions
 from core.studies.contract import declared, identity
-from core.tasks.glue import TASKS
+from core.tasks.glue import TASKS, sampled
 from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.frame import bound, resources
@@ -37,8 +38,8 @@ S = TypeVar("S", bound=Score)
 
 @dataclass(frozen=True)
 class Measured(Generic[S]):
-    """Scores to show, the row that each was read from, a caption that says where they are from, and for links a
-    checkpoint and an input like theirs."""
+    """Scores to show, the row that each was read from, a caption that says where they are from, for links a
+    checkpoint and an input like theirs, and whether tasks are those of the bundled samples."""
 
     scores: list[S]
     rows: Sequence[Row]
@@ -46,6 +47,11 @@ class Measured(Generic[S]):
     checkpoint: str
     text: str
     pair: str
+    bundled: bool = False
+
+    def title(self, place: tuple[str, str]) -> str:
+        """What stands above a picture of one checkpoint and task."""
+        return place_title(place, bundled=self.bundled)
 
     def where(self, wanted: Callable[[S], bool]) -> "Measured[S]":
         """The same of some of its scores."""
@@ -145,7 +151,8 @@ def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Me
     caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
     ran = stored.settings
     rows, scores = _read(stored.run, resources.database().id, kind)
-    return _said(rows, scores, caption, (ran.checkpoint, *_first_of(ran)))
+    measured = _said(rows, scores, caption, (ran.checkpoint, *_first_of(ran)))
+    return replace(measured, bundled=stored.sampled)
 
 
 @st.cache_resource(show_spinner=False, max_entries=8, hash_funcs={type: lambda kind: kind.__name__})
@@ -221,7 +228,21 @@ def by_place(scores: Sequence[S]) -> dict[tuple[str, str], list[S]]:
     return places
 
 
-def pictures(scores: Sequence[Score], value: str, label: str, *, diverging: bool = False) -> list[Any]:
+def place_title(place: tuple[str, str], *, bundled: bool) -> str:
+    """A checkpoint and a task in words; bundled: its rows are only like the task's."""
+    checkpoint, task = place
+    name = pickers.task_name(task)
+    return f"{Path(checkpoint).name} · {sampled(name) if bundled else name}"
+
+
+def pictures(
+    scores: Sequence[Score],
+    value: str,
+    label: str,
+    *,
+    title: Callable[[tuple[str, str]], str],
+    diverging: bool = False,
+) -> list[Any]:
     """One layer x head picture a checkpoint and task, side by side on one scale; heads above their null outlined."""
     drawn: list[Any] = []
     groups = list(by_place(scores).items())
@@ -236,11 +257,11 @@ def pictures(scores: Sequence[Score], value: str, label: str, *, diverging: bool
             chart = head_picture(
                 frame,
                 shade,
-                title=f"{checkpoint} · {task}",
+                title=title((checkpoint, task)),
                 highlight=above_null(some),
                 tooltip=[name for name in ("low", "high", "n", "baseline", "q") if frame[name].notna().any()],
             )
-            place.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{value}")
+            place.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{label}")
             drawn.append(chart)
     return drawn
 

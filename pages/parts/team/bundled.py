@@ -5,11 +5,15 @@ import streamlit as st
 
 from core import config
 from core.labelling.snapshot import standing_labels
+from core.patterns import agreement
 from core.store import shipped
 from core.store.database import Database
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.frame import resources
+from pages.parts.label.label_tools import pictures
+
+SHOWN = 8  # maps in dispute, to see what they are
 
 
 def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
@@ -23,6 +27,20 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
         "maps, or add these on the Label page, and this page shows what is stored."
     )
     return resources.bundled_labels_database(class_set), True
+
+
+def show_bundled_disputes(db: Database, class_set: str) -> None:
+    """Maps that two raters of the bundled labels see differently, while nobody has given a label here."""
+    labels, bundled = labels_to_read(db, class_set)
+    if not bundled:
+        return
+    given = standing_labels(labels, class_set)
+    maps = agreement.disputed(given)
+    opinions = agreement.opinions(given).loc[maps[:SHOWN]]
+    said = ["; ".join(f"{who}: {what}" for who, what in row.dropna().items()) for _, row in opinions.iterrows()]
+    st.subheader("What is decided on here")
+    st.caption(f"{len(maps)} maps have bundled labels that differ; {len(said)} of them:")
+    pictures(labels, maps[:SHOWN], said)
 
 
 def show_bundled_work(class_set: str = "bert") -> None:
