@@ -11,7 +11,6 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-import pages.parts.charts.encoding
 import pages.parts.frame.closed
 import pages.parts.frame.people
 import pages.parts.frame.resources

@@ -11,12 +11,13 @@ function nameLists() {
   for (const section of list.children) if (section.tagName !== "LI") section.setAttribute("role", "list");
 }
 
-// Say once that the first page stands: the script has run and the browser has nothing else to do.
+// Say once that the first page stands: the script has run, its maps are painted, and the browser has nothing else to do.
 function whenPainted(say) {
-  const idle = window.requestIdleCallback || ((done) => setTimeout(done, 200));
-  const look = () => (document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]')
-    ? idle(say, { timeout: 1500 }) : setTimeout(look, 50));
-  look();
+  const idle = window.requestIdleCallback || ((done) => setTimeout(done, 200)), latest = performance.now() + 5000;
+  const stands = () => document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+    && (!document.querySelector('.root:not([data-painted])') || performance.now() > latest);
+  const look = () => (stands() ? idle(say, { timeout: 1500 }) : setTimeout(look, 50));
+  setTimeout(look, 200);
 }
 
 export default function () {

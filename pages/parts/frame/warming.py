@@ -3,6 +3,7 @@
 The first page itself needs none of it, so it comes at once; whoever presses Enter seconds later does not wait either.
 """
 
+import importlib
 import logging
 import threading
 
@@ -41,12 +42,13 @@ async def painted(_request: Request) -> Response:
 
 
 def load() -> None:
-    """Open the bundled encoder and capture once, then the language pipeline; what fails says so when asked for."""
+    """Open the bundled encoder, capture once, load what charts and frames need; what fails says so when asked for."""
     loading.begin()
     try:
         opened = resources.open_checkpoint(config.ENCODER, None, "none", resources.stamp(config.ENCODER))
         capture.running.capture(opened, opened.encode("The first run of a model costs more than those after it."))
         loading.end()
+        importlib.import_module("altair")  # half a second that a page whose maps draw themselves need not wait for
         resources.open_pipeline(None)
     except AtlasError as error:
         log.info("Nothing was loaded beforehand: %s", error)
