@@ -5,6 +5,7 @@ page alone.
 """
 
 import gc
+import os
 import sys
 
 import streamlit as st
@@ -21,6 +22,7 @@ import pages.parts.team.doors
 from core.config import keep_to_folders, take_arguments
 from core.errors import AtlasError
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch comes: spinning threads starve on a busy machine
 take_arguments(sys.argv)  # streamlit run app.py -- --db PATH
 try:
     pages.parts.frame.people.check()

@@ -12,6 +12,7 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
     os._exit(130)
 
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch comes: spinning threads starve on a busy machine
 STOPPED = "Stopped: give the same command again to do it from its start."
 if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, _interrupted)  # while what follows is imported, Ctrl-C is a sentence as well

@@ -1,10 +1,13 @@
 """What a worker does, called here: names, options, units, provenance, errors."""
 
+import os
+
 import pytest
 
 from core.config import code_version
 from core.errors import JobError
 from core.jobs import worker
+from core.jobs.executors import Place, Pool
 from core.studies.transport import decode
 from tests.jobs.tiny import Squares, Tiny
 
@@ -72,3 +75,12 @@ def test_an_exception_becomes_one_line(monkeypatch):
 )
 def test_provenance_of_many_units_becomes_one(parts, whole):
     assert worker.merged(parts) == whole
+
+
+def test_the_threads_of_a_worker_do_not_spin_for_each_other():
+    pool = Pool(Place(workers=1, threads=2))
+    try:
+        told = [pool.executor.submit(os.getenv, name) for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY")]
+        assert [future.result(60) for future in told] == ["2", "PASSIVE"]
+    finally:
+        pool.end()

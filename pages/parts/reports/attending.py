@@ -31,6 +31,7 @@ The company said profits rose sharply. | Profits went up, the company reported."
 MOST_SENTENCES = 200
 WEIGHTS, NORMS = "weights", "norms"
 BY_NORMS = "Norms: weight times the length of what is read, each row over its sum (Kobayashi et al. 2020)"
+MIDDLE = 36  # pixels of a cell where two pictures share a row, so that their legends fit into 800 pixels too
 TOO_FEW = "too few"  # inputs; docs/few-inputs.md says how many that are
 SURE = 0.05  # q below which a head counts as above its null
 S = TypeVar("S", bound=Score)
@@ -252,7 +253,7 @@ def pictures(
     for start in range(0, len(groups), a_row):
         for place, ((checkpoint, task), some) in zip(st.columns(a_row), groups[start : start + a_row], strict=False):
             frame, changed = pd.DataFrame(some), checkpoint == "difference"
-            cell = CELL if a_row == 3 else LARGE
+            cell = (LARGE, MIDDLE, CELL)[a_row - 1]
             shade = Shade(value, label, diverging or changed, None if changed else domain, cell=cell)
             chart = head_picture(
                 frame,

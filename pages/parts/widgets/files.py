@@ -35,8 +35,9 @@ def show_files(
             (f"{picture} (PNG)", "png", lambda: exported(together(pictures), "png")),
         ]
     made.append(("Page (HTML)", "html", page or (lambda: results_page(rows, pictures, name))))
-    for place, (label, kind, make) in zip(st.columns([1, 1, 1, 1, 2]), made, strict=False):
-        place.download_button(
+    row = st.container(horizontal=True)
+    for label, kind, make in made:
+        row.download_button(
             label, make, f"{name}.{kind}", on_click="ignore", key=f"{kind}|{name}|{key}", icon=":material/download:"
         )
 
