@@ -110,7 +110,12 @@ def test_checkpoints_and_tasks_stand_side_by_side_with_their_difference(db):
     assert not page.error
     assert "Heads that differ between the checkpoints: 0" in [one.value for one in page.subheader]
     charts = json.dumps([json.loads(one.proto.spec) for one in page.get("vega_lite_chart")])
-    for title in ("atlas-encoder · STS-B-like", "atlas-encoder · RTE-like", "difference · STS-B-like", "difference · RTE-like"):
+    for title in (
+        "atlas-encoder · STS-B-like",
+        "atlas-encoder · RTE-like",
+        "difference · STS-B-like",
+        "difference · RTE-like",
+    ):
         assert title in charts.replace("\\u00b7", "·")
     differences = page.dataframe[1].value
     assert (differences["value"] == 0).all()
