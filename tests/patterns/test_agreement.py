@@ -159,6 +159,7 @@ def test_the_most_frequent_class_wins_then_the_newest_and_an_adjudication_beats_
             ("m3", "c", 1, "y", "adjudication"),
         ]
     )
+    assert set(consensus(labels).columns) == set(labels.columns)
     assert consensus(labels).set_index("map_id")["class"].to_dict() == {"m1": "x", "m2": "y", "m3": "y"}
     assert disputed(labels) == ["m1", "m2"]
 

@@ -49,3 +49,13 @@ def test_features_stacks_maps_of_different_lengths_and_leaves_them_alone():
     before = [one.copy() for one in maps]
     assert features(maps).shape == (2, len(STATISTICS))
     assert all(np.array_equal(a, b) for a, b in zip(maps, before, strict=True))
+
+
+def test_columns_and_halves_by_hand():
+    weights = np.array([[0.5, 0.1, 0.2, 0.1, 0.1]] * 5, dtype=np.float32)
+    assert at(weights, "strongest column") == pytest.approx(0.5)
+    assert at(weights, "second column") == pytest.approx(0.2)
+    assert at(weights, "strongest inner column") == pytest.approx(0.2)
+    assert at(weights, "first half of keys") == pytest.approx(0.8)  # the middle key is of the first half
+    assert at(weights, "lower-left half") == pytest.approx((4 * 0.5 + 3 * 0.1 + 2 * 0.2 + 0.1) / 5)
+    assert at(np.ones((1, 1), dtype=np.float32), "second column") == 0

@@ -20,6 +20,7 @@ def test_scores_are_scikit_learns():
     assert found.macro_f1 == pytest.approx(f1_score(truth, predicted, average="macro"))
     assert [row["f1"] for row in found.per_class] == pytest.approx(f1_score(truth, predicted, average=None))
     assert found.low < found.macro_f1 < found.high
+    assert found.accuracy == pytest.approx(np.mean(truth == predicted))
     assert (found.maps, found.inputs, found.confusion.sum()) == (60, 15, 60)
 
 
@@ -85,7 +86,7 @@ def test_a_class_nobody_labelled_is_not_corrected():
 def test_a_class_nobody_labelled_has_no_score():
     truth = np.array([0, 0, 1, 1])
     (_, _, absent) = evaluation.scores(truth, truth, list("wxyz"), NAMES).per_class
-    assert (absent["f1"], absent["support"]) == (None, 0)
+    assert absent == {"class": NAMES[2], "precision": None, "recall": None, "f1": None, "support": 0}
 
 
 def test_moved_shares_are_paired_by_input():

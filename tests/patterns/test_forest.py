@@ -5,7 +5,17 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 
 from core.patterns.classes import BERT
-from core.patterns.forest import Growth, _heated, _nodes, _raw, fit_forest, forest_probabilities
+from core.patterns.forest import (
+    FARTHEST,
+    SHRINKAGE,
+    Growth,
+    _heated,
+    _nodes,
+    _raw,
+    _spread,
+    fit_forest,
+    forest_probabilities,
+)
 from core.patterns.shapes import shapes
 from core.patterns.synthetic import synthetic_maps
 
@@ -70,3 +80,15 @@ def test_the_same_labels_give_the_same_forest(labelled, forest):
     maps, numbers = labelled
     again = fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], growth=Growth(40))
     assert all((again[name] == value).all() for name, value in forest.items())
+
+
+def test_spread_is_numpys_correlation_shrunk_to_none():
+    drawn = np.random.default_rng(2).normal(size=(400, 3)) @ np.array([[20, 5, 0], [0, 30, 8], [0, 0, 10]])
+    known = _spread(drawn)
+    np.testing.assert_allclose(known["centre"], drawn.mean(0))
+    np.testing.assert_allclose(known["deviation"], drawn.std(0), rtol=1e-3)
+    shrunk = (1 - SHRINKAGE) * np.corrcoef(drawn, rowvar=False) + SHRINKAGE * np.eye(3)
+    np.testing.assert_allclose(known["precision"], np.linalg.inv(shrunk), rtol=1e-3, atol=1e-3)
+    apart = drawn - drawn.mean(0)
+    distances = [np.sqrt(row / drawn.std(0) @ np.linalg.inv(shrunk) @ (row / drawn.std(0))) for row in apart]
+    assert known["farthest"] == pytest.approx(np.quantile(distances, FARTHEST), rel=1e-2)

@@ -76,3 +76,12 @@ def test_bad_input_says_what_to_do():
         label_errors(given, p[["x", "y"]])
     with pytest.raises(InputError, match="sum to 1"):
         label_errors(given, p * 2)
+
+
+def test_probabilities_may_miss_one_by_what_rounding_takes():
+    given, p = by_hand()
+    p.loc["m5"] = [0.3, 0.3, 0.4005]
+    assert label_errors(given, p)
+    p.loc["m5"] = [0.3, 0.3, 0.402]
+    with pytest.raises(InputError, match="sum to 1"):
+        label_errors(given, p)

@@ -90,3 +90,20 @@ def test_a_line_beside_a_strong_column_shows_in_what_is_left():
     assert found["line"] == pytest.approx(0.28, abs=0.05)
     assert found["left: line"] > 0.7
     assert found["left: next rows alike, shifted"] > 0.8
+
+
+def test_darkness_and_evenness_by_loops():
+    (weights,) = random_maps([11], seed=3)
+    (measured,) = named([weights])
+    places = [(query, key) for query in range(11) for key in range(11)]
+    assert measured["dark places a row"] == pytest.approx(sum(weights[place] > 0.1 for place in places) / 11)
+    assert measured["very dark places a row"] == pytest.approx(sum(weights[place] > 0.3 for place in places) / 11)
+    uniform = sum((float(weights[place]) - 1 / 11) ** 2 for place in places) / 11
+    columns = sum((float(weights[place]) - float(weights[:, place[1]].mean())) ** 2 for place in places) / 11
+    assert measured["spread from uniform"] == pytest.approx(uniform, rel=1e-4)
+    assert measured["rows' spread"] == pytest.approx(columns, rel=1e-4)
+    assert measured["rows' spread to that from uniform"] == pytest.approx(columns / (uniform + 1e-3), rel=1e-4)
+    inner = weights.astype(np.float64).copy()
+    inner[:, [0, -1]] = 0
+    inner /= inner.sum(1, keepdims=True) + 0.05
+    assert measured["left: two blocks"] == pytest.approx(two_blocks(inner[None])[0], rel=1e-5)
