@@ -8,6 +8,10 @@ import gc
 import os
 import sys
 
+# With JupyterLab beside it, jsonschema (of Altair) builds a grammar of IRIs at import: 2 s that nothing here needs.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+# ruff: noqa: E402 - what follows may import it
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route

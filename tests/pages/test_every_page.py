@@ -11,6 +11,9 @@ from pages.parts.frame import resources, shell
 from tests.pages.browsing import PROJECT, visit
 
 NAMES = [page.name for page in shell.PAGES]
+# Of a server each: 8 s a page, so most are tried with the slow tests, as their links are in test_links_browser.py.
+ALWAYS = ("maps", "head", "frames", "label", "disable", "jobs")
+COLD = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 TITLES = {page.name: page.title for page in shell.PAGES}
 
 
@@ -39,7 +42,7 @@ def test_the_start_of_the_app_is_the_first_page(own_database):
     assert app.title[0].value == shell.PAGES[0].title
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", COLD)
 @pytest.mark.browser
 def test_a_link_to_a_page_opens_it_on_a_server_that_nobody_has_visited(name, fresh_address, page):
     visit(page, f"{fresh_address}/{name}?kept=yes")

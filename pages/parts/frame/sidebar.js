@@ -35,6 +35,7 @@ export default function () {
     window.atlasFolds = () => { if (wide && window.innerWidth < NARROW) fold(); wide = window.innerWidth >= NARROW; };
     window.addEventListener("resize", window.atlasFolds);
     fold();
-    whenPainted(() => fetch("painted", { method: "POST" })); // every page lies right below the app's base path
+    // Every page lies right below the app's base path; a server that went away meanwhile needs no telling.
+    whenPainted(() => fetch("painted", { method: "POST" }).catch(() => {}));
   }
 }
