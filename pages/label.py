@@ -113,7 +113,9 @@ if settings is None:
         "files*.",
         icon=":material/add_photo_alternate:",
     )
-    st.button("Add the bundled maps and their labels", type="primary", on_click=add_bundled, args=(db, classes))
+    if st.button("Add the bundled maps and their labels", type="primary"):
+        add_bundled(db, classes)
+        st.rerun()
     show_bundled_work(class_set)
     st.stop()
 if not annotator:

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.jobs import api
 from core.jobs.worker import complete, divide, find_study, run_unit
-from core.store import jobs, runs
+from core.store import jobs, labels, runs
 from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
 from pages.parts.frame import resources, shell
@@ -84,6 +84,15 @@ def test_every_page_opens_with_results(db, name, view):
     assert drawn or cards or (name in OF_COMPONENTS and app.get("bidi_component")), "nothing is shown"
     first = next((info.value for info in app.info if NOTHING.search(info.value)), "")
     assert not first or name in OWN_LISTS | PARTS, first
+
+
+@pytest.mark.shipped
+def test_one_click_adds_the_bundled_maps_to_label(db):
+    app = opened("label")
+    next(button for button in app.button if button.label == "Add the bundled maps and their labels").click().run()
+    assert not app.exception
+    assert labels.map_kinds(db)["maps"].sum() == 2142
+    assert "Type your name above" in app.info[0].value
 
 
 @pytest.mark.shipped
