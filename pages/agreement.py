@@ -12,7 +12,7 @@ from pages.parts.charts.matrices import matrix
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
-from pages.parts.label.label_tools import pick_class_set, pictures
+from pages.parts.label.label_tools import pick_class_set, show_disputed
 from pages.parts.label.retiring import retire_one, say_unknown
 from pages.parts.team.bundled import labels_to_read
 
@@ -51,9 +51,7 @@ def disputed(db, rows, class_set: str) -> None:
     if not maps:
         st.caption("No map has labels that differ, or all of them are settled.")
         return
-    given = agreement.opinions(rows).loc[maps[:MOST]]
-    captions = ["; ".join(f"{who}: {what}" for who, what in row.dropna().items()) for _, row in given.iterrows()]
-    pictures(db, maps[:MOST], captions)
+    show_disputed(db, rows, maps[:MOST])
     st.caption(f"{len(maps)} maps have labels that differ.")
     retire_one(db, rows, maps[:MOST])
     if not db.person.may("annotator"):

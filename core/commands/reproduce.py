@@ -44,6 +44,7 @@ class Options:
     train_limit: Annotated[int, Flag("train rows of a task; 0 for all", least=0)] = 1000
     dev_limit: Annotated[int, Flag("dev rows that Table 1 is measured on; 0 for all", least=0)] = 0
     seeds: Annotated[int, Flag("fine-tuning runs of each task and initialisation", least=1)] = 1
+    random_seeds: Annotated[int | None, Flag("how many of them from random weights, too; default: all", least=1)] = None
     preset: Annotated[str, Flag("auto, paper, replication, small, long or compact")] = "auto"
     precision: Annotated[str, Flag("of training: float32, or bfloat16 where the processor computes in it")] = "float32"
     folder: Annotated[str | None, Flag("where checkpoints go; default data/runs/finetuned")] = None
@@ -60,8 +61,8 @@ class Options:
             "hub": self.hub, "tasks": self.task or [], "parts": self.part or [], "limit": self.limit or None,
             "sweep_limit": self.sweep_limit or None, "effective_limit": self.effective_limit,
             "tree_limit": self.tree_limit, "train_limit": self.train_limit or None,
-            "dev_limit": self.dev_limit or None, "seeds": self.seeds, "preset": self.preset,
-            "precision": self.precision, "folder": self.folder, "seed": self.seed,
+            "dev_limit": self.dev_limit or None, "seeds": self.seeds, "random_seeds": self.random_seeds,
+            "preset": self.preset, "precision": self.precision, "folder": self.folder, "seed": self.seed,
         })  # fmt: skip
 
 

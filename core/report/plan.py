@@ -60,8 +60,9 @@ class ReportOptions:
     """What a report is asked for. data: a folder, None for the bundled samples; hub: GLUE's rows from the hub; tasks,
     parts: none for all there are; limit: dev rows of a task whose maps are looked at; sweep_limit: on which heads are
     disabled and pruned; tree_limit: gold sentences of dev and of test; dev_limit: that fine-tuned scores are measured
-    on (None: all, as for every limit); preset: "auto" is small for small checkpoints, else the paper's; precision: of
-    training, "float32" or "bfloat16"; folder: where fine-tuned checkpoints go."""
+    on (None: all, as for every limit); random_seeds: of the seeds, how many train random weights, too (None: all);
+    preset: "auto" is small for small checkpoints, else the paper's; precision: of training, "float32" or "bfloat16";
+    folder: where fine-tuned checkpoints go."""
 
     checkpoints: list[str] = field(default_factory=lambda: [config.ENCODER, config.DECODER])
     data: str | None = None
@@ -75,6 +76,7 @@ class ReportOptions:
     train_limit: int | None = 1000
     dev_limit: int | None = None
     seeds: int = 1
+    random_seeds: int | None = None
     preset: str = "auto"
     precision: str = "float32"
     folder: str | None = None
@@ -245,6 +247,7 @@ class _Planned:
             tasks=(task,),
             initialisations=INITIALISATIONS,
             seeds=tuple(range(self.options.seeds)),
+            random_seeds=self.options.random_seeds,
             data=self.data.glue,
             preset=preset,
             settings=self._settings(),

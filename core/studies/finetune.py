@@ -40,6 +40,7 @@ class Options:
         tuple[str, ...], Flag("pretrained, random, frozen or untrained; several times", name="--init")
     ] = ("pretrained",)
     seeds: Seeds = (0,)
+    random_seeds: Annotated[int | None, Flag("at most so many of them from random weights", least=1)] = None
     data: Data = None
     preset: Preset = "paper"
     settings: Settings = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Finetune(Study[Options, TunedRuns]):
                 )
             )
             for initialisation in options.initialisations:
-                for seed in dict.fromkeys(options.seeds):
+                for seed in _seeds_of(options, initialisation):
                     passes = 0 if initialisation == "untrained" else recipe.epochs
                     size = int(PIECES_A_WORD * (3 * passes * train + (passes + 2) * dev))
                     key = run_name(options, task, initialisation, seed)
@@ -115,6 +116,12 @@ class Finetune(Study[Options, TunedRuns]):
 
 
 STUDY = Finetune()
+
+
+def _seeds_of(options: Options, initialisation: str) -> list[int]:
+    """Each seed once; from random weights only as many as were asked for."""
+    seeds = list(dict.fromkeys(options.seeds))
+    return seeds[: options.random_seeds] if initialisation == "random" else seeds
 
 
 def run_name(options: Options, task: str, initialisation: str, seed: int) -> str:

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling.snapshot import known_class_set, standing_labels
+from core.patterns import agreement
 from core.patterns.classes import SHIPPED, ClassSet
 from core.patterns.raster import from_float16
 from core.patterns.synthetic import drawable, synthetic_map
@@ -38,6 +40,13 @@ def pictures(db: Database, names: list[str], captions: list[str] | None = None, 
     rows = labels.maps_of(db, names)
     said = captions or [f"L{row['layer'] + 1}H{row['head'] + 1}, max {row['maximum']:.2f}" for row in rows]
     st.image([picture(from_float16(row["weights"], row["length"])) for row in rows], caption=said, width=width)
+
+
+def show_disputed(db: Database, given: pd.DataFrame, maps: list[str]) -> None:
+    """These maps, each with what everybody who labelled it says. given: the labels that stand."""
+    opinions = agreement.opinions(given).loc[maps]
+    said = ["; ".join(f"{who}: {what}" for who, what in row.dropna().items()) for _, row in opinions.iterrows()]
+    pictures(db, maps, said)
 
 
 def codebook(db: Database, classes: ClassSet, place: DeltaGenerator) -> None:

@@ -11,7 +11,7 @@ from core.store.database import Database
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.frame import resources
-from pages.parts.label.label_tools import pictures
+from pages.parts.label.label_tools import show_disputed
 
 SHOWN = 8  # maps in dispute, to see what they are
 
@@ -36,11 +36,9 @@ def show_bundled_disputes(db: Database, class_set: str) -> None:
         return
     given = standing_labels(labels, class_set)
     maps = agreement.disputed(given)
-    opinions = agreement.opinions(given).loc[maps[:SHOWN]]
-    said = ["; ".join(f"{who}: {what}" for who, what in row.dropna().items()) for _, row in opinions.iterrows()]
     st.subheader("What is decided on here")
-    st.caption(f"{len(maps)} maps have bundled labels that differ; {len(said)} of them:")
-    pictures(labels, maps[:SHOWN], said)
+    st.caption(f"{len(maps)} maps have bundled labels that differ; {len(maps[:SHOWN])} of them:")
+    show_disputed(labels, given, maps[:SHOWN])
 
 
 def show_bundled_work(class_set: str = "bert") -> None:
