@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.parts.disable.crossed import show_crossed
 from pages.parts.disable.live import show_live
 from pages.parts.disable.operators import show_operators
 from pages.parts.disable.races import show_races
@@ -25,6 +26,7 @@ def show_sweeps() -> None:
 VIEWS = {
     "One sentence": show_live,
     "A task's rows": show_sweeps,
+    "All train rows": show_crossed,
     "Race": show_races,
     "Operators": show_operators,
     "Training without": show_training,

@@ -1,38 +1,21 @@
 """Fine-tune: checkpoints on tasks, from four initialisations, beside the papers' Table 1."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-import pandas as pd
 import streamlit as st
 
 from core.measuring.tuned import METRICS
-from core.results.reading import record_of
 from core.results.tuning import TunedScore
-from core.store.jobs import unit_outcomes
 from core.store.runs import run_rows
-from core.studies.finetune import STUDY, Options, live_runs
+from core.studies.finetune import STUDY, Options
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
-from pages.parts.charts.curves import line_with_band
-from pages.parts.charts.encoding import Axes
 from pages.parts.frame import bound, resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.tuning import table_one
+from pages.parts.tuning.live_runs import watch
+from pages.parts.tuning.seeds_apart import show_seeds
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
-
-
-@dataclass(frozen=True)
-class LiveRun:
-    """A run at work: the step it is at, seconds left, its loss by step and its metrics by epoch."""
-
-    step: int
-    steps: int
-    left: float | None
-    losses: Sequence[Mapping[str, float]]
-    epochs: Sequence[Mapping[str, float]]
 
 
 def start() -> None:
@@ -66,31 +49,6 @@ def start() -> None:
             title = f"Fine-tune {name} on {pickers.named(tasks)}"
             job_progress.begin("finetune", options, title)
             st.rerun()
-
-
-def watch(job: str) -> None:
-    """A job at work: its bar, and loss and metric of the runs under way."""
-    now = job_progress.show_job(job, rows=False)
-    st.fragment(picture, run_every=1.0 if now.active else None)(job)
-
-
-def picture(job: str) -> None:
-    """Loss by step and metrics by epoch of every run under way on this machine."""
-    with clear_errors():
-        db = resources.database()
-        under_way = live_runs(STUDY.read(job_progress.options_of(job)), list(unit_outcomes(db, job).key))
-        for key, row in under_way.items():
-            live = record_of(LiveRun, row)
-            left = "" if live.left is None else f" · about {job_progress.duration(live.left)} left"
-            st.markdown(f"**{plain(key)}** · step {live.step} of {live.steps}{left}")
-            places = st.columns(2)
-            if live.losses:
-                losses = pd.DataFrame(live.losses)
-                places[0].altair_chart(line_with_band(losses, Axes(x="step", y="loss"), title="training loss"))
-            epochs = pd.DataFrame(live.epochs).melt(["epoch", "step"], var_name="metric").dropna()
-            if len(epochs):
-                chart = line_with_band(epochs, Axes(x="epoch", y="value", colour="metric"), title="on dev")
-                places[1].altair_chart(chart)
 
 
 def kept_best(options: Options) -> str:
@@ -136,11 +94,19 @@ def results() -> None:
     )
 
 
+def show_table_one() -> None:
+    """Start runs; see what is running; Table 1 and the checkpoints."""
+    with drawer("Fine-tune a checkpoint", "finetune"):
+        start()
+    unfinished = ("queued", "running", "failed", "cancelled", "interrupted")
+    for job in job_progress.jobs_under_way("finetune", states=unfinished)[:3]:
+        watch(job)
+    with clear_errors():
+        results()
+
+
+VIEWS = {"Table 1": show_table_one, "Seeds apart": show_seeds}
+
 st.title("Fine-tune")
-with drawer("Fine-tune a checkpoint", "finetune"):
-    start()
-unfinished = ("queued", "running", "failed", "cancelled", "interrupted")
-for job in job_progress.jobs_under_way("finetune", states=unfinished)[:3]:
-    watch(job)
-with clear_errors():
-    results()
+view = bound.pick(st.segmented_control, "View", list(VIEWS), key="view", required=True, label_visibility="collapsed")
+VIEWS[view]()

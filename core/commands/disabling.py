@@ -18,10 +18,12 @@ from core.results.pruning import PruneStep
 from core.results.reading import Result
 from core.store import runs
 from core.store.rows import Row
+from core.studies import crossed as crossing
 from core.studies import disable as sweeps
 from core.studies import held as holding
 from core.studies import importance as weighing
 from core.studies import prune as pruning
+from core.studies import seeds as seeding
 from core.studies.contract import Flag
 
 
@@ -134,6 +136,17 @@ def said_of(rows: list[Row]) -> str:
     return sentence
 
 
+def _show_crossed(ran: Ran) -> None:
+    if ran.form in ("json", "csv"):
+        ran.show()
+        return
+    agree = [variant.folds_agree for variant in SweptVariant.among(ran.rows)]
+    table = _table(ran.rows)
+    ran.show([row | {"parts agree": count} for row, count in zip(table, [None, *agree], strict=True)])
+    if ran.form == "table":
+        typer.echo(said_of(ran.rows))
+
+
 def save_from(rows: list[Row], checkpoint: str, folder: str, share: float) -> str:
     """Save the checkpoint without that share of its heads, in the first order of the rows; says what was done."""
     steps = PruneStep.among(rows)
@@ -173,4 +186,6 @@ disable = command(
 )
 importance = command(weighing.STUDY)
 held = command(holding.STUDY)
+seeds = command(seeding.STUDY)
+crossed = command(crossing.STUDY, show=_show_crossed)
 prune = command(pruning.STUDY, show=_show_curve, own=Saving, ready=_check_share)

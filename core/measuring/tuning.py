@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from core.tasks.metrics import majority
 from core.tuning.batches import encode
 from core.tuning.live import Live
 from core.tuning.model import initialised
-from core.tuning.recipe import Recipe
+from core.tuning.recipe import Recipe, Seeds
 from core.tuning.saving import save_tuned
 from core.tuning.training import Fit, Outcome
 
@@ -28,7 +28,8 @@ from core.tuning.training import Fit, Outcome
 class Run:
     """What is trained, and where it goes. initialisation: what it is called; start: one of INITIALISATIONS.
 
-    held: interventions under which it learns and is measured; None: the model as it is. key: names its state.
+    held: interventions under which it learns and is measured; None: the model as it is. key: names its state. apart:
+    three seeds instead of `seed` for all.
     """
 
     task: Task
@@ -42,20 +43,32 @@ class Run:
     live: Path
     key: str
     held: Sequence[Intervention] | None = None
+    apart: Seeds | None = None
+
+    @property
+    def seeds(self) -> Seeds:
+        """Of the head, the rows and their order."""
+        return self.apart or Seeds.all(self.seed)
 
 
 def tune(base: Checkpoint, run: Run) -> tuple[TunedRun, list[str]]:
     """Train, measure on dev, save; a run that was killed takes its state up again. The run, and ids of its dev rows."""
     task, recipe = run.task, run.recipe
     must_have_labels(task)
-    train = read_rows(task, "train", folder=run.data, limit=recipe.train_limit, seed=run.seed)
+    train = read_rows(task, "train", folder=run.data, limit=recipe.train_limit, seed=run.seeds.rows)
     dev = read_rows(task, "dev", folder=run.data, limit=recipe.dev_limit)  # the same rows for every seed
+    return tune_on(base, run, train, dev), [row.id for row in dev]
+
+
+def tune_on(base: Checkpoint, run: Run, train: list[TaskRow], dev: list[TaskRow]) -> TunedRun:
+    """The same on the rows given."""
+    task, recipe = run.task, run.recipe
     length = min(recipe.max_length, base.max_length)
     learned, measured = encode(base, train, length), encode(base, dev, length)
     state, live = state_of(run.folder), Live(run.live)
-    model: Any = initialised(base, task, run.start, recipe, run.seed).to(base.device)
+    model: Any = initialised(base, task, run.start, recipe, run.seeds.head).to(base.device)
     fit = Fit(
-        base, task, model, learned, measured, recipe, run.seed,
+        base, task, model, learned, measured, recipe, run.seeds.order,
         state=state,
         identity=f"{run.key} {base.weights_hash} {fingerprint(train)} {fingerprint(dev)}",
         on_step=lambda log: live.write(live_picture(log), now=log.epochs[-1]["step"] == log.step),
@@ -66,7 +79,7 @@ def tune(base: Checkpoint, run: Run) -> tuple[TunedRun, list[str]]:
     save_tuned(run.folder, outcome, base, _facts(run, train, dev, cut))
     state.unlink(missing_ok=True)
     live.place.unlink(missing_ok=True)
-    return _tuned(run, outcome, train, dev, cut), [row.id for row in dev]
+    return _tuned(run, outcome, train, dev, cut)
 
 
 def _facts(run: Run, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict[str, Any]:
@@ -85,6 +98,7 @@ def _facts(run: Run, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict
         "rows": {"train": len(train), "dev": len(dev), "cut": cut},
         "train_rows_hash": fingerprint(train),
         "dev_rows_hash": fingerprint(dev),
+        **({} if run.apart is None else {"seeds": asdict(run.apart)}),
         **held,
     }
 

@@ -22,6 +22,7 @@ from core.results.disabling import (
 from core.results.frames import FrameHead, FrameSummary
 from core.results.pruning import ImportantHead, PruneStep
 from core.results.scores import ChangeScore, DependencyScore, PlaceScore, Score
+from core.results.seeds import HeadOverlap, SeedSource, SeedSpread
 from core.results.tuning import HeldChange, TunedScore
 from core.store.rows import Row
 from core.tasks.glue import task_of
@@ -148,6 +149,23 @@ def _held(rows: Sequence[Row]) -> Headline:
     )  # fmt: skip
 
 
+def _seeds(rows: Sequence[Row]) -> Headline:
+    """Which seed has most of the spread, and how many of the most important heads two runs share."""
+    spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
+    sources = [source for source in SeedSource.among(rows) if source.p is not None]
+    most = max(sources, key=lambda source: defined(source.share))
+    sure = "beyond luck" if defined(most.p) < SURE else "not beyond luck"
+    return Headline(
+        f"{task_of(spread.task).name}: {spread.metric} {100 * spread.least:.1f} to {100 * spread.most:.1f} over "
+        f"{spread.n} runs; the seed of the {SEED_WORDS[most.name]} has {most.share:.0%} of that spread ({sure}). Two "
+        f"runs share {shared.value * shared.top:.1f} of their {shared.top} most important heads.",
+        spread.n, "runs", percent(shared.low, shared.high, "{:.0f}"), f"by chance {shared.by_chance * shared.top:.1f}",
+    )  # fmt: skip
+
+
+SEED_WORDS = {"head": "head's first weights", "rows": "sample of rows", "order": "order of batches", "rest": "rest"}
+
+
 def _shares(rows: Sequence[Row]) -> Headline:
     shares = class_shares(rows)
     mine = picked(shares, checkpoint=shares[0].checkpoint)
@@ -272,6 +290,8 @@ def _report(rows: Sequence[Row]) -> Headline:
 
 HEADLINES: dict[str, Callable[[Sequence[Row]], Headline]] = PROBE_HEADLINES | {
     "disable": _disable,
+    "crossed": _disable,
+    "seeds": _seeds,
     "race": _race,
     "operators": _operators,
     "importance": _importance,

@@ -47,7 +47,8 @@ class Component(Result):
 @dataclass(frozen=True, kw_only=True)
 class SweptVariant(Component):
     """What `disable` says of one variant. p: corrected over all; flipped: predictions that changed, mcnemar: its p,
-    both None of scores; value, low, high: the change that ranks, where the variant is a head."""
+    both None of scores; value, low, high: the change that ranks, where the variant is a head. Of a cross-fitted sweep
+    folds, its parts, and folds_agree, those in which the change has the sign of the whole."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("variant",)
     p: float
@@ -65,6 +66,8 @@ class SweptVariant(Component):
     low: float | None = None
     high: float | None = None
     baseline: float | None = None
+    folds: int | None = None
+    folds_agree: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,36 +121,16 @@ class Disable(Study[Options, Swept]):
 
     def more(self, options: Options, partials: Sequence[Swept]) -> list[Unit]:
         """In low precision: the variants that float32 might claim, computed again in it."""
-        merged = self.merge(options, partials)
-        if merged.exact is None or any(not len(part.changed) for part in partials):
+        if any(not len(part.changed) for part in partials):
             return []
-        near = _Table(options, task_of(options.task), merged).near()
-        return _units(options, tuple(near)) if near else []
+        near = near_claims(options, self.merge(options, partials))
+        return _units(options, near) if near else []
 
     def run(self, options: Options, unit: Unit) -> Done[Swept]:
         """Predictions of these rows, plain and under every variant."""
-
         opened, every = disabling.opened(options), disabling.rows_of(options)
-        rows, again = [every[k] for k in unit.arguments.rows], unit.arguments.again
-        grouped = _grouped(options, opened)
-        variants = grouped or _variants(options, opened.checkpoint.layers, opened.checkpoint.heads)
-        sweeps = _Sweeps(options, opened, rows, variants)
-        if again:
-            plain, changed, dtype = sweeps.of(again, "float32")
-            exact, changed = _spread(changed, again, len(variants)), changed[:0]
-        else:
-            low = "float32" if options.what == "duplicates" else options.dtype
-            plain, changed, dtype = sweeps.of(range(len(variants)), low)
-            exact = None
-        exact_plain = plain if again else None
-        if not again and dtype in precision.LOW:
-            some = precision.sampled(len(variants))
-            exact_plain, swept, _ = sweeps.of(some, "float32")
-            exact = _spread(swept, some, len(variants))
-        partial = Swept(
-            np.array(unit.arguments.rows), opened.checkpoint.layers, opened.checkpoint.heads,
-            np.array([row.label for row in rows]), plain, changed, tuple(grouped), exact_plain, exact,
-        )  # fmt: skip
+        rows = [every[k] for k in unit.arguments.rows]
+        partial, dtype = swept_rows(options, opened, rows, unit.arguments)
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype))
 
     def merge(self, options: Options, partials: Sequence[Swept]) -> Swept:
@@ -169,6 +149,35 @@ class Disable(Study[Options, Swept]):
 
 
 STUDY = Disable()
+
+
+def swept_rows(
+    options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], some: RowSlice
+) -> tuple[Swept, str]:
+    """Predictions of these rows, plain and under every variant, and the arithmetic that the machine chose."""
+    again, grouped = some.again, _grouped(options, opened)
+    variants = grouped or _variants(options, opened.checkpoint.layers, opened.checkpoint.heads)
+    sweeps = _Sweeps(options, opened, rows, variants)
+    if again:
+        plain, changed, dtype = sweeps.of(again, "float32")
+        exact, changed = _spread(changed, again, len(variants)), changed[:0]
+    else:
+        low = "float32" if options.what == "duplicates" else options.dtype
+        plain, changed, dtype = sweeps.of(range(len(variants)), low)
+        exact = None
+    exact_plain = plain if again else None
+    if not again and dtype in precision.LOW:
+        sampled = precision.sampled(len(variants))
+        exact_plain, swept, _ = sweeps.of(sampled, "float32")
+        exact = _spread(swept, sampled, len(variants))
+    gold = np.array([row.label for row in rows])
+    shape = (opened.checkpoint.layers, opened.checkpoint.heads)
+    return Swept(np.array(some.rows), *shape, gold, plain, changed, tuple(grouped), exact_plain, exact), dtype
+
+
+def near_claims(options: Options, merged: Swept) -> tuple[int, ...]:
+    """In low precision: the variants that float32 might claim and was not asked about."""
+    return () if merged.exact is None else tuple(_Table(options, task_of(options.task), merged).near())
 
 
 def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:

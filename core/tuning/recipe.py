@@ -19,6 +19,21 @@ PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
+class Seeds:
+    """The seeds of a run. head: initial weights of the head (and of the rest, from random weights); rows: which train
+    rows are drawn; order: of the batches, and of dropout's masks."""
+
+    head: int
+    rows: int
+    order: int
+
+    @classmethod
+    def all(cls, seed: int) -> "Seeds":
+        """One number for all three, as usual."""
+        return cls(seed, seed, seed)
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Settings of a run.
 

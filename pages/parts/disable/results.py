@@ -27,9 +27,13 @@ from pages.parts.widgets.pickers import task_name
 SURE = 0.05  # p below which a change counts as beyond luck
 
 
-def show_results() -> None:
-    """Pictures, numbers and what they are worth, of a stored sweep."""
-    stored = pick_run("disable", "Nothing has been swept yet: choose a fine-tuned checkpoint and press Sweep.")
+def show_results(study: str = "disable") -> None:
+    """Pictures, numbers and what they are worth, of a stored sweep. study: disable or crossed."""
+    stored = pick_run(
+        study,
+        "Nothing has been swept yet: choose a checkpoint and press Sweep.",
+        key="run" if study == "disable" else study,
+    )
     if stored is None:
         return
     rows = run_rows(resources.database(), stored.run)
@@ -45,7 +49,7 @@ def show_results() -> None:
         _bars(variants, baseline, metric)
     else:
         _heads(variants, baseline, metric)
-    if baseline.what in ("heads", "layers", "all-but-one"):
+    if study == "disable" and baseline.what in ("heads", "layers", "all-but-one"):
         _beside_another(stored)
     _table(variants, metric)
     st.caption(plain(" · ".join(_facts(stored, baseline, len(variants), first))))

@@ -1,0 +1,122 @@
+"""Where the spread between runs comes from, when three seeds are crossed in a Latin square, and whether heads keep
+their rank.
+
+Run (i, j) of a square of side k has the first factor at level i, the second at j and the third at (i + j) mod k, so
+each pair of levels of two factors meets once and k x k runs tell three main effects apart (Fisher 1925). What is left
+over, the rest, is what no seed alone explains: their interplay. Dodge et al. 2020 crossed two of the three.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy import stats
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Source:
+    """One factor's part in the spread of the scores.
+
+    share: of the sum of squares, 0 to 1; by_chance: what a factor without any effect has of it in the mean. deviation:
+    standard deviation that the factor adds by itself, in units of the score (0 where it adds less than chance does).
+    variance: that deviation squared as a share of itself and the rest's, 0 to 1, and low, high: its exact 95 % interval
+    where scores are normal (of the ratio of two variances; Searle et al. 1992, section 3.6). p: of the F test. The rest
+    has the first three alone; where all scores are alike there is none of them.
+    """
+
+    share: float | None
+    by_chance: float
+    deviation: float | None
+    variance: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+
+
+def square(side: int) -> list[tuple[int, int, int]]:
+    """Levels of the three factors in each run, run by run; ValueError below a side of 3, which leaves nothing over."""
+    if side < 3:
+        raise ValueError(f"A Latin square that leaves something over has a side of 3 or more; {side} was given.")
+    return [(i, j, (i + j) % side) for i in range(side) for j in range(side)]
+
+
+def sources(scores: Float[np.ndarray, " run"], side: int) -> list[Source]:
+    """The three factors' parts and the rest's, from scores in the order of `square`."""
+    levels, scores = np.array(square(side)), np.asarray(scores, float)
+    if scores.shape != (side * side,):
+        raise ValueError(f"A square of side {side} has {side * side} scores; {scores.shape} were given.")
+    freedom, left = side - 1, (side - 1) * (side - 2)
+    chance = [freedom / (side**2 - 1)] * 3 + [left / (side**2 - 1)]
+    whole = float(((scores - scores.mean()) ** 2).sum())
+    if whole <= 1e-12 * max(1.0, float(np.abs(scores).max()) ** 2):
+        return [Source(None, expected, None) for expected in chance]
+    squares = [_between(scores, levels[:, factor], side) for factor in range(3)]
+    rest = max(0.0, whole - sum(squares))
+    mains = [_main(part, rest, side, whole, chance[0]) for part in squares]
+    return [*mains, Source(rest / whole, chance[3], float(np.sqrt(rest / left)))]
+
+
+def _between(scores: np.ndarray, levels: np.ndarray, side: int) -> float:
+    means = np.array([scores[levels == level].mean() for level in range(side)])
+    return float(side * ((means - scores.mean()) ** 2).sum())
+
+
+def _main(part: float, rest: float, side: int, whole: float, chance: float) -> Source:
+    """A factor, from its sum of squares and the rest's."""
+    freedom, left = side - 1, (side - 1) * (side - 2)
+    mean, noise = part / freedom, rest / left
+    seen = mean / noise if noise > 0 else np.inf
+    tail = (1 - LEVEL) / 2
+    ends = [max(0.0, (seen / stats.f.ppf(quantile, freedom, left) - 1) / side) for quantile in (1 - tail, tail)]
+    own = max(0.0, (mean - noise) / side)
+    low, high = (1.0 if np.isinf(end) else float(end / (1 + end)) for end in ends)
+    variance = own / (own + noise) if own + noise > 0 else 0.0
+    return Source(
+        part / whole, chance, float(np.sqrt(own)), variance, low, high, float(stats.f.sf(seen, freedom, left))
+    )
+
+
+# ---------------------------------------------------------------- the top heads
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How many of the top heads two rankings share, as a share of them. value: mean over pairs, 0 to 1; low, high: 95 %
+    interval over runs, NaN for fewer than three; pairs: how many."""
+
+    value: float
+    low: float
+    high: float
+    pairs: int
+
+
+def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
+    """Which heads are among a run's `top` highest; of equal ones the first."""
+    order = np.argsort(-values, axis=1, kind="stable")[:, :top]
+    chosen = np.zeros(values.shape, bool)
+    np.put_along_axis(chosen, order, True, axis=1)
+    return chosen
+
+
+def by_chance(heads: int, top: int) -> float:
+    """The share that two random choices of `top` among `heads` have in common in the mean."""
+    return top / heads
+
+
+def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Overlap:
+    """Shared top heads over pairs of runs (default: all). The interval is Student's on the jackknife over runs: pairs
+    that share a run are not independent."""
+    runs, top = len(chosen), int(chosen[0].sum())
+    pairs = [(i, j) for i in range(runs) for j in range(i)] if pairs is None else pairs
+    shared = np.array([(chosen[i] & chosen[j]).sum() / top for i, j in pairs])
+    value = float(shared.mean())
+    without = [shared[[run not in pair for pair in pairs]] for run in range(runs)]
+    known = np.array([some.mean() for some in without if len(some)])
+    if len(known) < 3:
+        return Overlap(value, np.nan, np.nan, len(pairs))
+    error = float(np.sqrt((len(known) - 1) / len(known) * ((known - known.mean()) ** 2).sum()))
+    reach = error * float(stats.t.ppf((1 + LEVEL) / 2, len(known) - 1))
+    return Overlap(value, max(0.0, value - reach), min(1.0, value + reach), len(pairs))

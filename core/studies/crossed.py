@@ -1,0 +1,220 @@
+"""Every head disabled in turn, tested on all train rows: a sweep that is cross-fitted.
+
+A dev set of a few hundred rows leaves most effects of single heads undecided. Here the train rows are cut into parts; a
+model is fine-tuned on all parts but one and swept on the part left out, so that every row is tested by a model that
+never saw it. All models start from the same pre-trained weights, so L1H2 is the same head in each when they begin.
+
+Rows: those of a sweep (`core.studies.disable`) over all rows together, each variant with the number of parts in which
+its change has the sign of the whole; then "fold", each part's score beside its constant predictor. Intervals are over
+rows, for the models at hand: what another fine-tuning would give is told by the parts, and by `study seeds`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import capture, config, measuring
+from core.errors import InputError
+from core.measuring import disabling
+from core.measuring.outcomes import finite, metrics_of, outcomes
+from core.measuring.provenance import provenance
+from core.measuring.tuned import TunedRun, live_file, runs_folder, shown_folder
+from core.scoring import effects
+from core.store.rows import Row
+from core.studies import disable, finetune
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Checkpoint, Data, Dtype, Out, Preset, Seed, Settings, TaskName
+from core.tasks.glue import TaskRow, must_have_labels, read_rows, task_of
+from core.tuning.recipe import Recipe
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """What is fine-tuned on which rows, in how many parts, and what is done to its heads."""
+
+    checkpoint: Checkpoint = config.ENCODER
+    task: TaskName = "mrpc"
+    data: Data = None
+    limit: Annotated[int | None, Flag("train rows; default: all", least=10)] = None
+    folds: Annotated[int, Flag("parts of the rows", least=2, most=20)] = 5
+    preset: Preset = "small"
+    settings: Settings = field(default_factory=dict)
+    operator: Annotated[str, Flag("disable, zero, previous, current, next or first")] = "disable"
+    dtype: Dtype = "float32"
+    seed: Seed = 0
+    out: Out = None
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One part. again: variants that are computed in float32 only, by the model of then."""
+
+    number: int
+    again: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """A sweep of some rows; folds: of each row [row]; runs: the fine-tuning of the parts that were swept."""
+
+    swept: disable.Swept
+    folds: np.ndarray
+    runs: tuple[TunedRun, ...]
+
+
+class CrossedStudy(Study[Options, Crossed]):
+    """Disable every head on all train rows, each by a model that was fine-tuned on the other parts of them."""
+
+    name, options, partial, arguments = "crossed", Options, Crossed, Fold
+
+    def title(self, options: Options) -> str:
+        """Name the checkpoint and the task."""
+        return f"Cross-fitted sweep of {options.checkpoint} on {options.task}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """One unit a part; what cannot be is refused before anything is trained."""
+        if _recipe(options).keep == "best":
+            raise InputError(
+                "The part left out must not choose the epoch that it is tested on, but keep=best does: leave keep at "
+                "last."
+            )
+        if options.operator not in capture.interventions.OPERATORS:
+            raise InputError(
+                f"A cross-fitted sweep has the operators {', '.join(capture.interventions.OPERATORS)}; "
+                f'"{options.operator}" is none of them: choose one.'
+            )
+        _folds(options)
+        return _units(options, ())
+
+    def more(self, options: Options, partials: Sequence[Crossed]) -> list[Unit]:
+        """In low precision: the variants that float32 might claim, computed again in it."""
+        if any(not len(part.swept.changed) for part in partials):
+            return []
+        near = disable.near_claims(_sweep(options), self.merge(options, partials).swept)
+        return _units(options, near) if near else []
+
+    def run(self, options: Options, unit: Unit) -> Done[Crossed]:
+        """Fine-tune on the other parts, then sweep this one."""
+        of: Fold = unit.arguments
+        every, folds = _folds(options)
+        places = np.flatnonzero(folds == of.number)
+        rows = [every[k] for k in places]
+        run = _run(options, of.number)
+        runs = () if of.again else (_tuned(options, run, every, folds == of.number),)
+        opened = disabling.opened(_sweep(options, shown_folder(run.folder)))
+        some = disable.RowSlice(tuple(places.tolist()), of.again)
+        swept, dtype = disable.swept_rows(_sweep(options), opened, rows, some)
+        facts = provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype)
+        return Done(Crossed(swept, folds[places], runs), facts)
+
+    def merge(self, options: Options, partials: Sequence[Crossed]) -> Crossed:
+        """All rows, in the task's order."""
+        first = sorted((part for part in partials if len(part.swept.changed)), key=lambda part: part.folds[0])
+        swept = disable.STUDY.merge(_sweep(options), [part.swept for part in partials])
+        places = np.concatenate([part.swept.rows for part in first])
+        folds = np.concatenate([part.folds for part in first])
+        return Crossed(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
+
+    def rows(self, options: Options, merged: Crossed) -> list[Row]:
+        """The sweep's rows with how many parts agree, then the parts."""
+        rows = disable.STUDY.rows(_sweep(options), merged.swept)
+        agree = iter(_agreeing(options, merged))
+        for row in rows:
+            if row["kind"] == "variant":
+                del row["statistic"]  # several models': no score of one checkpoint's head
+                row |= {"folds": options.folds, "folds_agree": next(agree)}
+        return [*rows, *_parts(options, merged)]
+
+
+STUDY = CrossedStudy()
+
+
+def _recipe(options: Options) -> Recipe:
+    return Recipe.of(options.preset, options.settings)
+
+
+def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
+    plain = finetune.Options(
+        checkpoint=options.checkpoint, tasks=(options.task,), data=options.data, preset=options.preset,
+        settings=options.settings | ({} if options.limit is None else {"train_limit": options.limit}),
+    )  # fmt: skip
+    size = finetune.STUDY.units(plain)[0].size
+    name = "again" if again else "fold"
+    return [Unit(f"{name}-{k}", Fold(k, again), max(1, size // 4) if again else size) for k in range(options.folds)]
+
+
+def _folds(options: Options) -> tuple[list[TaskRow], np.ndarray]:
+    """The rows, and the part of each; every class is spread evenly over the parts."""
+    from sklearn.model_selection import KFold, StratifiedKFold  # 1 s of start-up
+
+    task = task_of(options.task)
+    must_have_labels(task)
+    rows = read_rows(task, "train", folder=options.data, limit=options.limit, seed=options.seed)
+    labels = [row.label for row in rows]
+    least = len(rows) if task.is_score else min(labels.count(label) for label in set(labels))
+    if least < options.folds:
+        raise InputError(
+            f"Every part needs a row of each label; the rarest has {least} rows for {options.folds} parts: take fewer "
+            "parts, or more rows."
+        )
+    cut = (KFold if task.is_score else StratifiedKFold)(options.folds, shuffle=True, random_state=options.seed)
+    folds = np.zeros(len(rows), int)
+    for number, (_, left_out) in enumerate(cut.split(labels, labels)):
+        folds[left_out] = number
+    return rows, folds
+
+
+def _sweep(options: Options, folder: str = "-") -> disable.Options:
+    """The sweep that each part is given, of the model at `folder`."""
+    return disable.Options(
+        checkpoint=folder, task=options.task, data=options.data, split="train", limit=options.limit,
+        dtype=options.dtype, seed=options.seed, operator=options.operator,
+    )  # fmt: skip
+
+
+def _run(options: Options, number: int) -> measuring.tuning.Run:
+    """Fine-tuning without one part; its folder is named after all that decides it."""
+    task = task_of(options.task)
+    settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
+    like = finetune.Options(
+        checkpoint=options.checkpoint, data=options.data, preset=options.preset, settings=settings
+    )  # fmt: skip
+    name = finetune.run_name(like, task.key, "pretrained", options.seed)
+    key = f"{name}-without-{number + 1}-of-{options.folds}"
+    return measuring.tuning.Run(
+        task, "pretrained", "pretrained", options.seed, options.preset, _recipe(options), options.data,
+        runs_folder(options.out) / key, live_file(options.out, key), key,
+    )  # fmt: skip
+
+
+def _tuned(options: Options, run: measuring.tuning.Run, rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
+    base = measuring.opened.checkpoint(options.checkpoint)
+    others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == kept] for kept in (False, True))
+    return measuring.tuning.tune_on(base, run, others, own)
+
+
+def _agreeing(options: Options, merged: Crossed) -> list[int]:
+    """Of each variant: the parts in which its change has the sign of the change over all rows; 0 where that is 0."""
+    task, swept = task_of(options.task), merged.swept
+    difference = outcomes(task, swept.gold, swept.changed) - outcomes(task, swept.gold, swept.plain)
+    whole = np.sign(difference.mean(1))
+    parts = [np.sign(difference[:, merged.folds == fold].mean(1)) for fold in np.unique(merged.folds)]
+    return [int(count) for count in np.sum([(part == whole) & (whole != 0) for part in parts], axis=0)]
+
+
+def _parts(options: Options, merged: Crossed) -> list[Row]:
+    """Each part's score by the model that never saw it, beside the constant predictor of the other parts."""
+    task, swept, rows = task_of(options.task), merged.swept, []
+    metric = metrics_of(task)[0]
+    for number, run in zip(np.unique(merged.folds), merged.runs, strict=True):
+        mine = merged.folds == number
+        score = effects.counted(metric, swept.gold[mine], swept.plain[None, mine], np.ones((1, int(mine.sum()))))[0, 0]
+        rows.append({
+            "kind": "fold", "name": f"part {number + 1}", "task": task.key, "metric": metric, "n": int(mine.sum()),
+            "score": finite(score), "baseline": run.baseline.get(metric), "train_rows": run.train_rows,
+            "constant": run.constant, "folder": run.folder,
+        })  # fmt: skip
+    return rows

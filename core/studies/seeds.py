@@ -1,0 +1,278 @@
+"""What three seeds of fine-tuning do, each apart from the others: the head's first weights, the sample of rows, the
+order of batches.
+
+Runs of one recipe that differ by a seed alone differ by points on small tasks (Dodge et al. 2020). k x k runs in a
+Latin square, k levels of each seed, say how much of that spread is each one's (`core.scoring.seeds`), and whether the
+heads that matter most (importance of Michel et al. 2019) are the same ones from run to run. One unit is one run.
+
+Rows: "run" with its seeds, scores and most important heads; "source" for each seed and the rest, beside what a seed
+without effect would have; "spread" over runs, beside the standard error that the dev rows leave; "overlap" of the most
+important heads between runs, beside chance and beside the same run weighed on other rows; "head", in how many runs a
+head is among them.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import capture, config, measuring, scoring
+from core.attention import Head
+from core.errors import InputError
+from core.measuring import disabling
+from core.measuring.outcomes import finite, metrics_of
+from core.measuring.provenance import provenance
+from core.measuring.tuned import TunedRun, live_file, runs_folder
+from core.scoring import effects
+from core.store.rows import Row
+from core.studies import finetune
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
+from core.tasks.glue import TaskRow, read_rows, task_of
+from core.tuning.recipe import Recipe, Seeds
+
+SOURCES = ("head", "rows", "order")
+HALVES = 2
+DRAWS = 1000  # of dev rows, for the standard error of one run's score
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options:
+    """What is fine-tuned how often, and on how many dev rows its heads are weighed."""
+
+    checkpoint: Checkpoint = config.ENCODER
+    task: TaskName = "sst2"
+    data: Data = None
+    preset: Preset = "small"
+    settings: Settings = field(default_factory=dict)
+    side: Annotated[int, Flag("levels of each seed; side x side runs", least=3, most=10)] = 3
+    train_rows: Annotated[int | None, Flag("of each sample; default: half of them", least=2)] = None
+    top: Annotated[int, Flag("most important heads that are compared", least=1)] = 10
+    limit: Annotated[int, Flag("dev rows that heads are weighed on", least=4)] = 400
+    seed: Seed = 0
+    out: Out = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the square."""
+
+    head: int
+    rows: int
+    order: int
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """A run: its seeds, what it scored, and importance [half of the rows, layer, head] with n inputs of each half."""
+
+    seeds: Cell
+    tuned: TunedRun
+    importance: np.ndarray
+
+
+@dataclass(frozen=True)
+class SeedRuns:
+    """The runs of some units."""
+
+    runs: tuple[SeedRun, ...]
+
+
+class SeedStudy(Study[Options, SeedRuns]):
+    """Fine-tune with the seeds of head, rows and order apart: which of them moves the score, and whether heads stay."""
+
+    name, options, partial, arguments = "seeds", Options, SeedRuns, Cell
+    renamed: ClassVar[Mapping[str, str]] = {}
+
+    def title(self, options: Options) -> str:
+        """Name the checkpoint and the task."""
+        return f"Seeds apart: {options.checkpoint} on {options.task}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """One unit a run of the square; a sample that is no sample is refused."""
+        sampled = _sampled(options)
+        plain = finetune.Options(
+            checkpoint=options.checkpoint, tasks=(options.task,), data=options.data, preset=options.preset,
+            settings=options.settings | {"train_limit": sampled},
+        )  # fmt: skip
+        size = finetune.STUDY.units(plain)[0].size
+        cells = [Cell(*(options.seed + level for level in levels)) for levels in scoring.seeds.square(options.side)]
+        return [Unit(_key(options, cell), cell, size) for cell in cells]
+
+    def run(self, options: Options, unit: Unit) -> Done[SeedRuns]:
+        """Train one model, measure it on dev, and weigh its heads on both halves of some dev rows."""
+        cell: Cell = unit.arguments
+        base, task = measuring.opened.checkpoint(options.checkpoint), task_of(options.task)
+        recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
+        run = measuring.tuning.Run(
+            task, "pretrained", "pretrained", cell.order, options.preset, recipe, options.data,
+            runs_folder(options.out) / unit.key, live_file(options.out, unit.key), unit.key,
+            apart=Seeds(cell.head, cell.rows, cell.order),
+        )  # fmt: skip
+        tuned, row_ids = measuring.tuning.tune(base, run)
+        rows = read_rows(task, "dev", folder=options.data, limit=options.limit, seed=options.seed)
+        opened = disabling.opened(_Tuned(str(runs_folder(options.out) / unit.key), task.key, options.data))
+        weighed = np.stack([_importance(opened, rows[half::HALVES]) for half in range(HALVES)])
+        return Done(SeedRuns((SeedRun(cell, tuned, weighed),)), provenance(base, row_ids, split="dev"))
+
+    def merge(self, options: Options, partials: Sequence[SeedRuns]) -> SeedRuns:
+        """All runs, in the order of the square."""
+        every = (run for part in partials for run in part.runs)
+        return SeedRuns(tuple(sorted(every, key=lambda run: (run.seeds.head, run.seeds.rows))))
+
+    def rows(self, options: Options, merged: SeedRuns) -> list[Row]:
+        """Runs, sources, spread, overlaps and heads."""
+        return _Table(options, merged.runs).rows()
+
+
+STUDY = SeedStudy()
+
+
+@dataclass(frozen=True)
+class _Tuned:
+    """A fine-tuned checkpoint as the studies of classifiers ask for one."""
+
+    checkpoint: str
+    task: str
+    data: str | None
+    split: str = "dev"
+    limit: int | None = None
+    device: str = "auto"
+    seed: int = 0
+
+
+def _sampled(options: Options) -> int:
+    """Train rows of each sample. InputError where a sample would be all of them, as then no seed draws it."""
+    there = len(read_rows(task_of(options.task), "train", folder=options.data))
+    wanted = there // 2 if options.train_rows is None else options.train_rows
+    if not 2 <= wanted < there:
+        raise InputError(
+            f"A sample of rows has fewer rows than there are, {there}, so that a seed can draw it; {wanted} were asked "
+            "for: lower the train rows."
+        )
+    return wanted
+
+
+def _key(options: Options, cell: Cell) -> str:
+    """Readable, and different wherever anything that decides the result differs."""
+    names = ("checkpoint", "data", "preset", "settings", "train_rows")
+    text = json.dumps({name: getattr(options, name) for name in names}, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    base, task = Path(options.checkpoint).name[:40], Path(options.task).stem[:40]
+    return f"{base}-{task}-h{cell.head}-r{cell.rows}-o{cell.order}-{digest}"
+
+
+def _importance(opened: disabling.Opened, rows: Sequence[TaskRow]) -> np.ndarray:
+    """Mean |dL/dxi| of each head over these rows [layer, head], as the paper has it before layers are made equal."""
+    sums = capture.importance.gradients(opened.checkpoint, opened.encoded(rows), opened.outputs(rows))
+    return (sums.example / sums.inputs).numpy()
+
+
+class _Table:
+    """The rows of the study, from all its runs."""
+
+    def __init__(self, options: Options, runs: Sequence[SeedRun]):
+        self.options, self.runs = options, runs
+        self.task = task_of(options.task)
+        self.metric = metrics_of(self.task)[0]
+        scores = [run.tuned.metrics.get(self.metric) for run in runs]
+        self.scores = np.array([np.nan if score is None else score for score in scores])
+        halves = np.stack([run.importance for run in runs])
+        self.layers, self.heads = halves.shape[-2:]
+        self.top = min(options.top, self.layers * self.heads)
+        flat = halves.reshape(len(runs), HALVES, -1)
+        self.chosen = scoring.seeds.top_heads(flat.mean(1), self.top)
+        self.halves = [scoring.seeds.top_heads(flat[:, half], self.top) for half in range(HALVES)]
+        self.about = {"task": self.task.key, "metric": self.metric, "n": len(runs)}
+
+    def rows(self) -> list[Row]:
+        """What the runs there are can say: sources of a whole square, spread and overlaps of two runs and more."""
+        if len(self.runs) < 2:
+            return self._runs()
+        return [*self._runs(), *self._sources(), self._spread(), *self._overlaps(), *self._heads()]
+
+    def _named(self, k: int) -> str:
+        return " ".join(str(self._head(place)) for place in np.flatnonzero(self.chosen[k]))
+
+    def _head(self, place: int | np.integer) -> Head:
+        return Head(*divmod(int(place), self.heads))
+
+    def _runs(self) -> list[Row]:
+        return [
+            {"kind": "run", "task": self.task.key, "metric": self.metric, "name": _written(run.seeds),
+             **{f"{name}_seed": seed for name, seed in asdict(run.seeds).items()},
+             "score": finite(self.scores[k]), "constant": run.tuned.constant, "train_rows": run.tuned.train_rows,
+             "dev_rows": run.tuned.dev_rows, "baseline": run.tuned.baseline.get(self.metric), "heads": self._named(k),
+             "folder": run.tuned.folder}
+            for k, run in enumerate(self.runs)
+        ]  # fmt: skip
+
+    def _sources(self) -> list[Row]:
+        whole = len(self.runs) == self.options.side**2
+        if not whole or np.isnan(self.scores).any():  # still running; a correlation that is undefined in some run
+            return []
+        parts = scoring.seeds.sources(self.scores, self.options.side)
+        corrected = _holm([part.p for part in parts[:3]])
+        return [
+            {"kind": "source", "name": name, **self.about, **asdict(part), "p": p}
+            for name, part, p in zip((*SOURCES, "rest"), parts, (*corrected, None), strict=True)
+        ]
+
+    def _spread(self) -> Row:
+        """The standard deviation over runs beside the standard error of one run's score over the dev rows."""
+        first = self.runs[0].tuned
+        rows = len(first.gold)
+        drawn = np.random.default_rng(self.options.seed).multinomial(rows, np.full(rows, 1 / rows), size=DRAWS)
+        drawn_scores = effects.counted(self.metric, first.gold, first.predicted[None], drawn.astype(float))
+        deviation = float(self.scores.std(ddof=1))
+        return {
+            "kind": "spread", **self.about, "mean": finite(self.scores.mean()), "deviation": finite(deviation),
+            "least": finite(self.scores.min()), "most": finite(self.scores.max()),
+            "dev_error": finite(np.nanstd(drawn_scores)), "dev_rows": first.dev_rows,
+            "constant": sum(run.tuned.constant for run in self.runs),
+        }  # fmt: skip
+
+    def _overlaps(self) -> list[Row]:
+        """Of all pairs of runs, of those that share a seed, of those that share none; beside the same run's halves."""
+        cells = [asdict(run.seeds) for run in self.runs]
+        every = [(i, j) for i in range(len(cells)) for j in range(i)]
+        groups = {"all pairs": every}
+        for name in SOURCES:
+            groups[f"same {name}"] = [(i, j) for i, j in every if cells[i][name] == cells[j][name]]
+        groups["no seed in common"] = [(i, j) for i, j in every if not cells[i].items() & cells[j].items()]
+        shared = {name: scoring.seeds.overlap(self.chosen, pairs) for name, pairs in groups.items() if pairs}
+        same = np.array([(one & other).sum() / self.top for one, other in zip(*self.halves, strict=True)])
+        chance = scoring.seeds.by_chance(self.layers * self.heads, self.top)
+        rows = [
+            {"kind": "overlap", "name": name, "top": self.top, "by_chance": chance, "value": seen.value,
+             "low": finite(seen.low), "high": finite(seen.high), "pairs": seen.pairs, **self.about}
+            for name, seen in shared.items()
+        ]  # fmt: skip
+        beside = {"kind": "overlap", "name": "same run, other rows", "top": self.top, "by_chance": chance}
+        return [*rows, beside | {"value": float(same.mean()), "low": None, "high": None, "pairs": 0} | self.about]
+
+    def _heads(self) -> list[Row]:
+        counts = self.chosen.sum(0)
+        order = sorted(np.flatnonzero(counts), key=lambda place: (-counts[place], place))
+        return [
+            {"kind": "head", "name": str(self._head(place)), "layer": self._head(place).layer,
+             "head": self._head(place).head, "runs": int(counts[place]), "top": self.top, **self.about}
+            for place in order
+        ]  # fmt: skip
+
+
+def _written(cell: Cell) -> str:
+    return ", ".join(f"{name} {seed}" for name, seed in asdict(cell).items())
+
+
+def _holm(p: Sequence[float | None]) -> list[float | None]:
+    """Corrected over the three seeds (Holm 1979); as they are where there are none."""
+    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
+
+    known = [value for value in p if value is not None]
+    return [float(value) for value in multipletests(known, method="holm")[1]] if len(known) == len(p) else list(p)

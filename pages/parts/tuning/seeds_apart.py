@@ -1,0 +1,130 @@
+"""Seeds apart: what the head's first weights, the sample of rows and the order of batches each do to a run."""
+
+from dataclasses import asdict
+
+import pandas as pd
+import streamlit as st
+
+from core.report.headlines import SEED_WORDS
+from core.results.seeds import HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
+from core.store.runs import run_rows
+from core.tuning.recipe import PRESETS
+from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.encoding import Axes
+from pages.parts.frame import bound, resources
+from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.tuning.tuning_settings import pick_data, pick_settings
+from pages.parts.widgets import job_progress, pickers
+
+
+def show_seeds() -> None:
+    """Start a square of runs; see what is running; look at results."""
+    with drawer("Take another task's seeds apart", "seeds"):
+        _start()
+    for job in job_progress.jobs_under_way("seeds")[:3]:
+        job_progress.show_job(job, rows=False)
+    with clear_errors():
+        _results()
+
+
+def _start() -> None:
+    left, middle, right, last = st.columns([3, 3, 1, 1], vertical_alignment="bottom")
+    with left:
+        checkpoint = pickers.pick_checkpoint("Pre-trained checkpoint")
+    with middle:
+        task = pickers.pick_task(key="seeds_task")
+    side = right.number_input("Seeds of each", 3, 10, 3, key="side", bind="query-params",
+                              help="3 of each kind make 9 runs, a Latin square.")  # fmt: skip
+    preset = bound.pick(st.selectbox, "Recipe", list(PRESETS), key="seeds_preset", default="small")
+    with st.expander("Data and settings"):
+        data, changed = pick_data(), pick_settings(preset)
+    rows = changed.pop("train_limit", None)
+    name, _ = resources.split_revision(checkpoint or "")
+    options = {
+        "checkpoint": name, "task": task, "side": side, "preset": preset, "settings": changed, "data": data,
+        "train_rows": rows,
+    }  # fmt: skip
+    if checkpoint:
+        job_progress.say_time("seeds", options)
+    if last.button("Run", type="primary", width="stretch", disabled=not checkpoint):
+        with clear_errors():
+            job_progress.begin("seeds", options, f"Seeds apart: {name} on {pickers.named([task])}")
+            st.rerun()
+
+
+def _results() -> None:
+    stored = pick_run(
+        "seeds", "No seeds have been taken apart yet: choose a checkpoint and a task, and press Run.", "seeds"
+    )
+    if stored is None:
+        return
+    rows = run_rows(resources.database(), stored.run)
+    runs = SeededRun.among(rows)
+    left, right = st.columns(2)
+    with left:
+        _sources(SeedSource.among(rows))
+    with right:
+        _overlaps(HeadOverlap.among(rows))
+    for spread in SeedSpread.among(rows):
+        _spread(spread)
+    stable = [head for head in StableHead.among(rows) if head.runs == head.n]
+    st.markdown(f"Among the most important heads in every run: **{', '.join(h.name for h in stable) or 'none'}**.")
+    with st.expander("Runs and heads"):
+        st.dataframe(pd.DataFrame(map(asdict, runs)), hide_index=True)
+        st.dataframe(pd.DataFrame(map(asdict, StableHead.among(rows))), hide_index=True)
+    st.caption(
+        plain(
+            f"A Latin square: every pair of two kinds of seeds meets once · importance as in Michel et al. 2019 · "
+            f"intervals of shared heads: jackknife over runs, 95% · {stored.checkpoint} · {stored.date}"
+        )
+    )
+
+
+def _spread(spread: SeedSpread) -> None:
+    """How far runs lie apart, beside what the dev rows alone leave open."""
+    error = spread.dev_error
+    beside = "" if error is None else f"; {spread.dev_rows} dev rows alone leave {100 * error:.1f} in any one of them"
+    constant = f" {spread.constant} runs predict one label for all rows." if spread.constant else ""
+    st.markdown(
+        f"Standard deviation over {spread.n} runs: **{100 * spread.deviation:.1f}** points of {spread.metric} "
+        f"({100 * spread.least:.1f} to {100 * spread.most:.1f}){beside}.{constant}"
+    )
+
+
+def _sources(sources: list[SeedSource]) -> None:
+    """Each seed's share of the spread; what a seed without effect would have is the dashed line."""
+    known = [source for source in sources if source.share is not None]
+    if not known:
+        st.info("All runs score alike, or in some the score is undefined: there is no spread to take apart.")
+        return
+    bars = [
+        {"seed": SEED_WORDS[source.name], "share": 100 * (source.share or 0), "p corrected": source.p,
+         "points": None if source.deviation is None else 100 * source.deviation}
+        for source in known
+    ]  # fmt: skip
+    axes = Axes(x="seed", y="share", y_title="% of the spread")
+    title = f"Where the spread of {known[0].metric} comes from; dashed: by chance"
+    tooltip = ("p corrected", "points")
+    rule = 100 * known[0].by_chance
+    st.altair_chart(bars_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=tooltip))
+    said = "; ".join(f"{bar['seed']} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None)
+    st.caption(f"F test, corrected over the three: {said}. Nine runs show large effects only.")
+
+
+def _overlaps(overlaps: list[HeadOverlap]) -> None:
+    """How many of the most important heads two runs share."""
+    if not overlaps:
+        return
+    top = overlaps[0].top
+    bars = [
+        {"runs": overlap.name, "shared": top * overlap.value, "pairs": overlap.pairs,
+         "low": None if overlap.low is None else top * overlap.low,
+         "high": None if overlap.high is None else top * overlap.high}
+        for overlap in overlaps
+    ]  # fmt: skip
+    axes = Axes(x="runs", y="shared", low="low", high="high", y_title=f"of {top} most important heads")
+    title = f"Heads that two runs share; dashed: by chance, {top * overlaps[0].by_chance:.1f}"
+    rule = top * overlaps[0].by_chance
+    st.altair_chart(bars_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))
+    st.caption("Same run, other rows: how much of that is the rows that heads are weighed on.")

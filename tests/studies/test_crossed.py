@@ -1,0 +1,181 @@
+"""A cross-fitted sweep: every train row is tested once, by a model that never saw it; seeds apart, run by run."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from core.attention import Head
+from core.capture.importance import gradients
+from core.capture.interventions import Intervention
+from core.capture.running import predict
+from core.errors import AtlasError
+from core.measuring import tuning
+from core.models.opening import open_checkpoint
+from core.studies import crossed, seeds
+from core.tasks.glue import read_rows, task_of
+from core.tuning.recipe import Recipe, Seeds
+from tests.capture.conftest import tiny
+from tests.studies.through_json import rows_of
+
+SMALL = {"epochs": 1, "batch": 8, "max_length": 24, "learning_rate": 1e-2}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("crossed")
+    torch.set_num_threads(1)
+    base = tiny("bert")
+    base.model.save_pretrained(place / "tiny")
+    base.tokenizer.save_pretrained(place / "tiny")
+    return place
+
+
+@pytest.fixture(scope="module")
+def crossing(folder):
+    return {
+        "checkpoint": str(folder / "tiny"), "task": "mrpc", "limit": 48, "folds": 3, "settings": SMALL,
+        "out": str(folder / "crossed"),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def swept(crossing):
+    return rows_of("crossed", crossing)
+
+
+def predicted(checkpoint, rows, heads=()):
+    changes = [Intervention("disable", frozenset(heads))] if heads else []
+    encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
+    return predict(checkpoint, encodings, interventions=changes).argmax(1).numpy()
+
+
+def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept):
+    """The whole sweep again, from the saved checkpoints, a row's own part left out of its model's training."""
+    every, folds = crossed._folds(crossed.STUDY.read(crossing))
+    parts = [row for row in swept if row["kind"] == "fold"]
+    assert [part["n"] for part in parts] == [(folds == k).sum() for k in range(3)]
+    assert [part["train_rows"] for part in parts] == [48 - part["n"] for part in parts]
+    gold = np.array([row.label for row in every])
+    plain, without = np.zeros(48, int), np.zeros(48, int)
+    for number, part in enumerate(parts):
+        model = open_checkpoint(part["folder"], head="classifier")
+        own = [row for row, fold in zip(every, folds, strict=True) if fold == number]
+        plain[folds == number] = predicted(model, own)
+        without[folds == number] = predicted(model, own, [Head(0, 1)])
+        assert part["score"] == pytest.approx((plain == gold)[folds == number].mean())
+    assert swept[0]["accuracy"] == pytest.approx((plain == gold).mean())
+    variant = next(row for row in swept if row.get("name") == "L1H2")
+    difference = (without == gold).astype(float) - (plain == gold)
+    assert variant["accuracy_change"] == pytest.approx(difference.mean())
+    signs = [np.sign(difference[folds == number].mean()) for number in range(3)]
+    whole = np.sign(difference.mean())
+    assert variant["folds_agree"] == sum(sign == whole != 0 for sign in signs)
+    assert variant["n"] == 48
+
+
+def test_labels_are_spread_evenly_over_the_parts(crossing):
+    every, folds = crossed._folds(crossed.STUDY.read(crossing))
+    gold = np.array([row.label for row in every])
+    assert {row.id for row in every} == {row.id for row in read_rows("mrpc", "train", limit=48)}
+    ones = [int(gold[folds == k].sum()) for k in range(3)]
+    assert max(ones) - min(ones) <= 1
+
+
+def test_parts_in_any_order_give_the_same_table(crossing, swept):
+    def told(rows):
+        return [{name: value for name, value in row.items() if name != "folder"} for row in rows]
+
+    assert told(rows_of("crossed", crossing, order=random.Random(1))) == told(swept)  # noqa: S311
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"settings": SMALL | {"keep": "best"}}, "leave keep at last"),
+        ({"operator": "mean"}, "operators disable"),
+        ({"limit": 12, "folds": 20}, "fewer parts"),
+    ],
+)
+def test_what_cannot_be_crossed_is_one_sentence(crossing, changes, says):
+    with pytest.raises(AtlasError, match=says):
+        crossed.STUDY.units(crossed.STUDY.read(crossing | changes))
+
+
+# ---------------------------------------------------------------- seeds apart
+
+
+@pytest.fixture(scope="module")
+def seeding(folder):
+    return {
+        "checkpoint": str(folder / "tiny"), "task": "sst2", "train_rows": 40, "limit": 30, "top": 3,
+        "settings": SMALL | {"dev_limit": 40}, "out": str(folder / "seeds"),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def square(seeding):
+    return rows_of("seeds", seeding)
+
+
+def test_each_seed_moves_what_it_is_of_and_nothing_else(folder):
+    """Head, sample and order, each changed alone: other first weights, other rows, the same rows in another order."""
+    base = open_checkpoint(str(folder / "tiny"))
+    facts = {}
+    for seeds_of_run in (Seeds(0, 0, 0), Seeds(1, 0, 0), Seeds(0, 1, 0), Seeds(0, 0, 1)):
+        key = "-".join(map(str, (seeds_of_run.head, seeds_of_run.rows, seeds_of_run.order)))
+        run = tuning.Run(
+            task_of("sst2"), "pretrained", "pretrained", 0, "small", Recipe.of("small", SMALL | {"train_limit": 16}),
+            None, folder / "apart" / key, folder / "apart" / f"{key}.live", key, apart=seeds_of_run,
+        )  # fmt: skip
+        (folder / "apart").mkdir(exist_ok=True)
+        tuning.tune(base, run)
+        facts[key] = json.loads((run.folder / "training.json").read_text())
+    plain = facts["0-0-0"]
+    assert facts["1-0-0"]["train_rows_hash"] == plain["train_rows_hash"] != facts["0-1-0"]["train_rows_hash"]
+    assert facts["0-0-1"]["train_rows_hash"] == plain["train_rows_hash"]
+    assert facts["0-0-1"]["epochs"][0] == plain["epochs"][0]  # before training: the same head on the same dev rows
+    assert facts["0-1-0"]["epochs"][0] == plain["epochs"][0]
+    assert facts["0-0-1"]["losses"] != plain["losses"]
+    assert facts["1-0-0"]["losses"][0] != plain["losses"][0]
+    assert facts["1-0-0"]["seeds"] == {"head": 1, "rows": 0, "order": 0}
+
+
+def test_runs_of_the_square_and_their_most_important_heads(seeding, square):
+    runs = [row for row in square if row["kind"] == "run"]
+    assert [(row["head_seed"], row["rows_seed"], row["order_seed"]) for row in runs] == [
+        (i, j, (i + j) % 3) for i in range(3) for j in range(3)
+    ]
+    model = open_checkpoint(runs[4]["folder"], head="classifier")
+    rows = read_rows("sst2", "dev", limit=30, seed=0)
+    encodings = [model.encode(row.text, row.pair) for row in rows]
+    sums = gradients(model, encodings, [row.label for row in rows])
+    best = np.argsort(-sums.example.numpy().ravel(), kind="stable")[:3]
+    assert set(runs[4]["heads"].split()) == {str(Head(*divmod(int(place), model.heads))) for place in best}
+    counted = {row["name"]: row["runs"] for row in square if row["kind"] == "head"}
+    assert sum(counted.values()) == 9 * 3
+    assert counted == {name: sum(name in row["heads"].split() for row in runs) for name in counted}
+
+
+def test_sources_add_up_and_overlaps_stand_beside_chance(square):
+    sources = [row for row in square if row["kind"] == "source"]
+    assert [row["name"] for row in sources] == ["head", "rows", "order", "rest"]
+    assert sum(row["share"] for row in sources) == pytest.approx(1)
+    overlaps = {row["name"]: row for row in square if row["kind"] == "overlap"}
+    pairs = {"all pairs": 36, "same head": 9, "same rows": 9, "same order": 9, "no seed in common": 9}
+    assert {name: overlaps[name]["pairs"] for name in pairs} == pairs
+    whole = sum(overlaps[name]["value"] for name in pairs if name != "all pairs") / 4
+    assert overlaps["all pairs"]["value"] == pytest.approx(whole)
+    assert "same run, other rows" in overlaps
+    (spread,) = [row for row in square if row["kind"] == "spread"]
+    scores = [row["score"] for row in square if row["kind"] == "run"]
+    assert spread["deviation"] == pytest.approx(np.std(scores, ddof=1))
+    accuracy = scores[0]
+    assert spread["dev_error"] == pytest.approx((accuracy * (1 - accuracy) / 40) ** 0.5, rel=0.15)
+
+
+def test_a_sample_of_all_rows_is_refused(seeding):
+    with pytest.raises(AtlasError, match="fewer rows than there are"):
+        seeds.STUDY.units(seeds.STUDY.read(seeding | {"train_rows": 2000}))
