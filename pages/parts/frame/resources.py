@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 import streamlit as st
+from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
 
 from core import capture, config, measuring, models
 from core.atlas import example
@@ -247,9 +249,10 @@ def _download_first(name: str, revision: str | None) -> None:
     if (name, revision) in _downloaded() or _exists(str(config.BUNDLED_MODELS / name)):
         return
     with st.spinner(f"Looking for {plain(name[:80])} ..."):
-        place = st.empty()
+        place, context = st.empty(), get_script_run_ctx()
 
         def show(share: float, doing: str) -> None:
+            add_script_run_ctx(threading.current_thread(), context)  # files arrive in threads of the hub's library
             place.progress(min(max(share, 0), 1), plain(doing))
 
         models.opening.locate(name, revision=revision, on_progress=show)
