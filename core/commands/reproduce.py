@@ -45,6 +45,7 @@ class Options:
     dev_limit: Annotated[int, Flag("dev rows that Table 1 is measured on; 0 for all", least=0)] = 0
     seeds: Annotated[int, Flag("fine-tuning runs of each task and initialisation", least=1)] = 1
     random_seeds: Annotated[int | None, Flag("how many of them from random weights, too; default: all", least=1)] = None
+    folds: Annotated[int, Flag("parts of RTE's and MRPC's train rows, swept cross-fitted; 0: not", least=0)] = 0
     preset: Annotated[str, Flag("auto, paper, replication, small, long or compact")] = "auto"
     precision: Annotated[str, Flag("of training: float32, or bfloat16 where the processor computes in it")] = "float32"
     folder: Annotated[str | None, Flag("where checkpoints go; default data/runs/finetuned")] = None
@@ -62,7 +63,8 @@ class Options:
             "sweep_limit": self.sweep_limit or None, "effective_limit": self.effective_limit,
             "tree_limit": self.tree_limit, "train_limit": self.train_limit or None,
             "dev_limit": self.dev_limit or None, "seeds": self.seeds, "random_seeds": self.random_seeds,
-            "preset": self.preset, "precision": self.precision, "folder": self.folder, "seed": self.seed,
+            "folds": self.folds, "preset": self.preset, "precision": self.precision,
+            "folder": self.folder, "seed": self.seed,
         })  # fmt: skip
 
 

@@ -75,6 +75,11 @@ class Evidence:
         known = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in known if task is None or result.task == task]
 
+    def sweeps(self) -> list[StepResult]:
+        """The sweeps of single heads; of a task the cross-fitted one, on all train rows, where there is one."""
+        crossed = {result.task: result for result in self.of(Part.CROSSED)}
+        return [crossed.get(result.task, result) for result in self.of(Part.HEADS)]
+
     def one(self, part: Part, task: str | None = None) -> StepResult | None:
         """The only result of a part and task, or None."""
         return next(iter(self.of(part, task)), None)

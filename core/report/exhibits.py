@@ -148,7 +148,7 @@ EXHIBITS = (
         "Disabling one head",
         PAPER,
         "4.6, Fig 8",
-        (Part.HEADS,),
+        (Part.HEADS, Part.CROSSED),
         "heads",
         "every head in turn uniform over the keys it sees; paired bootstrap over dev rows; p corrected over all heads "
         "(max-T: on classes, predictions before and after change places row by row; on STS-B the signs of what each "

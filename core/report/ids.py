@@ -24,6 +24,7 @@ class Part(StrEnum):
     FEATURES = "features"
     SHARES = "shares"
     HEADS = "heads"
+    CROSSED = "crossed"
     LAYERS = "layers"
     ALONE = "alone"
     IMPORTANCE = "importance"

@@ -20,6 +20,7 @@ from core.store.rows import Row
 from core.studies import (
     change,
     classify_maps,
+    crossed,
     dependencies,
     disable,
     effective,
@@ -43,12 +44,13 @@ from core.tasks.glue import task_of
 REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
 PARTS = (
     Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.TUNING, Part.CHANGE,
-    Part.FEATURES, Part.SHARES, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE,
+    Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE,
     Part.SEPARATORS, Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
 )  # fmt: skip
 TUNED = {  # of fine-tuned checkpoints
     Part.CHANGE, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS,
 }  # fmt: skip
+CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
 PROBED = ("part of speech", "subject number", "main auxiliary")
 TRAIN_TREES = 4  # times the sentences of the other parts
 PRUNED_SHARES = (0.0, 0.3, 0.4, 0.6, 0.9)
@@ -61,6 +63,7 @@ class ReportOptions:
     parts: none for all there are; limit: dev rows of a task whose maps are looked at; sweep_limit: on which heads are
     disabled and pruned; tree_limit: gold sentences of dev and of test; dev_limit: that fine-tuned scores are measured
     on (None: all, as for every limit); random_seeds: of the seeds, how many train random weights, too (None: all);
+    folds: parts of the train rows of CROSSED that heads are swept on too, each by a model of the others (0: none);
     preset: "auto" is small for small checkpoints, else the paper's; precision: of training, "float32" or "bfloat16";
     folder: where fine-tuned checkpoints go."""
 
@@ -77,6 +80,7 @@ class ReportOptions:
     dev_limit: int | None = None
     seeds: int = 1
     random_seeds: int | None = None
+    folds: int = 0
     preset: str = "auto"
     precision: str = "float32"
     folder: str | None = None
@@ -297,6 +301,19 @@ class _Planned:
             seed=self.options.seed,
         )  # fmt: skip
 
+    def _crossed(self, task: str) -> list[Step]:
+        """The sweep of heads that tests on all train rows, where it is asked for."""
+        if not self.options.folds or task not in CROSSED:
+            return []
+        tuned = self.tuning(task)
+        settings = {name: value for name, value in tuned.settings.items() if name not in ("train_limit", "dev_limit")}
+        options = crossed.Options(
+            checkpoint=self.checkpoint, task=task, data=self.data.glue, limit=self.options.train_limit,
+            folds=self.options.folds, preset=tuned.preset, settings=settings, dtype=self.options.precision,
+            seed=self.options.seed, out=self.options.folder,
+        )  # fmt: skip
+        return [self._step(Part.CROSSED, crossed.STUDY, options, task)]
+
     def _disabled(self, task: str) -> list[Step]:
         swept = self._on_tuned(disable.Options, task)
         weighed = self._on_tuned(importance.Options, task)
@@ -306,6 +323,7 @@ class _Planned:
         )  # fmt: skip
         steps = [
             self._step(Part.HEADS, disable.STUDY, swept, task),
+            *self._crossed(task),
             self._step(Part.LAYERS, disable.STUDY, replace(swept, what="layers"), task),
             self._step(Part.ALONE, disable.STUDY, replace(swept, what="all-but-one", operator="zero"), task),
             self._step(Part.IMPORTANCE, importance.STUDY, weighed, task),

@@ -180,6 +180,15 @@ def test_a_random_head_helps_on_average():
         assert only(scores.random_head_helps(one)) == outcome  # SST-2 is not claimed
 
 
+def test_a_cross_fitted_sweep_stands_in_for_the_dev_rows_of_its_task():
+    dev, all_rows = sweep_rows({"L1H1": 0.05, "L1H2": -0.04}), sweep_rows({"L1H1": 0.05, "L1H2": 0.03})
+    both = evidence(found("heads", dev, "rte"), found("heads", dev, "mrpc"), found("crossed", all_rows, "rte"))
+    of_rte, of_mrpc = scores.random_head_helps(both)
+    assert (of_rte.outcome, of_mrpc.outcome) == (HOLDS, UNDECIDED)
+    assert "cross-fitted" in of_rte.said
+    assert "cross-fitted" not in of_mrpc.said
+
+
 def test_the_best_of_many_counts_on_rows_that_did_not_choose_it():
     held = {"kind": "split half", "chosen": 0.1, "held_out": 0.0, "low": -0.05, "high": 0.05, "n": 100, "name": "L1H1"}
     rows = [*sweep_rows({"L1H1": 0.1, "L1H2": 0.0}), held]

@@ -1,5 +1,8 @@
 """What a report runs, in which order, and what it refuses."""
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from core.errors import InputError
@@ -7,6 +10,7 @@ from core.report.data import Facts, find_data
 from core.report.ids import Part
 from core.report.plan import PARTS, ReportOptions, plan
 from core.store.database import Database
+from core.studies import finetune
 
 ENCODER, DECODER = Facts(causal=False, preset="small"), Facts(causal=True, preset="small")
 
@@ -35,6 +39,22 @@ def test_what_looks_at_a_fine_tuned_checkpoint_comes_after_the_fine_tuning(db):
 def test_a_part_alone_brings_the_fine_tuning_that_it_needs(db):
     assert [step.part for step in steps(db, tasks=["rte"], parts=["layers"])] == [Part.TUNING, Part.LAYERS]
     assert [step.part for step in steps(db, tasks=["rte"], parts=["frames"])] == [Part.FRAMES]
+
+
+def test_train_rows_of_the_small_tasks_are_swept_where_it_is_asked_for(db):
+    asked = {"tasks": ["rte", "sst2"], "parts": ["heads", "crossed"], "train_limit": 900, "precision": "bfloat16"}
+    (crossed,) = [step for step in steps(db, folds=4, **asked) if step.part == Part.CROSSED]
+    options = crossed.options
+    assert (crossed.task, options.folds, options.limit, options.dtype) == ("rte", 4, 900, "bfloat16")
+    assert options.settings == {"precision": "bfloat16"}  # the rows are the study's own to draw
+    assert not [step for step in steps(db, **asked) if step.part == Part.CROSSED]
+
+
+def test_fewer_seeds_train_random_weights(db):
+    (tuning,) = steps(db, tasks=["sst2"], parts=["tuning"], seeds=3, random_seeds=1)
+    runs = [unit.arguments for unit in finetune.STUDY.units(replace(tuning.options, checkpoint="atlas-encoder"))]
+    counted = Counter(run.initialisation for run in runs)
+    assert counted == {"pretrained": 3, "random": 1, "untrained": 3}
 
 
 def test_the_same_options_give_the_same_plan(db):

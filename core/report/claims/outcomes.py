@@ -204,7 +204,24 @@ def of_each(
     evidence: Evidence, part: Part, test: Callable[[StepResult], Outcome | None], tasks: Sequence[str] = ()
 ) -> list[Outcome]:
     """`test` on every result of a part (of these tasks); one outcome that says why where there is none."""
-    outcomes = [test(result) for result in evidence.of(part) if not tasks or result.task in tasks]
+    return _each(evidence, evidence.of(part), part, test, tasks)
+
+
+def of_each_sweep(
+    evidence: Evidence, test: Callable[[StepResult], Outcome | None], tasks: Sequence[str] = ()
+) -> list[Outcome]:
+    """`of_each` on sweeps of single heads, where there is one on all train rows on that one."""
+    return _each(evidence, evidence.sweeps(), Part.HEADS, test, tasks)
+
+
+def _each(
+    evidence: Evidence,
+    results: Sequence[StepResult],
+    part: Part,
+    test: Callable[[StepResult], Outcome | None],
+    tasks: Sequence[str],
+) -> list[Outcome]:
+    outcomes = [test(result) for result in results if not tasks or result.task in tasks]
     known = [outcome for outcome in outcomes if outcome is not None]
     return known or untested(evidence, part, tasks[0] if tasks else None)
 

@@ -18,6 +18,7 @@ from core.report.claims.outcomes import (
     no_loss,
     of_each,
     of_each_loss,
+    of_each_sweep,
     points,
     said,
     untested,
@@ -111,10 +112,15 @@ def random_head_helps(evidence: Evidence) -> list[Outcome]:
         if mean is None:
             return None
         up = sum(change.value > 0 for change in changes)
-        sentence = f"{sweep.metric} {points(mean)} on average; {up} of {len(changes)} heads raise it"
+        sentence = f"{_on_rows(result)}{sweep.metric} {points(mean)} on average; {up} of {len(changes)} heads raise it"
         return found_by(result, decided(mean), sentence, sweep.variants[0].n)
 
-    return of_each(evidence, Part.HEADS, test, ("mrpc", "rte"))
+    return of_each_sweep(evidence, test, ("mrpc", "rte"))
+
+
+def _on_rows(result: StepResult) -> str:
+    """Says so where each train row was tested by a model that never saw it."""
+    return "cross-fitted on all train rows: " if result.step.part == Part.CROSSED else ""
 
 
 def some_head_helps(evidence: Evidence) -> list[Outcome]:
@@ -127,13 +133,13 @@ def some_head_helps(evidence: Evidence) -> list[Outcome]:
             return None
         best, change = max(known, key=lambda pair: pair[1].value)
         sentence = (
-            f"best of {len(known)} on the rows that choose it: {best.name} {points(change)}; on the "
+            f"{_on_rows(result)}best of {len(known)} on the rows that choose it: {best.name} {points(change)}; on the "
             f"other half of the rows {points(held.gain)}; p {best.p:.2g} corrected"
         )
         word = decided(held.gain).word  # the range is over splits of these rows: more rows narrow it otherwise
         return found_by(result, Decision(word), sentence, held.n)
 
-    return of_each(evidence, Part.HEADS, test)
+    return of_each_sweep(evidence, test)
 
 
 def first_layer_helps(evidence: Evidence) -> list[Outcome]:
