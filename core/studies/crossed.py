@@ -107,7 +107,7 @@ class CrossedStudy(Study[Options, Crossed]):
         opened = disabling.opened(_sweep(options, shown_folder(run.folder)))
         some = disable.RowSlice(tuple(places.tolist()), of.again)
         swept, dtype = disable.swept_rows(_sweep(options), opened, rows, some)
-        facts = provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype)
+        facts = provenance(opened.checkpoint, [row.id for row in rows], split="train", dtype=dtype)
         return Done(Crossed(swept, folds[places], runs), facts)
 
     def merge(self, options: Options, partials: Sequence[Crossed]) -> Crossed:

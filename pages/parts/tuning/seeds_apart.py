@@ -17,6 +17,11 @@ from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
 
+SHARED = {
+    "all pairs": "any", "same head": "head", "same rows": "rows", "same order": "order", "no seed in common": "none",
+    "same run, other rows": "itself",
+}  # fmt: skip
+
 
 def show_seeds() -> None:
     """Start a square of runs; see what is running; look at results."""
@@ -118,13 +123,16 @@ def _overlaps(overlaps: list[HeadOverlap]) -> None:
         return
     top = overlaps[0].top
     bars = [
-        {"runs": overlap.name, "shared": top * overlap.value, "pairs": overlap.pairs,
+        {"runs": SHARED[overlap.name], "shared": top * overlap.value, "pairs": overlap.pairs,
          "low": None if overlap.low is None else top * overlap.low,
          "high": None if overlap.high is None else top * overlap.high}
         for overlap in overlaps
     ]  # fmt: skip
-    axes = Axes(x="runs", y="shared", low="low", high="high", y_title=f"of {top} most important heads")
+    axes = Axes(
+        x="runs", y="shared", low="low", high="high", x_title="the seed that two runs have in common",
+        y_title=f"of {top} most important heads",
+    )  # fmt: skip
     title = f"Heads that two runs share; dashed: by chance, {top * overlaps[0].by_chance:.1f}"
     rule = top * overlaps[0].by_chance
     st.altair_chart(bars_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))
-    st.caption("Same run, other rows: how much of that is the rows that heads are weighed on.")
+    st.caption("Itself: the same run, its heads weighed on one half of the rows and on the other.")

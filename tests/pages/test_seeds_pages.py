@@ -1,0 +1,99 @@
+"""Seeds apart on Fine-tune, and all train rows on Disable heads: results as a visitor sees them."""
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.measuring.tuned import TunedRun
+from core.report.headlines import headline
+from core.scoring.seeds import square
+from core.store import runs
+from core.studies import crossed, seeds
+from core.studies.disable import Swept
+from pages.parts.frame import resources, shell
+
+HEADS, ROWS = (2, 4), 60
+
+
+@pytest.fixture
+def db(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    monkeypatch.setenv("ATLAS_RECORD", str(tmp_path / "no-record"))
+    resources.database.clear()
+    yield resources.database()
+    resources.database.clear()
+
+
+def tuned(accuracy: float, number: int) -> TunedRun:
+    gold = np.arange(ROWS) % 2
+    right = np.arange(ROWS) < round(accuracy * ROWS)
+    return TunedRun(
+        "sst2", "pretrained", 0, "accuracy", {"accuracy": accuracy}, False, "", 40, ROWS, 0, 1.0, 0.5,
+        f"runs/run-{number}", "negative", {"accuracy": 0.5}, [], 0, gold, np.where(right, gold, 1 - gold),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def apart():
+    """Nine runs in which the sample of rows alone moves the score, and two heads matter in all of them."""
+    generator = np.random.default_rng(0)
+    made = []
+    for number, (head, rows, order) in enumerate(square(3)):
+        importance = generator.random((2, *HEADS)) + np.eye(*HEADS) * 5
+        accuracy = 0.6 + 0.1 * rows + 1e-3 * generator.random()
+        made.append(seeds.SeedRun(seeds.Cell(head, rows, order), tuned(accuracy, number), importance))
+    return seeds.Options(top=3), tuple(made)
+
+
+def opened(name: str, view: str) -> AppTest:
+    page = AppTest.from_file(shell.__file__, default_timeout=60)
+    page.query_params["view"] = view
+    page.run()
+    return page.switch_page(f"../../{name}.py").run()
+
+
+def store(db, study, options, rows):
+    about = runs.Provenance(checkpoint="atlas-encoder", task="sst2", split="train")
+    run = runs.record_run(db, study.name, study.read({}).__dict__ | options, about, title="Made by hand")
+    runs.store_rows(db, run, rows)
+
+
+def test_the_seed_that_moves_the_score_is_named(db, apart):
+    options, made = apart
+    rows = seeds.STUDY.rows(options, seeds.SeedRuns(made))
+    said = headline("seeds", rows)
+    assert "seed of the sample of rows has" in said.sentence
+    assert "(beyond luck)" in said.sentence
+    store(db, seeds.STUDY, {"top": 3}, rows)
+    page = opened("finetune", "Seeds apart")
+    assert not page.exception
+    assert not page.error
+    text = " ".join(one.value for one in [*page.markdown, *page.caption])
+    assert "L1H1, L2H2" in text
+    assert "9 runs" in text
+    assert len(page.dataframe[0].value) == 9
+
+
+def test_runs_that_are_still_coming_say_what_they_can(apart):
+    options, made = apart
+    kinds = [{row["kind"] for row in seeds.STUDY.rows(options, seeds.SeedRuns(made[:count]))} for count in (1, 4)]
+    assert kinds == [{"run"}, {"run", "spread", "overlap", "head"}]
+
+
+def test_all_train_rows_stand_with_their_parts(db):
+    generator = np.random.default_rng(1)
+    gold = np.arange(ROWS) % 2
+    plain = np.where(generator.random(ROWS) < 0.9, gold, 1 - gold)
+    changed = np.stack([plain] * 7 + [1 - gold])  # the last head is what the models live on
+    swept = Swept(np.arange(ROWS), *HEADS, gold, plain, changed, ())
+    options = crossed.Options(task="sst2", folds=3)
+    merged = crossed.Crossed(swept, np.arange(ROWS) % 3, tuple(tuned(0.9, k) for k in range(3)))
+    rows = crossed.STUDY.rows(options, merged)
+    agree = {row["name"]: row["folds_agree"] for row in rows if row["kind"] == "variant"}
+    assert agree == {f"L{layer}H{head}": 0 for layer in (1, 2) for head in (1, 2, 3, 4)} | {"L2H4": 3}
+    store(db, crossed.STUDY, {"task": "sst2", "folds": 3}, rows)
+    page = opened("disable", "All train rows")
+    assert not page.exception
+    assert not page.error
+    assert list(page.dataframe[-1].value["name"]) == ["part 1", "part 2", "part 3"]
+    assert any("for 1 of 8: L2H4" in one.value.replace("\\", "") for one in page.caption)
