@@ -1,13 +1,14 @@
-"""The record that ships: `python -m data.recipes.record FROM_REPORT` makes data/record from a report's database.
+"""The record that ships: `python -m data.recipes.record FROM_REPORT ...` makes data/record from a report's database.
 
-FROM_REPORT is the database that `python -m core reproduce` left (data/atlas.duckdb of the folder it ran in). Every run
-in it goes into the record, the newest of the same study, checkpoint, task and options; paths are written from the
-project's folder, and a path of anywhere else is refused.
+FROM_REPORT is the database that `python -m core reproduce` left (data/atlas.duckdb of the folder it ran in); those that
+other studies left may stand beside it. Every run in them goes into the record, the newest of the same study,
+checkpoint, task and options; paths are written from the project's folder, and a path of anywhere else is refused.
 """
 
 import argparse
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,8 +28,19 @@ SAME = ["study", "checkpoint", "task", "options"]
 ELSEWHERE = re.compile(r'"(/(?!/)[\w.-]+/[^"]*|[A-Za-z]:\\\\[^"]*)"')  # a path from a machine's root
 
 
-def made(database: Path, out: Path, note: str) -> dict[str, int]:
-    """Write the record of `database` into `out`; returns how many runs and rows it has. Errors: InputError."""
+def made(databases: Sequence[Path], out: Path, note: str) -> dict[str, int]:
+    """Write the record of all databases into `out`; returns how many runs and rows it has. Errors: InputError."""
+    every_run, every_row = zip(*(_of_database(database) for database in databases), strict=True)
+    known, rows = pd.concat(every_run, ignore_index=True), pd.concat(every_row, ignore_index=True)
+    out.mkdir(parents=True, exist_ok=True)
+    _write(known, out / RUNS)
+    _write(rows, out / ROWS)
+    write_whole(out / ABOUT, json.dumps(_about(known, note), indent=1, ensure_ascii=False) + "\n")
+    return {"runs": len(known), "rows": len(rows)}
+
+
+def _of_database(database: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The runs of a database that go into the record, and their rows."""
     root = f"{database.expanduser().resolve().parents[1]}/"
     with Database(database) as db:
         known = runs.runs(db).drop_duplicates(SAME)
@@ -38,12 +50,9 @@ def made(database: Path, out: Path, note: str) -> dict[str, int]:
     known = pd.concat([known, work], axis=1)
     for name in known.select_dtypes(include=["object", "string"]):
         known[name] = [_moved(text, root) for text in known[name]]
-    rows = pd.DataFrame([(run, k, _moved(body, root)) for run, k, body in bodies], columns=["run", "position", "body"])
-    out.mkdir(parents=True, exist_ok=True)
-    _write(known, out / RUNS)
-    _write(rows, out / ROWS)
-    write_whole(out / ABOUT, json.dumps(_about(known, note), indent=1, ensure_ascii=False) + "\n")
-    return {"runs": len(known), "rows": len(rows)}
+    return known, pd.DataFrame(
+        [(run, k, _moved(body, root)) for run, k, body in bodies], columns=["run", "position", "body"]
+    )
 
 
 def _moved(text: object, root: str) -> object:
@@ -85,11 +94,11 @@ def _about(known: pd.DataFrame, note: str) -> dict[str, object]:
 def main() -> None:
     """Make the record that ships."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("database", type=Path, metavar="FROM_REPORT")
+    parser.add_argument("databases", type=Path, nargs="+", metavar="FROM_REPORT")
     parser.add_argument("--out", type=Path, default=config.RECORD)
     parser.add_argument("--note", default="", help="what a reader must know of these numbers")
     asked = parser.parse_args()
-    counts = made(asked.database, asked.out, asked.note)
+    counts = made(asked.databases, asked.out, asked.note)
     print(f"{counts['runs']} runs with {counts['rows']} rows in {asked.out}")
 
 

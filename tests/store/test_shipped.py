@@ -27,7 +27,7 @@ def project(tmp_path, monkeypatch):
 def test_a_record_is_read_beside_ones_own_which_come_first(project, tmp_path):
     with Database(project / "data" / "atlas.duckdb") as db:
         recorded = with_run(db, 0.25, classifier=f"{project}/data/snapshots/c.safetensors")
-    assert made(project / "data" / "atlas.duckdb", config.RECORD, "small") == {"runs": 1, "rows": 1}
+    assert made([project / "data" / "atlas.duckdb"], config.RECORD, "small") == {"runs": 1, "rows": 1}
     with Database(tmp_path / "mine.duckdb") as db:
         assert list(runs.known_runs(db, "statistics")["source"]) == ["shipped"]
         assert runs.one_run(db, recorded)["options"] == {"classifier": "data/snapshots/c.safetensors"}
@@ -42,12 +42,24 @@ def test_a_record_is_read_beside_ones_own_which_come_first(project, tmp_path):
     assert shipped.about()["note"] == "small"
 
 
+def test_a_record_is_made_of_several_databases(project, tmp_path):
+    files = [project / "data" / "atlas.duckdb", project / "data" / "other.duckdb"]
+    recorded = []
+    for file in files:
+        with Database(file) as db:
+            recorded.append(with_run(db, 0.25))
+    assert made(files, config.RECORD, "") == {"runs": 2, "rows": 2}
+    with Database(tmp_path / "mine.duckdb") as db:
+        assert set(runs.known_runs(db, "statistics")["run"]) == set(recorded)
+        assert all(runs.run_rows(db, run)[0]["value"] == 0.25 for run in recorded)
+
+
 @pytest.mark.parametrize("elsewhere", ["/home/somebody/rows.csv", "/srv/models/bert"])
 def test_a_record_names_no_folder_of_a_machine(project, elsewhere):
     with Database(project / "data" / "atlas.duckdb") as db:
         with_run(db, data=elsewhere)
     with pytest.raises(InputError, match="names no folder of a machine"):
-        made(project / "data" / "atlas.duckdb", config.RECORD, "")
+        made([project / "data" / "atlas.duckdb"], config.RECORD, "")
 
 
 def test_without_a_record_there_is_nothing_but_ones_own(tmp_path, monkeypatch):
