@@ -7,7 +7,6 @@ is open, so no statement can reach another file; exports go through Arrow (`core
 import atexit
 import contextlib
 import copy
-import re
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ import pandas as pd
 
 from core.errors import StoreError
 from core.store import migrations
+from core.store.opening import Opening
 from core.store.people import OWNER, Person
 from core.store.place import Place
 from core.store.reading import Reader
@@ -58,10 +58,9 @@ class Database:
     def __init__(self, path: str | Path):
         self.path = Path(path).expanduser().resolve()
         self._lock = _lock_of(self.path)
-        self._cursors = threading.local()
-        self._closed = self._stopped = False
+        self._closed = False
         with self._lock:
-            self._connection = self._open()
+            self._opening = Opening(self.path, self._open())
             self._place = Place(self.path)
         self._rest = Rest(self.fold)
         _OPEN.add(self)
@@ -124,39 +123,29 @@ class Database:
 
         Fetch all rows of a statement before the next (`fetchall`, `df`): a result left open blocks the cursor.
         """
-        return Reader(self._cursor())
+        return Reader(self._current)
 
-    def _cursor(self) -> duckdb.DuckDBPyConnection:
+    def _current(self) -> Opening:
+        """The file as it is open now: opened again first, where DuckDB stopped."""
         self.person.must("viewer", "see what is stored")
         shared = self.shared
-        if shared._stopped:
+        if shared._opening.stopped:
             shared._reopen()
-        cursor = getattr(shared._cursors, "cursor", None)
-        if cursor is None:
-            if shared._closed:
-                raise StoreError(f"The database {self.path} was closed in this process; open it again.")
-            try:
-                cursor = shared._connection.cursor()
-            except duckdb.Error as error:
-                raise self._explained(error) from error
-            shared._cursors.cursor = cursor
-        return cursor
+        if shared._closed:
+            raise StoreError(f"The database {self.path} was closed in this process; open it again.")
+        return shared._opening
 
     def _reopen(self) -> None:
         """After a failure that DuckDB does not go on from: let go of the file and open it again, once it can be."""
         with self._lock:
-            if self._stopped and not self._closed:
-                self._cursors = threading.local()
-                self._connection.close()
-                self._connection = self._open()
-                self._place = Place(self.path)
-                self._stopped = False
-
-    def _explained(self, error: duckdb.Error) -> StoreError:
-        """The sentence about an error of the file; the file is opened again before it is used next, where it must."""
-        if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
-            self.shared._stopped = True
-        return explain(error, self.path)
+            if self._closed or not self._opening.stopped:
+                return
+            if self._opening.inside:
+                raise explain(StoreError(STOPPED), self.path)  # the transaction fails; the next one opens the file
+            for database in [other for other in list(_OPEN) if other.path == self.path]:
+                database._opening.end()
+            self._opening = Opening(self.path, self._open())
+            self._place = Place(self.path)
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -168,16 +157,12 @@ class Database:
         """
         self.person.must("annotator", "change what is stored")
         with self._lock:
-            cursor = self._cursor()
-            cursors = self.shared._cursors
-            if getattr(cursors, "writing", False):
-                yield cursor
+            opening = self._current()
+            if opening.inside:
+                yield opening.cursor()
                 return
-            cursors.writing = True
-            try:
-                yield from self._transaction(cursor)
-            finally:
-                cursors.writing = False
+            with opening.transaction(), opening.explaining():
+                yield from self._transaction(opening.cursor())
 
     def _transaction(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
@@ -188,28 +173,25 @@ class Database:
             self.shared._writes += 1
             self.shared._place.must_hold(cursor)
             self.shared._rest.wrote()
-        except BaseException as error:
+        except BaseException:
             _roll_back(cursor)
-            if isinstance(error, duckdb.Error) and _from_disk(error):
-                raise self._explained(error) from error
             raise
 
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> pd.DataFrame:
         """Rows of one statement as a data frame. Values go in as parameters, never into the text."""
-        try:
-            return self.cursor().execute(sql, parameters).df()
-        except (duckdb.IOException, duckdb.FatalException) as error:
-            raise self._explained(error) from error
+        return self.cursor().execute(sql, parameters).df()
 
     @contextmanager
     def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor that sees the store as it is now, whatever is written meanwhile; nothing in it is kept."""
-        cursor = self._cursor()
-        cursor.execute("BEGIN TRANSACTION READ ONLY")
-        try:
-            yield cursor
-        finally:
-            _roll_back(cursor)
+        opening = self._current()
+        with opening.transaction(), opening.explaining():
+            cursor = opening.cursor()
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                yield cursor
+            finally:
+                _roll_back(cursor)
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -219,9 +201,14 @@ class Database:
 
     def fold(self) -> None:
         """Fold the log into the file, so that a copy of the file alone is whole; later where that cannot be now."""
-        with self._lock, contextlib.suppress(duckdb.Error):
-            if not (self.shared._closed or self.shared._stopped):
-                self.shared._connection.execute("CHECKPOINT")
+        with self._lock:
+            opening = self.shared._opening
+            if opening.stopped:
+                return
+            try:
+                opening.connection.execute("CHECKPOINT")
+            except duckdb.Error as error:
+                opening.heed(error)  # on a full disk DuckDB stops at this
 
     def close(self) -> None:
         """Fold the log and let go of the file; cursors of other threads end with it."""
@@ -229,14 +216,14 @@ class Database:
             self.fold()
             self.shared._rest.end()
             self.shared._closed = True
-            self.shared._cursors = threading.local()
-            self.shared._connection.close()
+            self.shared._opening.end()
 
 
 @atexit.register
 def _close_all() -> None:
     for database in list(_OPEN):
-        database.close()
+        with contextlib.suppress(StoreError):  # one that is still being read ends with the process
+            database.close()
 
 
 def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
@@ -244,12 +231,6 @@ def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
         cursor.execute("ROLLBACK")
     except duckdb.Error:
         return  # a commit that failed has rolled back already
-
-
-def _from_disk(error: duckdb.Error) -> bool:
-    return isinstance(error, (duckdb.IOException, duckdb.FatalException)) or bool(
-        re.search(r"Could not (write|read|sync|truncate)|No space left|File too large", str(error))
-    )
 
 
 def _make_folder(path: Path) -> None:
@@ -269,4 +250,8 @@ def _connect(path: Path) -> tuple[duckdb.DuckDBPyConnection, str | None]:
     except (duckdb.Error, OSError) as error:
         log.discard_unless(damaged="WAL" in str(error))
         raise explain(error, path) from error
-    return connection, log.check(connection)
+    try:
+        return connection, log.check(connection)
+    except duckdb.Error as error:
+        connection.close()
+        raise explain(error, path) from error

@@ -70,6 +70,7 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
     reader = cursor.sql(f'SELECT * FROM "{name}"').to_arrow_reader(BATCH)  # noqa: S608 - the database's own names
     count = 0
     with (
+        reader,  # closed also after an error: the database could not be opened again while it lives
         replacing(file, StoreError) as part,
         pq.ParquetWriter(part, reader.schema, compression="zstd") as writer,
     ):

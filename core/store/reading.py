@@ -1,7 +1,7 @@
 """A cursor that reads: what is handed out outside `write()` changes nothing, whoever holds it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -9,18 +9,25 @@ import duckdb
 import pandas as pd
 
 from core.errors import StoreError
+from core.store.opening import Opening
 
 _READS = {duckdb.StatementType.SELECT}
 _MOVES = re.compile(r"\b(nextval|setval)\s*\(", re.IGNORECASE)  # of a SELECT, the one kind that writes
 
 
 class Reader:
-    """One thread's cursor for statements that read. Fetch all rows of one before the next."""
+    """One thread's cursor for statements that read. Fetch all rows of one before the next.
 
-    __slots__ = ("_cursor",)
+    current: the file as it is open now, asked at every statement, so that a reader outlives an opening. Errors of all:
+    StoreError where the file or its disk is in trouble.
+    """
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection):
-        self._cursor = cursor
+    __slots__ = ("_current", "_cursor", "_opening")
+
+    def __init__(self, current: Callable[[], Opening]):
+        self._current = current
+        self._opening = current()
+        self._cursor = self._opening.cursor()
 
     def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "Reader":
         """Run one statement. Errors: StoreError for one that does not only read."""
@@ -29,7 +36,10 @@ class Reader:
                 "A cursor outside write() only reads, but the statement it was given does more; use write() for what "
                 "changes the store."
             )
-        self._cursor.execute(sql, parameters)
+        self._opening = self._current()
+        self._cursor = self._opening.cursor()
+        with self._opening.explaining():
+            self._cursor.execute(sql, parameters)
         return self
 
     @property
@@ -39,15 +49,18 @@ class Reader:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows of the last statement."""
-        return self._cursor.fetchall()
+        with self._opening.explaining():
+            return self._cursor.fetchall()
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row of the last statement, or None."""
-        return self._cursor.fetchone()
+        with self._opening.explaining():
+            return self._cursor.fetchone()
 
     def df(self) -> pd.DataFrame:
         """All rows of the last statement as a data frame."""
-        return self._cursor.df()
+        with self._opening.explaining():
+            return self._cursor.df()
 
 
 @lru_cache(maxsize=512)

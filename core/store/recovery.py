@@ -17,6 +17,7 @@ import duckdb
 from core.errors import StoreError
 
 STOPPED = "database has been invalidated"  # DuckDB's words for: nothing more until the file is opened again
+LET_GO = re.compile(r"already closed|No open result set")  # its words for: the cursor was closed, or its rows dropped
 _COMMIT = bytes.fromhex("640064ffff")  # the entry that ends a transaction in the log
 _LONGEST_HEADING = 128  # bytes of a log before its first entry
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
@@ -40,7 +41,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if "lock" in text and "Could not set lock" in text:
         return _held(text, path)
-    if re.search(r"No space left|File too large|Disk quota", text):
+    if re.search(r"No space left|File too large|Disk quota", str(error)):  # also as the reason why it stopped
         return StoreError(
             f"The database {path} needs room to grow but its disk is full; free some space and do the last step "
             "again, nothing stored before is affected."
@@ -49,6 +50,11 @@ def explain(error: BaseException, path: Path) -> StoreError:
         return StoreError(
             f"The database {path} stopped at a write that failed, often for a full disk; do the last step again, "
             "nothing stored before is affected."
+        )
+    if LET_GO.search(text):
+        return StoreError(
+            f"The database {path} was let go of while it was being read; do the last step again, nothing stored is "
+            "affected."
         )
     if re.search(r"Permission denied|Read-only|read-only", text):
         return StoreError(

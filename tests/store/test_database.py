@@ -424,7 +424,7 @@ def test_a_log_is_said_to_lack_what_it_lacks_to_the_byte(tmp_path, rows, width, 
     path = tmp_path / "atlas.duckdb"
     code = (
         "import os, sys; from core.store.database import Database\n"
-        "db = Database(sys.argv[1]); cursor = db._cursor()\n"
+        "db = Database(sys.argv[1]); cursor = db._current().cursor()\n"
         "cursor.execute('CREATE TABLE t (a INTEGER, b VARCHAR)'); db.fold()\n"
         "for k in range(int(sys.argv[2])): cursor.execute('INSERT INTO t VALUES (?, ?)', [k, 'x' * int(sys.argv[3])])\n"
         "os.kill(os.getpid(), 9)"

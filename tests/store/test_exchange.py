@@ -1,7 +1,9 @@
 """Everything leaves as Parquet and comes back equal; a run travels as one file."""
 
 import json
+import threading
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -54,6 +56,22 @@ def test_an_export_needs_an_empty_folder_and_an_empty_database(filled, tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="can be written"):
         exchange.export_all(db, tmp_path / "file" / "out")
+
+
+def test_an_export_that_fails_lets_the_database_be_opened_again(filled, tmp_path, monkeypatch):
+    db, _ = filled
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(exchange.pq.ParquetWriter, "write_batch", full)
+    with pytest.raises(StoreError) as failed:  # it keeps what was under way
+        exchange.export_all(db, tmp_path / "out")
+    db.close()
+    opening = threading.Thread(target=duckdb.connect, args=(str(db.path),), daemon=True)
+    opening.start()
+    opening.join(30)  # DuckDB waits for the end of every result without an end
+    assert not opening.is_alive(), failed
 
 
 def test_a_damaged_export_changes_nothing(filled, tmp_path):

@@ -149,16 +149,24 @@ def show_sheet(db: Database, queue: str, wish: QueueOptions) -> None:
         )
         refused = apply(db, result.events)
         _saved(key="label_saved", data=dict(st.session_state.get("acknowledged", {})))
+        said = st.empty()  # every run empties it: what a run leaves out stays where another fragment's follows at once
         if refused:
-            st.error(plain(refused), icon=":material/info:")
-            if isinstance(refused, StoreError):
-                st.button("Save again", help="What is not saved waits in this browser.")  # a click runs this again
-            else:
-                st.button("Drop the labels that cannot be kept", on_click=drop, args=(db, result.events))
+            with said.container():
+                say_refused(db, refused, result.events)
         if result.more and result.more != st.session_state.get("more_answered"):
             st.session_state["more_answered"] = result.more
             st.session_state.pop("queue", None)
             st.rerun()
+
+
+def say_refused(db: Database, refused: AtlasError, sent: Any) -> None:
+    """Why labels were refused, how many wait for it, and what can be done."""
+    waiting = sum(len(missing) for _, missing in missing_of(db, sent))
+    st.error(plain(f"{refused} Waiting in this browser: {waiting}."), icon=":material/info:")
+    if isinstance(refused, StoreError):
+        st.button("Save again", help="What is not saved waits in this browser.")  # a click runs the fragment again
+    else:
+        st.button("Drop the labels that cannot be kept", on_click=drop, args=(db, sent))
 
 
 class Box(NamedTuple):
@@ -179,16 +187,22 @@ def boxes_for(db: Database, sent: Any) -> list[Box]:
     return belonging
 
 
+def missing_of(db: Database, sent: Any) -> list[Box]:
+    """The outboxes for this database with what was not acknowledged yet, those that have any."""
+    acknowledged = st.session_state.setdefault("acknowledged", {})
+    boxes = [
+        Box(batch, [event for event in events if event["sequence"] > acknowledged.get(batch, 0)])
+        for batch, events in boxes_for(db, sent)
+    ]
+    return [box for box in boxes if box.events]
+
+
 def apply(db: Database, sent: Any) -> AtlasError | None:
     """Store the events of every outbox that came; acknowledgements go to the session. Returns why one was refused."""
-    acknowledged = st.session_state.setdefault("acknowledged", {})
     refused = None
-    for batch, events in boxes_for(db, sent):
-        missing = [event for event in events if event["sequence"] > acknowledged.get(batch, 0)]
-        if not missing:
-            continue
+    for batch, missing in missing_of(db, sent):
         try:
-            acknowledged[batch] = _record(db, sent, batch, missing).acknowledged
+            st.session_state["acknowledged"][batch] = _record(db, sent, batch, missing).acknowledged
         except AtlasError as error:
             refused = error
     return refused

@@ -1,0 +1,91 @@
+"""The database file as it was opened once: a cursor for each thread, and the end of them all.
+
+After some failures, a full disk above all, DuckDB stops: whatever is asked of the opening fails from then on, and the
+file must be opened anew. It comes back only when every cursor of the old opening was closed; as long as one is left,
+or a connection, `duckdb.connect` gives out the one that stopped.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from core.errors import StoreError
+from core.store.recovery import LET_GO, STOPPED, explain
+
+BUSY = 10.0  # seconds that statements of other threads are waited for, before the file is let go of
+
+
+class Opening:
+    """The file at `path` by one `connection`. stopped: nothing can be asked of it any more."""
+
+    def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection):
+        self.path, self.connection = path, connection
+        self.stopped = False
+        self._own = threading.local()
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """The cursor of the thread that asks. Errors: StoreError."""
+        if not hasattr(self._own, "cursor"):
+            with self.explaining():
+                self._own.cursor = self.connection.cursor()
+        return self._own.cursor
+
+    @property
+    def inside(self) -> bool:
+        """Whether the thread that asks is in a transaction."""
+        return getattr(self._own, "inside", False)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Marks that this thread is in a transaction; begins none."""
+        before, self._own.inside = self.inside, True
+        try:
+            yield
+        finally:
+            self._own.inside = before
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """What goes wrong inside for the file or its disk is raised as a StoreError, in one sentence."""
+        try:
+            yield
+        except duckdb.Error as error:
+            if not self._of_file(error):
+                raise
+            self.heed(error)
+            raise explain(error, self.path) from error
+
+    def heed(self, error: duckdb.Error) -> None:
+        """Know from an error of any statement whether DuckDB stopped."""
+        if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
+            self.stopped = True
+
+    def _of_file(self, error: duckdb.Error) -> bool:
+        return (
+            isinstance(error, (duckdb.IOException, duckdb.FatalException))
+            or bool(re.search(r"Could not (write|read|sync|truncate)|No space left|File too large", str(error)))
+            or (self.stopped and bool(LET_GO.search(str(error))))
+        )
+
+    def end(self) -> None:
+        """Let go of the file, with all cursors, as soon as no other thread's statement runs.
+
+        Errors: StoreError when one still runs after BUSY seconds; the file is let go of in part, so end it again.
+        """
+        self.stopped = True
+        last = time.monotonic() + BUSY
+        while True:
+            try:
+                return self.connection.close()
+            except duckdb.ResourceInUseException as error:  # of a cursor; those before it are closed by now
+                if time.monotonic() > last:
+                    raise StoreError(
+                        f"The database {self.path} must be opened again after a failure, but is still being read; do "
+                        "the last step again in a while, nothing stored before is affected."
+                    ) from error
+            time.sleep(0.01)
