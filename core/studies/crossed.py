@@ -11,7 +11,7 @@ rows, for the models at hand: what another fine-tuning would give is told by the
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
@@ -29,6 +29,9 @@ from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Dtype, Out, Preset, Seed, Settings, TaskName
 from core.tasks.glue import TaskRow, must_have_labels, read_rows, task_of
 from core.tuning.recipe import Recipe
+
+if TYPE_CHECKING:
+    from core.measuring.tuning import Run as TuningRun
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -175,7 +178,7 @@ def _sweep(options: Options, folder: str = "-") -> disable.Options:
     )  # fmt: skip
 
 
-def _run(options: Options, number: int) -> measuring.tuning.Run:
+def _run(options: Options, number: int) -> "TuningRun":
     """Fine-tuning without one part; its folder is named after all that decides it."""
     task = task_of(options.task)
     settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
@@ -190,7 +193,7 @@ def _run(options: Options, number: int) -> measuring.tuning.Run:
     )  # fmt: skip
 
 
-def _tuned(options: Options, run: measuring.tuning.Run, rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
+def _tuned(options: Options, run: "TuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
     base = measuring.opened.checkpoint(options.checkpoint)
     others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == kept] for kept in (False, True))
     return measuring.tuning.tune_on(base, run, others, own)

@@ -59,19 +59,10 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One run of the square."""
-
-    head: int
-    rows: int
-    order: int
-
-
-@dataclass(frozen=True)
 class SeedRun:
     """A run: its seeds, what it scored, and importance [half of the rows, layer, head] with n inputs of each half."""
 
-    seeds: Cell
+    seeds: Seeds
     tuned: TunedRun
     importance: np.ndarray
 
@@ -86,7 +77,7 @@ class SeedRuns:
 class SeedStudy(Study[Options, SeedRuns]):
     """Fine-tune with the seeds of head, rows and order apart: which of them moves the score, and whether heads stay."""
 
-    name, options, partial, arguments = "seeds", Options, SeedRuns, Cell
+    name, options, partial, arguments = "seeds", Options, SeedRuns, Seeds
     renamed: ClassVar[Mapping[str, str]] = {}
 
     def title(self, options: Options) -> str:
@@ -101,18 +92,18 @@ class SeedStudy(Study[Options, SeedRuns]):
             settings=options.settings | {"train_limit": sampled},
         )  # fmt: skip
         size = finetune.STUDY.units(plain)[0].size
-        cells = [Cell(*(options.seed + level for level in levels)) for levels in scoring.seeds.square(options.side)]
+        cells = [Seeds(*(options.seed + level for level in levels)) for levels in scoring.seeds.square(options.side)]
         return [Unit(_key(options, cell), cell, size) for cell in cells]
 
     def run(self, options: Options, unit: Unit) -> Done[SeedRuns]:
         """Train one model, measure it on dev, and weigh its heads on both halves of some dev rows."""
-        cell: Cell = unit.arguments
+        cell: Seeds = unit.arguments
         base, task = measuring.opened.checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
         run = measuring.tuning.Run(
             task, "pretrained", "pretrained", cell.order, options.preset, recipe, options.data,
             runs_folder(options.out) / unit.key, live_file(options.out, unit.key), unit.key,
-            apart=Seeds(cell.head, cell.rows, cell.order),
+            apart=cell,
         )  # fmt: skip
         tuned, row_ids = measuring.tuning.tune(base, run)
         rows = read_rows(task, "dev", folder=options.data, limit=options.limit, seed=options.seed)
@@ -158,7 +149,7 @@ def _sampled(options: Options) -> int:
     return wanted
 
 
-def _key(options: Options, cell: Cell) -> str:
+def _key(options: Options, cell: Seeds) -> str:
     """Readable, and different wherever anything that decides the result differs."""
     names = ("checkpoint", "data", "preset", "settings", "train_rows")
     text = json.dumps({name: getattr(options, name) for name in names}, sort_keys=True)
@@ -266,7 +257,7 @@ class _Table:
         ]  # fmt: skip
 
 
-def _written(cell: Cell) -> str:
+def _written(cell: Seeds) -> str:
     return ", ".join(f"{name} {seed}" for name, seed in asdict(cell).items())
 
 

@@ -10,6 +10,7 @@ from core.scoring.seeds import square
 from core.store import runs
 from core.studies import crossed, seeds
 from core.studies.disable import Swept
+from core.tuning.recipe import Seeds
 from pages.parts.frame import resources, shell
 
 HEADS, ROWS = (2, 4), 60
@@ -41,7 +42,7 @@ def apart():
     for number, (head, rows, order) in enumerate(square(3)):
         importance = generator.random((2, *HEADS)) + np.eye(*HEADS) * 5
         accuracy = 0.6 + 0.1 * rows + 1e-3 * generator.random()
-        made.append(seeds.SeedRun(seeds.Cell(head, rows, order), tuned(accuracy, number), importance))
+        made.append(seeds.SeedRun(Seeds(head, rows, order), tuned(accuracy, number), importance))
     return seeds.Options(top=3), tuple(made)
 
 

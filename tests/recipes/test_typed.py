@@ -38,6 +38,9 @@ BUDGET = {  # added to a command, so that it ends in seconds; those marked slow 
     ("patterns", "train"): ["--kind", "baseline", "--folds", "2", "--workers", "1"],
     ("finetune",): ["--set", "train_limit=32", "--set", "dev_limit=16", "--set", "epochs=1", "--workers", "1"],
     ("study", "disable"): ["--limit", "8", "--workers", "1"],
+    ("study", "seeds"): shlex.split(
+        "--train-rows 32 --limit 8 --set epochs=1 --set dev_limit=16 --workers 1"  # the last of an option holds
+    ),
     ("study", "probe"): ["--limit", "40", "--workers", "1"],
     ("study", "representation"): ["--limit", "8", "--workers", "1"],
     ("study", "transfer"): ["--set", "train_limit=32", "--set", "dev_limit=16", "--workers", "1"],
