@@ -23,7 +23,7 @@ from tests.pages.browsing import browsing, serving, settled, visit
 NAME = "someone/bert-base-random"
 TOKENS = 128
 PATIENCE = 300_000  # ms: a download of 440 MB and a model that is opened, on any machine
-WORDS = ["the", "old", "dog", "saw", "a", "small", "cat", "near", "the", "river", "and", "ran", "home"]
+WORDS = ["Mary", "old", "dog", "saw", "a", "small", "cat", "near", "the", "river", "and", "ran", "home"]
 TEXT = " ".join(WORDS[k % len(WORDS)] for k in range(TOKENS - 2))  # with [CLS] and [SEP]
 CHOICES: dict[str, dict[str, str]] = {  # what a link must say besides the checkpoint, for the page to use it
     "head": {"head": "L3H2"},
