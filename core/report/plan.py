@@ -53,6 +53,7 @@ TUNED = {  # of fine-tuned checkpoints
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
 PROBED = ("part of speech", "subject number", "main auxiliary")
 TRAIN_TREES = 4  # times the sentences of the other parts
+WEIGHED_ROWS = 500  # train rows that heads are weighed on, where all dev rows are swept
 PRUNED_SHARES = (0.0, 0.3, 0.4, 0.6, 0.9)
 INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three columns
 
@@ -316,10 +317,12 @@ class _Planned:
 
     def _disabled(self, task: str) -> list[Step]:
         swept = self._on_tuned(disable.Options, task)
-        weighed = self._on_tuned(importance.Options, task)
+        weighed = replace(
+            self._on_tuned(importance.Options, task), limit=self.options.sweep_limit or WEIGHED_ROWS
+        )  # train rows, of which some tasks have hundreds of thousands
         pruned = replace(
             self._on_tuned(prune.Options, task), orders=("importance", "random"), random_orders=3,
-            order_rows=self.options.sweep_limit or 500,
+            order_rows=self.options.sweep_limit or WEIGHED_ROWS,
         )  # fmt: skip
         steps = [
             self._step(Part.HEADS, disable.STUDY, swept, task),

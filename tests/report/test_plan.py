@@ -50,6 +50,13 @@ def test_train_rows_of_the_small_tasks_are_swept_where_it_is_asked_for(db):
     assert not [step for step in steps(db, **asked) if step.part == Part.CROSSED]
 
 
+def test_all_dev_rows_are_swept_and_some_train_rows_weighed(db):
+    asked = {"tasks": ["sst2"], "parts": ["heads", "importance", "prune"]}
+    limits = {step.part: step.options.limit for step in steps(db, sweep_limit=None, **asked) if step.part != "tuning"}
+    assert limits == {Part.HEADS: None, Part.IMPORTANCE: 500, Part.PRUNE: None}
+    assert {step.options.limit for step in steps(db, sweep_limit=80, **asked) if step.part != "tuning"} == {80}
+
+
 def test_fewer_seeds_train_random_weights(db):
     (tuning,) = steps(db, tasks=["sst2"], parts=["tuning"], seeds=3, random_seeds=1)
     runs = [unit.arguments for unit in finetune.STUDY.units(replace(tuning.options, checkpoint="atlas-encoder"))]
