@@ -139,12 +139,17 @@ def _recipe(options: Options) -> Recipe:
     return Recipe.of(options.preset, options.settings)
 
 
-def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
-    plain = finetune.Options(
+def _whole(options: Options) -> finetune.Options:
+    """The fine-tuning on all of the rows: it says how large a part's is, and what its folder is called."""
+    settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
+    return finetune.Options(
         checkpoint=options.checkpoint, tasks=(options.task,), data=options.data, preset=options.preset,
-        settings=options.settings | ({} if options.limit is None else {"train_limit": options.limit}),
+        settings=settings,
     )  # fmt: skip
-    size = finetune.STUDY.units(plain)[0].size
+
+
+def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
+    size = finetune.STUDY.units(_whole(options))[0].size
     name = "again" if again else "fold"
     return [Unit(f"{name}-{k}", Fold(k, again), max(1, size // 4) if again else size) for k in range(options.folds)]
 
@@ -181,11 +186,7 @@ def _sweep(options: Options, folder: str = "-") -> disable.Options:
 def _run(options: Options, number: int) -> "TuningRun":
     """Fine-tuning without one part; its folder is named after all that decides it."""
     task = task_of(options.task)
-    settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
-    like = finetune.Options(
-        checkpoint=options.checkpoint, data=options.data, preset=options.preset, settings=settings
-    )  # fmt: skip
-    name = finetune.run_name(like, task.key, "pretrained", options.seed)
+    name = finetune.run_name(_whole(options), task.key, "pretrained", options.seed)
     key = f"{name}-without-{number + 1}-of-{options.folds}"
     return measuring.tuning.Run(
         task, "pretrained", "pretrained", options.seed, options.preset, _recipe(options), options.data,

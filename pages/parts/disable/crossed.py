@@ -1,5 +1,6 @@
 """Cross-fitted sweeps: every head disabled on all train rows, each tested by a model that never saw it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import pandas as pd
@@ -7,6 +8,7 @@ import streamlit as st
 
 from core.results.disabling import SweptVariant
 from core.results.seeds import CrossedPart
+from core.store.rows import Row
 from core.store.runs import run_rows
 from core.tuning.recipe import PRESETS
 from pages.parts.disable.results import show_results
@@ -28,8 +30,9 @@ def show_crossed() -> None:
         _start()
     active_jobs("crossed")
     with clear_errors():
-        show_results("crossed")
-        _parts()
+        stored = show_results("crossed")
+        if stored is not None:
+            _parts(run_rows(resources.database(), stored.run))
 
 
 def _start() -> None:
@@ -57,12 +60,8 @@ def _start() -> None:
             st.rerun()
 
 
-def _parts() -> None:
+def _parts(rows: Sequence[Row]) -> None:
     """What each part's model scores on it, and in how many parts each head's change has one sign."""
-    run = st.query_params.get("crossed") or st.session_state.get("crossed")
-    if not run:
-        return
-    rows = run_rows(resources.database(), str(run))
     parts, variants = CrossedPart.among(rows), SweptVariant.among(rows)
     agree = [variant.name for variant in variants if variant.folds_agree == len(parts)]
     st.subheader("Parts")

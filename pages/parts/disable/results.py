@@ -27,15 +27,15 @@ from pages.parts.widgets.pickers import task_name
 SURE = 0.05  # p below which a change counts as beyond luck
 
 
-def show_results(study: str = "disable") -> None:
-    """Pictures, numbers and what they are worth, of a stored sweep. study: disable or crossed."""
+def show_results(study: str = "disable") -> StoredRun | None:
+    """Pictures, numbers and what they are worth, of a stored sweep, which is returned. study: disable or crossed."""
     stored = pick_run(
         study,
         "Nothing has been swept yet: choose a checkpoint and press Sweep.",
         key="run" if study == "disable" else study,
     )
     if stored is None:
-        return
+        return None
     rows = run_rows(resources.database(), stored.run)
     variants, baseline = SweptVariant.among(rows), Untouched.among(rows)[0]
     metric = first = baseline.metrics.first.name
@@ -56,6 +56,7 @@ def show_results(study: str = "disable") -> None:
     if baseline.what in ("heads", "all-but-one"):
         pick_and_link(stored.of, [str(_head_of(variant)) for variant in variants], here="disable", key="go_on")
     _everywhere(asked_heads())
+    return stored
 
 
 def _facts(stored: StoredRun, baseline: Untouched, variants: int, first: str) -> list[str]:
