@@ -1,7 +1,9 @@
 """What a fine-tuning run leaves: its figures, its folder, and while it goes on a picture of it. Needs no torch."""
 
+import hashlib
+import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,15 @@ def _mean(runs: Sequence[TunedRun]) -> Row:
 def runs_folder(out: str | None) -> Path:
     """Where fine-tuned checkpoints go: `out`, or beside the database."""
     return Path(out or config.settings().runs / "finetuned").expanduser()
+
+
+def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
+    """A run's name: readable, and different wherever anything that decides its result differs.
+
+    decides: those things by name, the checkpoint among them; what: initialisation and seeds, say.
+    """
+    digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
+    return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
 
 def shown_folder(folder: Path) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from core.capture.interventions import Intervention
 from core.capture.running import prepared
-from core.measuring.tuned import TunedRun, live_picture, shown_folder, state_of
+from core.measuring.tuned import TunedRun, live_file, live_picture, runs_folder, shown_folder, state_of
 from core.models.checkpoint import Checkpoint
 from core.store.rows import plain
 from core.tasks.glue import Task, TaskRow, must_have_labels, read_rows
@@ -28,27 +28,25 @@ from core.tuning.training import Fit, Outcome
 class Run:
     """What is trained, and where it goes. initialisation: what it is called; start: one of INITIALISATIONS.
 
-    held: interventions under which it learns and is measured; None: the model as it is. key: names its state. apart:
-    three seeds instead of `seed` for all.
+    out: the folder of checkpoints, None for the usual one; key: the name of this run's folder in it, and of its state.
+    held: interventions under which it learns and is measured; None: the model as it is.
     """
 
     task: Task
     initialisation: str
     start: str
-    seed: int
+    seeds: Seeds
     preset: str
     recipe: Recipe
     data: str | None
-    folder: Path
-    live: Path
+    out: str | None
     key: str
     held: Sequence[Intervention] | None = None
-    apart: Seeds | None = None
 
     @property
-    def seeds(self) -> Seeds:
-        """Of the head, the rows and their order."""
-        return self.apart or Seeds.all(self.seed)
+    def folder(self) -> Path:
+        """Where the checkpoint goes."""
+        return runs_folder(self.out) / self.key
 
 
 def tune(base: Checkpoint, run: Run) -> tuple[TunedRun, list[str]]:
@@ -65,7 +63,7 @@ def tune_on(base: Checkpoint, run: Run, train: list[TaskRow], dev: list[TaskRow]
     task, recipe = run.task, run.recipe
     length = min(recipe.max_length, base.max_length)
     learned, measured = encode(base, train, length), encode(base, dev, length)
-    state, live = state_of(run.folder), Live(run.live)
+    state, live = state_of(run.folder), Live(live_file(run.out, run.key))
     model: Any = initialised(base, task, run.start, recipe, run.seeds.head).to(base.device)
     fit = Fit(
         base, task, model, learned, measured, recipe, run.seeds.order,
@@ -91,14 +89,14 @@ def _facts(run: Run, train: list[TaskRow], dev: list[TaskRow], cut: int) -> dict
     return {
         "task": run.task.key,
         "initialisation": run.initialisation,
-        "seed": run.seed,
+        "seed": run.seeds.order,
         "preset": run.preset,
         "recipe": run.recipe.as_options(),
         "data": run.data or "bundled samples",
         "rows": {"train": len(train), "dev": len(dev), "cut": cut},
         "train_rows_hash": fingerprint(train),
         "dev_rows_hash": fingerprint(dev),
-        **({} if run.apart is None else {"seeds": asdict(run.apart)}),
+        "seeds": asdict(run.seeds),
         **held,
     }
 
@@ -110,7 +108,7 @@ def _tuned(run: Run, outcome: Outcome, train: list[TaskRow], dev: list[TaskRow],
     return TunedRun(
         task=task.key,
         initialisation=run.initialisation,
-        seed=run.seed,
+        seed=run.seeds.order,
         metric=task.metric,
         metrics=plain(outcome.metrics),
         constant=bool(outcome.constant),

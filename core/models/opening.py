@@ -32,7 +32,7 @@ from core.models.weights import (
 HeadKind = Literal["none", "classifier", "language"]
 Progress = Callable[[float, str], None]  # share done 0 to 1, what is happening
 
-_HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[\w.-]+)?$")
+_HUB_ID = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?$")
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _CLASSIFIER_NAMES = ("classifier", "score", "pre_classifier", "logits_proj", "qa_outputs", "summary.summary")
 
@@ -48,12 +48,12 @@ def open_checkpoint(
 ) -> Checkpoint:
     """Open a checkpoint in eval mode.
 
-    name: bundled name, folder, or hub id. head: "none" for the bare Transformer, "classifier" for a fine-tuned
-    sequence classifier, "language" for masked- or next-token prediction, or translation. dtype: float32, bfloat16,
-    float16, "int8" (weights of linear layers, by torchao), "stored" as the file has it, or "auto": float32, and as
-    stored from memory.LARGE parameters on. on_progress hears what it will take before it is read. Raises
-    CheckpointError, in one sentence, for names that lead nowhere, pickled weights, damaged files, a missing head, what
-    does not fit into memory, or a hub that cannot be reached.
+    name: bundled name, folder, hub id, or owner/model@revision. head: "none" for the bare Transformer, "classifier"
+    for a fine-tuned sequence classifier, "language" for masked- or next-token prediction, or translation. dtype:
+    float32, bfloat16, float16, "int8" (weights of linear layers, by torchao), "stored" as the file has it, or "auto":
+    float32, and as stored from memory.LARGE parameters on. on_progress hears what it will take before it is read.
+    Raises CheckpointError, in one sentence, for names that lead nowhere, pickled weights, damaged files, a missing
+    head, what does not fit into memory, or a hub that cannot be reached.
     """
     if dtype not in (*_DTYPES, "int8", "stored", "auto"):
         raise CheckpointError(f"A checkpoint opens as {', '.join(_DTYPES)}, int8 or stored; {dtype!r} was asked for.")
@@ -130,7 +130,7 @@ def local(name: str) -> Path:
 
 
 def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
-    """The local folder of a checkpoint; a hub id is downloaded first."""
+    """The local folder of a checkpoint; a hub id, or owner/model@revision, is downloaded first."""
     if name in config.packaged_checkpoints() or name in bundled_names():
         return local(name)
     try:
@@ -145,14 +145,15 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
         )
     if is_folder:
         return _checked(folder, name)
-    if not _HUB_ID.match(name) or ".." in name:
+    hub_id = _HUB_ID.match(name)
+    if hub_id is None or ".." in name:
         if not readable:
             config.inside(name)
         raise CheckpointError(
             f'No folder and no hub id is called "{name[:120]}"; bundled names that open: '
             f"{', '.join(bundled_names()) or 'none'}."
         )
-    return _downloaded(name, revision, on_progress)
+    return _downloaded(hub_id["name"], revision or hub_id["revision"], on_progress)
 
 
 def _checked(folder: Path, name: str) -> Path:

@@ -21,14 +21,14 @@ from core.errors import InputError
 from core.measuring import disabling
 from core.measuring.outcomes import finite, metrics_of, outcomes
 from core.measuring.provenance import provenance
-from core.measuring.tuned import TunedRun, live_file, runs_folder, shown_folder
+from core.measuring.tuned import TunedRun, shown_folder
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies import disable, finetune
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Dtype, Out, Preset, Seed, Settings, TaskName
 from core.tasks.glue import TaskRow, must_have_labels, read_rows, task_of
-from core.tuning.recipe import Recipe
+from core.tuning.recipe import Recipe, Seeds
 
 if TYPE_CHECKING:
     from core.measuring.tuning import Run as TuningRun
@@ -189,8 +189,8 @@ def _run(options: Options, number: int) -> "TuningRun":
     name = finetune.run_name(_whole(options), task.key, "pretrained", options.seed)
     key = f"{name}-without-{number + 1}-of-{options.folds}"
     return measuring.tuning.Run(
-        task, "pretrained", "pretrained", options.seed, options.preset, _recipe(options), options.data,
-        runs_folder(options.out) / key, live_file(options.out, key), key,
+        task, "pretrained", "pretrained", Seeds.all(options.seed), options.preset, _recipe(options), options.data,
+        options.out, key,
     )  # fmt: skip
 
 

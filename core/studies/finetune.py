@@ -5,11 +5,8 @@ that was killed finds its own state again. The summary has a row a run, then per
 standard deviation over seeds, and the constant predictors.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import pydantic.dataclasses
@@ -17,7 +14,7 @@ import pydantic.dataclasses
 from core import config, measuring
 from core.errors import InputError
 from core.measuring.provenance import provenance
-from core.measuring.tuned import TunedRuns, live_file, runs_folder, table_rows
+from core.measuring.tuned import TunedRuns, live_file, run_key, table_rows
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
@@ -25,6 +22,7 @@ from core.tasks.glue import must_have_labels, read_rows, task_of
 from core.tasks.own import is_own
 from core.tuning.live import read_live
 from core.tuning.recipe import INITIALISATIONS, Recipe
+from core.tuning.recipe import Seeds as RunSeeds
 
 PIECES_A_WORD = 1.5  # for the time left only
 
@@ -99,9 +97,8 @@ class Finetune(Study[Options, TunedRuns]):
         of: Run = unit.arguments
         base = measuring.opened.checkpoint(options.checkpoint, revision=options.revision)
         run = measuring.tuning.Run(
-            task_of(of.task), of.initialisation, of.initialisation, of.seed, options.preset,
-            Recipe.of(options.preset, options.settings), options.data, runs_folder(options.out) / unit.key,
-            live_file(options.out, unit.key), unit.key,
+            task_of(of.task), of.initialisation, of.initialisation, RunSeeds.all(of.seed), options.preset,
+            Recipe.of(options.preset, options.settings), options.data, options.out, unit.key,
         )  # fmt: skip
         tuned, row_ids = measuring.tuning.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids, split="dev"))
@@ -128,9 +125,7 @@ def run_name(options: Options, task: str, initialisation: str, seed: int) -> str
     """Readable, and different wherever anything that decides the result differs."""
     decides = {name: getattr(options, name) for name in ("checkpoint", "revision", "data", "preset", "settings")}
     decides |= {"task": task} if is_own(task) else {}
-    digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
-    base = Path(options.checkpoint).name[:40]
-    return f"{base}-{Path(task).stem[:40]}-{initialisation}-s{seed}-{digest}"
+    return run_key(task, f"{initialisation}-s{seed}", decides)
 
 
 def live_runs(options: Options, keys: list[str]) -> dict[str, Row]:

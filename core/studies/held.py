@@ -19,7 +19,7 @@ from core.attention import Head
 from core.measuring import disabling
 from core.measuring.outcomes import metrics_of
 from core.measuring.provenance import provenance
-from core.measuring.tuned import TunedRun, TunedRuns, live_file, runs_folder, table_rows
+from core.measuring.tuned import TunedRun, TunedRuns, table_rows
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies import finetune
@@ -28,6 +28,7 @@ from core.studies.finetune import Run
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from core.tasks.glue import task_of
 from core.tuning.recipe import Recipe
+from core.tuning.recipe import Seeds as RunSeeds
 
 if TYPE_CHECKING:
     from core.capture.interventions import Intervention
@@ -82,9 +83,8 @@ class Held(Study[Options, TunedRuns]):
         base = measuring.opened.checkpoint(options.checkpoint)
         fixed = held_heads(options, base) if of.initialisation == HELD else []
         run = measuring.tuning.Run(
-            task_of(of.task), of.initialisation, "pretrained", of.seed, options.preset,
-            Recipe.of(options.preset, options.settings), options.data, runs_folder(options.out) / unit.key,
-            live_file(options.out, unit.key), unit.key, fixed,
+            task_of(of.task), of.initialisation, "pretrained", RunSeeds.all(of.seed), options.preset,
+            Recipe.of(options.preset, options.settings), options.data, options.out, unit.key, fixed,
         )  # fmt: skip
         tuned, row_ids = measuring.tuning.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))

@@ -11,11 +11,8 @@ important heads between runs, beside chance and beside the same run weighed on o
 head is among them.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -27,12 +24,13 @@ from core.errors import InputError
 from core.measuring import disabling
 from core.measuring.outcomes import finite, metrics_of
 from core.measuring.provenance import provenance
-from core.measuring.tuned import TunedRun, live_file, runs_folder
+from core.measuring.tuned import TunedRun, run_key
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies import finetune
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
+from core.studies.task_rows import RowOptions
 from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tuning.recipe import Recipe, Seeds
 
@@ -101,13 +99,11 @@ class SeedStudy(Study[Options, SeedRuns]):
         base, task = measuring.opened.checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
         run = measuring.tuning.Run(
-            task, "pretrained", "pretrained", cell.order, options.preset, recipe, options.data,
-            runs_folder(options.out) / unit.key, live_file(options.out, unit.key), unit.key,
-            apart=cell,
+            task, "pretrained", "pretrained", cell, options.preset, recipe, options.data, options.out, unit.key
         )  # fmt: skip
         tuned, row_ids = measuring.tuning.tune(base, run)
         rows = read_rows(task, "dev", folder=options.data, limit=options.limit, seed=options.seed)
-        opened = disabling.opened(_Tuned(str(runs_folder(options.out) / unit.key), task.key, options.data))
+        opened = disabling.opened(RowOptions(checkpoint=tuned.folder, task=task.key, data=options.data))
         weighed = np.stack([_importance(opened, rows[half::HALVES]) for half in range(HALVES)])
         return Done(SeedRuns((SeedRun(cell, tuned, weighed),)), provenance(base, row_ids, split="dev"))
 
@@ -124,19 +120,6 @@ class SeedStudy(Study[Options, SeedRuns]):
 STUDY = SeedStudy()
 
 
-@dataclass(frozen=True)
-class _Tuned:
-    """A fine-tuned checkpoint as the studies of classifiers ask for one."""
-
-    checkpoint: str
-    task: str
-    data: str | None
-    split: str = "dev"
-    limit: int | None = None
-    device: str = "auto"
-    seed: int = 0
-
-
 def _sampled(options: Options) -> int:
     """Train rows of each sample. InputError where a sample would be all of them, as then no seed draws it."""
     there = len(read_rows(task_of(options.task), "train", folder=options.data))
@@ -151,11 +134,8 @@ def _sampled(options: Options) -> int:
 
 def _key(options: Options, cell: Seeds) -> str:
     """Readable, and different wherever anything that decides the result differs."""
-    names = ("checkpoint", "data", "preset", "settings", "train_rows")
-    text = json.dumps({name: getattr(options, name) for name in names}, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    base, task = Path(options.checkpoint).name[:40], Path(options.task).stem[:40]
-    return f"{base}-{task}-h{cell.head}-r{cell.rows}-o{cell.order}-{digest}"
+    decides = {name: getattr(options, name) for name in ("checkpoint", "data", "preset", "settings", "train_rows")}
+    return run_key(options.task, f"h{cell.head}-r{cell.rows}-o{cell.order}", decides)
 
 
 def _importance(opened: disabling.Opened, rows: Sequence[TaskRow]) -> np.ndarray:

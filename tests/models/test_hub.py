@@ -59,8 +59,11 @@ def test_a_checkpoint_is_downloaded_once_with_its_progress(hub, folders):
 def test_a_revision_has_weights_of_its_own_and_an_unknown_one_is_named(hub):
     first, second = open_checkpoint(NAME), open_checkpoint(NAME, revision="v2")
     assert first.weights_hash != second.weights_hash
+    assert open_checkpoint(f"{NAME}@v2").weights_hash == second.weights_hash  # as studies are told one
     with pytest.raises(CheckpointError, match='no revision "v3"; leave the revision empty'):
         locate(NAME, revision="v3")
+    with pytest.raises(CheckpointError, match="No folder and no hub id"):
+        locate(f"{NAME}@../main")
 
 
 def test_a_download_that_was_cut_goes_on_where_it_stopped(hub, folders, monkeypatch):

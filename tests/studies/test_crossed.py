@@ -127,10 +127,9 @@ def test_each_seed_moves_what_it_is_of_and_nothing_else(folder):
     for seeds_of_run in (Seeds(0, 0, 0), Seeds(1, 0, 0), Seeds(0, 1, 0), Seeds(0, 0, 1)):
         key = "-".join(map(str, (seeds_of_run.head, seeds_of_run.rows, seeds_of_run.order)))
         run = tuning.Run(
-            task_of("sst2"), "pretrained", "pretrained", 0, "small", Recipe.of("small", SMALL | {"train_limit": 16}),
-            None, folder / "apart" / key, folder / "apart" / f"{key}.live", key, apart=seeds_of_run,
+            task_of("sst2"), "pretrained", "pretrained", seeds_of_run, "small",
+            Recipe.of("small", SMALL | {"train_limit": 16}), None, str(folder / "apart"), key,
         )  # fmt: skip
-        (folder / "apart").mkdir(exist_ok=True)
         tuning.tune(base, run)
         facts[key] = json.loads((run.folder / "training.json").read_text())
     plain = facts["0-0-0"]

@@ -48,9 +48,8 @@ def _start() -> None:
     )
     with st.expander("Data and settings"):
         data, changed = pick_data(), pick_settings(preset)
-    name, _ = resources.split_revision(checkpoint or "")
     options = {
-        "checkpoint": name, "tasks": tasks, "seeds": list(range(seeds)), "data": data, "preset": preset,
+        "checkpoint": checkpoint, "tasks": tasks, "seeds": list(range(seeds)), "data": data, "preset": preset,
         "settings": changed, "heads": heads, "operator": operator,
     }  # fmt: skip
     if checkpoint and tasks:
@@ -58,7 +57,7 @@ def _start() -> None:
     if last.button("Train", type="primary", width="stretch", disabled=not (checkpoint and tasks)):
         with clear_errors():
             parse_heads(heads)
-            job_progress.begin("held", options, f"Fixed patterns: {name} on {pickers.named(tasks)}")
+            job_progress.begin("held", options, f"Fixed patterns: {checkpoint} on {pickers.named(tasks)}")
             st.rerun()
 
 

@@ -8,54 +8,29 @@ import streamlit as st
 from core.report.headlines import SEED_WORDS
 from core.results.seeds import HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 from core.store.runs import run_rows
-from core.tuning.recipe import PRESETS
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes
-from pages.parts.frame import bound, resources
+from pages.parts.frame import resources
 from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.tuning.tuning_settings import pick_data, pick_settings
-from pages.parts.widgets import job_progress, pickers
+from pages.parts.tuning.one_task import Count, start_training
+from pages.parts.widgets import job_progress
 
 SHARED = {
     "all pairs": "any", "same head": "head", "same rows": "rows", "same order": "order", "no seed in common": "none",
     "same run, other rows": "itself",
 }  # fmt: skip
+SIDE = Count("side", "Seeds of each", 3, 10, 3, "3 of each kind make 9 runs, a Latin square.")
 
 
 def show_seeds() -> None:
     """Start a square of runs; see what is running; look at results."""
     with drawer("Take another task's seeds apart", "seeds"):
-        _start()
+        start_training("seeds", SIDE, limit="train_rows", verb="Run", title="Seeds apart:")
     for job in job_progress.jobs_under_way("seeds")[:3]:
         job_progress.show_job(job, rows=False)
     with clear_errors():
         _results()
-
-
-def _start() -> None:
-    left, middle, right, last = st.columns([3, 3, 1, 1], vertical_alignment="bottom")
-    with left:
-        checkpoint = pickers.pick_checkpoint("Pre-trained checkpoint")
-    with middle:
-        task = pickers.pick_task(key="seeds_task")
-    side = right.number_input("Seeds of each", 3, 10, 3, key="side", bind="query-params",
-                              help="3 of each kind make 9 runs, a Latin square.")  # fmt: skip
-    preset = bound.pick(st.selectbox, "Recipe", list(PRESETS), key="seeds_preset", default="small")
-    with st.expander("Data and settings"):
-        data, changed = pick_data(), pick_settings(preset)
-    rows = changed.pop("train_limit", None)
-    name, _ = resources.split_revision(checkpoint or "")
-    options = {
-        "checkpoint": name, "task": task, "side": side, "preset": preset, "settings": changed, "data": data,
-        "train_rows": rows,
-    }  # fmt: skip
-    if checkpoint:
-        job_progress.say_time("seeds", options)
-    if last.button("Run", type="primary", width="stretch", disabled=not checkpoint):
-        with clear_errors():
-            job_progress.begin("seeds", options, f"Seeds apart: {name} on {pickers.named([task])}")
-            st.rerun()
 
 
 def _results() -> None:

@@ -1,0 +1,52 @@
+"""The form of a study that trains several models on one task: checkpoint, task, how many, recipe, data, settings."""
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.tuning.recipe import PRESETS
+from pages.parts.frame import bound
+from pages.parts.frame.messages import clear_errors
+from pages.parts.tuning.tuning_settings import pick_data, pick_settings
+from pages.parts.widgets import job_progress, pickers
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many models: the option's name, and the number's label, bounds, default and help."""
+
+    option: str
+    label: str
+    least: int
+    most: int
+    default: int
+    told: str
+
+
+def start_training(study: str, count: Count, *, limit: str, verb: str, title: str) -> None:
+    """Pick what is trained, and start the job.
+
+    limit: the option that bounds the train rows; verb: on the button; title: of the job, before "CHECKPOINT on TASK".
+    """
+    left, middle, right, last = st.columns([3, 3, 1, 1], vertical_alignment="bottom")
+    with left:
+        checkpoint = pickers.pick_checkpoint("Pre-trained checkpoint")
+    with middle:
+        task = pickers.pick_task(key=f"{study}_task")
+    number = right.number_input(
+        count.label, count.least, count.most, count.default, key=count.option, bind="query-params", help=count.told
+    )
+    preset = bound.pick(st.selectbox, "Recipe", list(PRESETS), key=f"{study}_preset", default="small")
+    with st.expander("Data and settings"):
+        data, changed = pick_data(), pick_settings(preset)
+    rows = changed.pop("train_limit", None)
+    options = {
+        "checkpoint": checkpoint, "task": task, count.option: number, "preset": preset, "settings": changed,
+        "data": data, limit: rows,
+    }  # fmt: skip
+    if checkpoint:
+        job_progress.say_time(study, options)
+    if last.button(verb, type="primary", width="stretch", disabled=not checkpoint):
+        with clear_errors():
+            job_progress.begin(study, options, f"{title} {checkpoint} on {pickers.named([task])}")
+            st.rerun()
