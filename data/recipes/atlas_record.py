@@ -2,7 +2,7 @@
 
 Runs the studies below on the bundled rows, and on a classifier that it fine-tunes from the encoder on SST-2 and does
 not ship, and writes data/atlas/scores.parquet. To be run again when the bundled weights or a study change; with
-`--only STUDY` the scores of other studies stay as they are.
+`--only STUDY` the scores of other studies stay as they are, with `--of CHECKPOINT` those of other checkpoints.
 """
 
 import argparse
@@ -27,6 +27,7 @@ TASK, ROWS, EFFECTIVE = "sst2", 300, 60
 CLASSES = {config.ENCODER: "bert", config.DECODER: "gpt2", "tuned": "bert"}  # whose bundled classifier names patterns
 Rows = list[dict[str, object]]
 TUNED = f"{config.ENCODER} on SST-2"  # how the record calls the classifier
+RECORDED = [config.ENCODER, config.DECODER, TUNED]
 
 
 def looked(checkpoint: str) -> list[tuple[str, dict[str, object]]]:
@@ -89,20 +90,29 @@ def tuned(folder: Path) -> Path:
     return next(file.parent for file in folder.rglob("model.safetensors"))
 
 
+def asked_of(called: str, chosen: argparse.Namespace) -> Rows:
+    """Rows of one checkpoint of the record."""
+    if called != TUNED:
+        return measured(looked(called), called, chosen.only)
+    with tempfile.TemporaryDirectory() as folder:
+        return measured(tested(chosen.tuned or tuned(Path(folder))), TUNED, chosen.only)
+
+
 def main() -> None:
     """Measure and write."""
     given = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     given.add_argument("--tuned", type=Path, help="a classifier of SST-2 tuned from the encoder; default: make one")
     given.add_argument("--only", action="append", default=[], help="measure this study alone, and keep the others")
+    given.add_argument("--of", choices=RECORDED, help="measure this checkpoint alone, and keep the others")
     chosen = given.parse_args()
-    rows = [row for name in (config.ENCODER, config.DECODER) for row in measured(looked(name), name, chosen.only)]
-    with tempfile.TemporaryDirectory() as folder:
-        rows += measured(tested(chosen.tuned or tuned(Path(folder))), TUNED, chosen.only)
-    frame = pd.DataFrame(rows)
-    if chosen.only:
+    names = [chosen.of] if chosen.of else RECORDED
+    frame = pd.DataFrame([row for name in names for row in asked_of(name, chosen)])
+    if chosen.only or chosen.of:
         known = pd.read_parquet(FILE)
-        others = ~known["score"].str.split("/").str[0].isin(chosen.only)
-        frame = pd.concat([known[others], frame], ignore_index=True)
+        mine = known["checkpoint"].isin(names)
+        if chosen.only:
+            mine &= known["score"].str.split("/").str[0].isin(chosen.only)
+        frame = pd.concat([known[~mine], frame], ignore_index=True)
     FILE.parent.mkdir(exist_ok=True)
     frame["n"] = frame["n"].astype("Int64")
     for name in ("value", "low", "high", "baseline", "q"):

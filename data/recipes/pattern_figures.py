@@ -3,8 +3,10 @@
     python -m data.recipes.pattern_figures unseen     # each checkpoint by a classifier without any of its maps
     python -m data.recipes.pattern_figures shipped    # trained on all sources: inputs, and heads, it never saw
     python -m data.recipes.pattern_figures labels     # what 25, 50, 100 labels of a new checkpoint bring
+    python -m data.recipes.pattern_figures unseen --set gpt2     # any of them for the decoders' classes
 
-Works on the bundled annotations of BERT's classes. "Where raters agree" are the maps that two raters gave one class.
+Works on the bundled annotations of a class set, BERT's by default. "Where raters agree" are the maps that two raters
+gave one class.
 """
 
 import argparse
@@ -15,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from core import config
-from core.patterns.classes import BERT
+from core.patterns.classes import SHIPPED, ClassSet
 from core.patterns.evaluation import calibration, macro_f1, scores
 from core.patterns.forest import TREES
 from core.patterns.suggestions import Judgement, judged
@@ -30,8 +32,10 @@ RECIPE = Recipe(kind="trees")
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Maps of all sources with the first rater's class. agreed: the second rater gave the same class."""
+    """Maps of all sources of a class set with the first rater's class. agreed: the second rater gave the same class."""
 
+    classes: ClassSet
+    sources: tuple[str, ...]
     maps: list[np.ndarray]
     labels: list[str]
     origins: np.ndarray
@@ -44,20 +48,20 @@ class Labelled:
         return fit(
             [self.maps[k] for k in chosen],
             [self.labels[k] for k in chosen],
-            BERT.names,
+            self.classes.names,
             RECIPE,
             known=Known(origins=[self.origins[k] for k in chosen]),
         )
 
     @property
     def truth(self) -> np.ndarray:
-        return np.array([BERT.names.index(name) for name in self.labels])
+        return np.array([self.classes.names.index(name) for name in self.labels])
 
 
-def labelled() -> Labelled:
-    """The bundled annotations of BERT's classes, first passes."""
+def labelled(class_set: str) -> Labelled:
+    """The bundled annotations of a class set, first passes."""
     parts: dict[str, list] = {name: [] for name in ("maps", "labels", "origins", "inputs", "heads", "agreed")}
-    for source in config.LABELLED["bert"]:
+    for source in config.LABELLED[class_set]:
         rows, maps = folder_maps(config.ANNOTATIONS / source)
         given = source_labels(config.ANNOTATIONS / source)
         given = given[given["pass"] == 1]
@@ -71,7 +75,7 @@ def labelled() -> Labelled:
             parts["heads"].append(f"{source}/{row['layer']}/{row['head']}")
             parts["agreed"].append(second.get(row["map_id"]) == first[row["map_id"]])
     arrays = {name: np.array(parts[name]) for name in ("origins", "inputs", "heads", "agreed")}
-    return Labelled(parts["maps"], parts["labels"], **arrays)
+    return Labelled(SHIPPED[class_set], config.LABELLED[class_set], parts["maps"], parts["labels"], **arrays)
 
 
 HEADER = [
@@ -83,10 +87,10 @@ HEADER = [
 def line(name: str, data: Labelled, chosen: np.ndarray, found: Judgement) -> str:
     """One row of a table: `found` are judgements of the maps `chosen`."""
     truth, predicted = data.truth[chosen], found.probabilities.argmax(1)
-    whole = scores(truth, predicted, list(data.inputs[chosen]), BERT.names)
+    whole = scores(truth, predicted, list(data.inputs[chosen]), data.classes.names)
     agreed, both = data.agreed[chosen], "-"
     if agreed.any():
-        part = scores(truth[agreed], predicted[agreed], list(data.inputs[chosen][agreed]), BERT.names)
+        part = scores(truth[agreed], predicted[agreed], list(data.inputs[chosen][agreed]), data.classes.names)
         both = f"{part.accuracy:.3f} / {part.macro_f1:.3f} ({part.maps})"
     sure = ~found.unsure
     return (
@@ -106,7 +110,7 @@ def joined(parts: Sequence[Judgement]) -> Judgement:
 def unseen(data: Labelled) -> list[str]:
     """Each checkpoint by a classifier trained without any of its maps, and all together."""
     rows, every, judgements = [line.replace("{}", "checkpoint left out") for line in HEADER], [], []
-    for source in config.LABELLED["bert"]:
+    for source in data.sources:
         out = np.flatnonzero(data.origins == source)
         classifier = data.fitted(np.flatnonzero(data.origins != source))
         judgements.append(judged(classifier, [data.maps[k] for k in out]))
@@ -124,7 +128,7 @@ def shipped(data: Labelled) -> list[str]:
             order.append(test)
             judgements.append(judged(data.fitted(train), [data.maps[k] for k in test]))
         every, whole = np.concatenate(order), joined(judgements)
-        for source in config.LABELLED["bert"]:
+        for source in data.sources:
             mine = data.origins[every] == source
             part = Judgement(whole.probabilities[mine], whole.outside[mine], 0)
             rows.append(line(f"{said}, {source}", data, every[mine], part))
@@ -162,7 +166,7 @@ def new_labels(data: Labelled, source: str) -> list[str]:
             for count in NEW_LABELS:
                 classifier = before if not count else data.fitted(np.concatenate([others, ranked[:count]]))
                 predicted = judged(classifier, [data.maps[k] for k in test]).probabilities.argmax(1)
-                confusion = np.zeros((1, len(BERT), len(BERT)), dtype=int)
+                confusion = np.zeros((1, len(data.classes), len(data.classes)), dtype=int)
                 np.add.at(confusion[0], (data.truth[test], predicted), 1)
                 right = float((predicted == data.truth[test]).mean())
                 outcomes.append({"way": way, "count": count, "right": right, "f1": float(macro_f1(confusion)[0])})
@@ -179,8 +183,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("table", choices=["unseen", "shipped", "labels"])
     parser.add_argument("--source", default="bert-base-sst2", help="the new checkpoint of `labels`")
+    parser.add_argument("--set", choices=SHIPPED, default="bert")
     arguments = parser.parse_args()
-    data = labelled()
+    data = labelled(arguments.set)
     if arguments.table == "labels":
         head = ["| new checkpoint | maps chosen | " + " | ".join(f"{n} labels" for n in NEW_LABELS) + " |"]
         rows = [*head, "|---|---|" + "---|" * len(NEW_LABELS), *new_labels(data, arguments.source)]

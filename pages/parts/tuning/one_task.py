@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.tuning.recipe import PRESETS
+from core.tuning.recipe import PRESET_NOTES, PRESETS
 from pages.parts.frame import bound
 from pages.parts.frame.messages import clear_errors
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
@@ -28,15 +28,19 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
 
     limit: the option that bounds the train rows; verb: on the button; title: of the job, before "CHECKPOINT on TASK".
     """
-    left, middle, right, last = st.columns([3, 3, 1, 1], vertical_alignment="bottom")
+    left, right = st.columns(2)
     with left:
         checkpoint = pickers.pick_checkpoint("Pre-trained checkpoint")
-    with middle:
+    with right:
         task = pickers.pick_task(key=f"{study}_task")
-    number = right.number_input(
+    left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
+    preset = bound.pick(
+        left.selectbox, "Recipe", list(PRESETS), key=f"{study}_preset", default="small",
+        format_func=lambda name: f"{name}: {PRESET_NOTES[name]}",
+    )  # fmt: skip
+    number = middle.number_input(
         count.label, count.least, count.most, count.default, key=count.option, bind="query-params", help=count.told
     )
-    preset = bound.pick(st.selectbox, "Recipe", list(PRESETS), key=f"{study}_preset", default="small")
     with st.expander("Data and settings"):
         data, changed = pick_data(), pick_settings(preset)
     rows = changed.pop("train_limit", None)
@@ -46,7 +50,7 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
     }  # fmt: skip
     if checkpoint:
         job_progress.say_time(study, options)
-    if last.button(verb, type="primary", width="stretch", disabled=not checkpoint):
+    if right.button(verb, type="primary", width="stretch", disabled=not checkpoint):
         with clear_errors():
             job_progress.begin(study, options, f"{title} {checkpoint} on {pickers.named([task])}")
             st.rerun()
