@@ -46,7 +46,7 @@ def chosen_options() -> dict[str, Any] | None:
             placeholder="all there",
         )  # fmt: skip
         parts = bound.pick_many(what.multiselect, "Parts", PARTS, key="parts", placeholder="all")
-        places = st.columns(4)
+        places = st.columns(5)
         numbers = {
             "limit": places[0].number_input("Rows of maps", 8, 100_000, DEFAULTS.limit, key="limit",
                                             bind="query-params"),
@@ -55,6 +55,9 @@ def chosen_options() -> dict[str, Any] | None:
             "train_limit": places[2].number_input("Train rows", 8, None, DEFAULTS.train_limit, key="train_limit",
                                                   bind="query-params"),
             "seeds": places[3].number_input("Seeds", 1, 20, DEFAULTS.seeds, key="seeds", bind="query-params"),
+            "folds": places[4].number_input("Folds", 0, 20, DEFAULTS.folds, key="folds", bind="query-params",
+                                            help="Parts of RTE's and MRPC's train rows: single heads are tested on "
+                                            "all of them, each by a model of the other parts. 0: dev rows only."),
         }  # fmt: skip
     if not checkpoints:
         return None

@@ -48,7 +48,7 @@ PARTS = (
     Part.SEPARATORS, Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
 )  # fmt: skip
 TUNED = {  # of fine-tuned checkpoints
-    Part.CHANGE, Part.HEADS, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS,
+    Part.CHANGE, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS,
 }  # fmt: skip
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
 PROBED = ("part of speech", "subject number", "main auxiliary")
@@ -100,6 +100,11 @@ class ReportOptions:
         options = cls(**given)
         if not options.checkpoints:
             raise InputError("A report needs at least one checkpoint; none was given: name one.")
+        if Part.CROSSED in options.parts and not options.folds:
+            raise InputError(
+                "The part crossed tests each part of the train rows by a model of the others, but there are no parts: "
+                "say how many, as folds."
+            )
         chosen = {"checkpoints": list(dict.fromkeys(options.checkpoints))}
         return cls(**asdict(options) | chosen | {"tasks": [task_of(task).key for task in options.tasks]})
 

@@ -22,7 +22,9 @@ def db(tmp_path):
 
 
 def steps(db, facts=ENCODER, **given):
-    options = ReportOptions.read({"checkpoints": ["a"], "parts": [part for part in PARTS if part != "shares"]} | given)
+    options = ReportOptions.read(
+        {"checkpoints": ["a"], "parts": [part for part in PARTS if part not in ("shares", "crossed")]} | given
+    )
     return plan(db, options, find_data(None), {"a": facts})
 
 
@@ -42,12 +44,14 @@ def test_a_part_alone_brings_the_fine_tuning_that_it_needs(db):
 
 
 def test_train_rows_of_the_small_tasks_are_swept_where_it_is_asked_for(db):
-    asked = {"tasks": ["rte", "sst2"], "parts": ["heads", "crossed"], "train_limit": 900, "precision": "bfloat16"}
+    asked = {"tasks": ["rte", "sst2"], "parts": ["crossed"], "train_limit": 900, "precision": "bfloat16"}
     (crossed,) = [step for step in steps(db, folds=4, **asked) if step.part == Part.CROSSED]
     options = crossed.options
     assert (crossed.task, options.folds, options.limit, options.dtype) == ("rte", 4, 900, "bfloat16")
     assert options.settings == {"precision": "bfloat16"}  # the rows are the study's own to draw
-    assert not [step for step in steps(db, **asked) if step.part == Part.CROSSED]
+    with pytest.raises(InputError, match="say how many, as folds"):
+        steps(db, **asked)
+    assert not [step for step in steps(db, tasks=["rte"]) if step.part == Part.CROSSED]
 
 
 def test_all_dev_rows_are_swept_and_some_train_rows_weighed(db):
