@@ -7,7 +7,10 @@
 (next token, byte-level BPE, `<|endoftext|>` first and between documents). The text file has a sentence a
 line and an empty line between documents (`data.recipes.corpus` writes one). Run the same command again
 after an interruption: the vocabulary, the token file and the last saved step in `--work` are taken up.
-The learning rate is constant and falls to zero over the last fifth of `--tokens`. Weights are kept on the way, at
+`--begin CHECKPOINT` begins at a checkpoint's weights instead of random ones; the lengths of its batches are then those
+of a run's end from the first step, and `--swapped SHARE` of the pairs have their halves exchanged (they do not follow).
+The learning rate is constant and falls to zero over the last fifth of `--tokens`; a run that is resumed with fewer
+`--tokens` falls earlier. Weights are kept on the way, at
 the shares of SNAPSHOTS, as `--work`/snapshots/SHARE.safetensors: what heads look at, and when they begin to, can be
 read from them (`data.recipes.curve`).
 """
@@ -21,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
@@ -55,6 +58,8 @@ class Recipe:
     matrix_rate: float = 0.005  # Muon's, for the matrices of the blocks; 0: AdamW for all
     tokens: int = 60_000_000
     seed: int = 0
+    begin: str = ""  # the name of the checkpoint whose weights it begins from; random weights without one
+    swapped: float = 0.0  # share of the encoder's pairs whose halves are exchanged (Lan et al. 2020), "does not follow"
 
 
 # ---------------------------------------------------------------- vocabulary and tokens
@@ -170,9 +175,11 @@ class Batches:
             return [cls, *first, sep], [0] * (len(first) + 2), IGNORED
         room = length - 3
         first, after = self.run_of(start, max(4, int(room * rng.uniform(0.25, 0.75))))
-        follows = rng.random() < 0.5 and self.corpus.document[after] == self.corpus.document[start]
-        other = after if follows else int(rng.integers(self.low, self.high))
+        drawn, continues = rng.random(), self.corpus.document[after] == self.corpus.document[start]
+        follows, swaps = continues and drawn < 0.5, continues and drawn > 1 - self.recipe.swapped
+        other = after if follows or swaps else int(rng.integers(self.low, self.high))
         second, _ = self.run_of(other, room - len(first))
+        first, second = (second, first) if swaps else (first, second)
         ids = [cls, *first, sep, *second, sep]
         return ids, [0] * (len(first) + 2) + [1] * (len(second) + 1), 0 if follows else 1
 
@@ -205,7 +212,8 @@ class Batches:
 
     def at(self, step: int) -> dict[str, torch.Tensor]:
         rng = np.random.default_rng([self.recipe.seed, step, self.low])
-        share = 0.99 if self.held_out else step * self.recipe.batch_tokens / self.recipe.tokens
+        is_late = self.held_out or self.recipe.begin
+        share = 0.99 if is_late else step * self.recipe.batch_tokens / self.recipe.tokens
         length = int(rng.choice(next(lengths for until, lengths in LENGTHS if share < until)))
         return self.encoder_batch(rng, length) if self.recipe.kind == "encoder" else self.decoder_batch(rng, length)
 
@@ -260,6 +268,14 @@ def build(recipe: Recipe, end: int = 0) -> torch.nn.Module:
     return model
 
 
+def load_weights(model: torch.nn.Module, checkpoint: Path) -> None:
+    """The weights of a folder that `export` wrote; tied ones are those that they are tied to."""
+    absent, unknown = model.load_state_dict(load_file(checkpoint / "model.safetensors"), strict=False)
+    tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "lm_head.weight"}
+    if unknown or not set(absent) <= tied:
+        raise SystemExit(f"pretrain: {checkpoint} has other weights than this recipe's ({[*unknown, *absent][:3]})")
+
+
 def losses(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Mean losses in nats: `token` (masked or next), and `next_sentence` for the encoder."""
     if "targets" not in batch:
@@ -291,9 +307,13 @@ def held_out_loss(model: torch.nn.Module, batches: Batches, count: int = 24) -> 
 # ---------------------------------------------------------------- the run
 
 
-def train(recipe: Recipe, corpus: Corpus, specials: dict[str, int], work: Path, save_every: int) -> torch.nn.Module:
+def train(
+    recipe: Recipe, corpus: Corpus, specials: dict[str, int], work: Path, save_every: int, begin: Path | None = None
+) -> torch.nn.Module:
     torch.manual_seed(recipe.seed)
     model = build(recipe, specials.get(END_OF_TEXT, 0))
+    if begin:
+        load_weights(model, begin)
     optimizers = Optimizers(model, recipe)
     first, saved = 0, work / "resume.pt"
     if saved.exists():
@@ -355,6 +375,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--save-every", type=int, default=250)
     parser.add_argument("--matrix-rate", type=float, default=Recipe.matrix_rate, help="of Muon; 0: AdamW for all")
+    parser.add_argument("--begin", type=Path, help="a checkpoint's folder: begin at its weights")
+    parser.add_argument("--swapped", type=float, default=Recipe.swapped, help="share of pairs in exchanged order")
     parser.add_argument("--vocabulary", type=Path, help="a tokenizer.json to keep instead of training one")
     return parser.parse_args()
 
@@ -364,7 +386,13 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     peak_rate = 1e-3 if chosen.kind == "encoder" else 2e-3  # norms before the blocks bear a higher rate
     recipe = Recipe(
-        chosen.kind, tokens=chosen.tokens, seed=chosen.seed, peak_rate=peak_rate, matrix_rate=chosen.matrix_rate
+        chosen.kind,
+        tokens=chosen.tokens,
+        seed=chosen.seed,
+        peak_rate=peak_rate,
+        matrix_rate=chosen.matrix_rate,
+        begin=chosen.begin.name if chosen.begin else "",
+        swapped=chosen.swapped,
     )
     chosen.work.mkdir(parents=True, exist_ok=True)
     vocabulary = chosen.work / "tokenizer.json"
@@ -376,7 +404,7 @@ def main() -> None:
     tokenize(tokenizer, chosen.kind, chosen.text, chosen.work)
     names = BERT_SPECIALS if chosen.kind == "encoder" else [END_OF_TEXT]
     specials = {name: tokenizer.token_to_id(name) for name in names}
-    model = train(recipe, Corpus(chosen.work), specials, chosen.work, chosen.save_every)
+    model = train(recipe, Corpus(chosen.work), specials, chosen.work, chosen.save_every, chosen.begin)
     export(model, as_transformers(chosen.kind, tokenizer, recipe.positions), recipe, chosen.work, chosen.out)
 
 

@@ -77,3 +77,23 @@ def test_a_run_that_was_interrupted_ends_with_the_same_weights(corpus, tmp_path,
     assert [json.loads(line)["step"] for line in (parts / "log.jsonl").read_text().splitlines()] == [6, 12]
     last = load_file(whole / "snapshots" / "1.safetensors")
     assert all(torch.equal(tensor, expected[name].half()) for name, tensor in last.items())
+
+
+def test_a_run_begins_at_the_weights_of_a_checkpoint(tmp_path):
+    whole = recipe("encoder")
+    model = build(whole)
+    torch.nn.init.constant_(model.bert.embeddings.word_embeddings.weight, 0.25)
+    pretrain.snapshot(model, tmp_path, 1.0)
+    (tmp_path / "snapshots" / "1.safetensors").rename(tmp_path / "model.safetensors")
+    begun = build(whole)
+    pretrain.load_weights(begun, tmp_path)
+    assert torch.equal(begun.cls.predictions.decoder.weight, begun.bert.embeddings.word_embeddings.weight)
+    for name, tensor in model.state_dict().items():
+        assert torch.allclose(begun.state_dict()[name], tensor, atol=1e-3), name  # the file is float16
+
+
+def test_weights_of_another_design_are_refused_by_name(tmp_path):
+    pretrain.snapshot(build(recipe("decoder")), tmp_path, 1.0)
+    (tmp_path / "snapshots" / "1.safetensors").rename(tmp_path / "model.safetensors")
+    with pytest.raises(SystemExit, match="other weights than this recipe's"):
+        pretrain.load_weights(build(recipe("encoder")), tmp_path)
