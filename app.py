@@ -1,6 +1,6 @@
 """The ASGI app: `streamlit run app.py`.
 
-The script it serves lies in pages/parts/frame/: beside a folder named pages, a cold link to a page would run that
+The script it serves lies in pages/parts/shell/: beside a folder named pages, a cold link to a page would run that
 page alone.
 """
 
@@ -16,12 +16,12 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-import pages.parts.frame.closed
-import pages.parts.frame.people
-import pages.parts.frame.resources
-import pages.parts.frame.shell
-import pages.parts.frame.sockets
-import pages.parts.frame.warming
+import pages.parts.shell.closed
+import pages.parts.shell.people
+import pages.parts.shell.resources
+import pages.parts.shell.shell
+import pages.parts.shell.sockets
+import pages.parts.shell.warming
 import pages.parts.team.doors
 from core.config import keep_to_folders, take_arguments
 from core.errors import AtlasError
@@ -29,18 +29,18 @@ from core.errors import AtlasError
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch comes: spinning threads starve on a busy machine
 take_arguments(sys.argv)  # streamlit run app.py -- --db PATH
 try:
-    pages.parts.frame.people.check()
+    pages.parts.shell.people.check()
 except AtlasError as error:
     sys.exit(str(error))  # a door that cannot be checked stays shut
-if pages.parts.frame.people.shared():
+if pages.parts.shell.people.shared():
     keep_to_folders()
-pages.parts.frame.sockets.answer_at_once()
+pages.parts.shell.sockets.answer_at_once()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
-pages.parts.frame.warming.allow()
+pages.parts.shell.warming.allow()
 base = str(st.get_option("server.baseUrlPath") or "").strip("/")
-painted = Route(f"/{base}/painted".replace("//", "/"), pages.parts.frame.warming.painted, methods=["POST"])
+painted = Route(f"/{base}/painted".replace("//", "/"), pages.parts.shell.warming.painted, methods=["POST"])
 app = st.App(
-    pages.parts.frame.shell.__file__,
-    middleware=[Middleware(pages.parts.frame.closed.Closed, base=base)],
+    pages.parts.shell.shell.__file__,
+    middleware=[Middleware(pages.parts.shell.closed.Closed, base=base)],
     routes=[painted, *pages.parts.team.doors.ROUTES],
 )

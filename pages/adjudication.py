@@ -7,9 +7,9 @@ import streamlit as st
 from core.labelling import adjudicating
 from core.labelling.queue import QueueOptions
 from core.labelling.snapshot import known_class_set
-from pages.parts.frame import bound, people, resources
-from pages.parts.frame.messages import plain
 from pages.parts.label.label_sheet import send_maps, show_sheet
+from pages.parts.shell import bound, people, resources
+from pages.parts.shell.messages import plain
 from pages.parts.team import choosing
 from pages.parts.team.bundled import show_bundled_disputes
 from pages.parts.team.deciding import sheet_of

@@ -9,11 +9,11 @@ from core.patterns import agreement
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.label.label_tools import pick_class_set, show_disputed
 from pages.parts.label.retiring import retire_one, say_unknown
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.team.bundled import labels_to_read
 
 MOST = 8

@@ -8,9 +8,9 @@ from core.store.rows import Row
 from pages.parts.atlas import choices, likeness
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
-from pages.parts.frame import bound, history
-from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.shell import bound, history
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.widgets.files import show_files
 
 PLANE, LIKENESS, COMPARE = "two scores", "alike heads", "two places"

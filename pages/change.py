@@ -8,9 +8,9 @@ from core.results.scores import ChangeScore
 from core.store.runs import run_rows
 from core.studies.change import STUDY
 from core.tuning.saved import tuned_checkpoints
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.change_pictures import STATISTICS, pictures, strongest
 from pages.parts.tuning.tuning_settings import pick_data
 from pages.parts.widgets import job_progress, pickers

@@ -7,9 +7,9 @@ import streamlit as st
 from core.labelling.progress import Progress, progress
 from core.store import projects
 from core.store.label_checks import now
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.team.bundled import show_bundled_work
 
 

@@ -9,9 +9,9 @@ from pages.parts.disable.races import show_races
 from pages.parts.disable.results import show_results
 from pages.parts.disable.sweeps import active_jobs, start_sweep
 from pages.parts.disable.training import show_training
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors
 from pages.parts.reports.stored_runs import drawer
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors
 
 
 def show_sweeps() -> None:

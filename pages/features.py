@@ -12,10 +12,10 @@ from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
 from core.tasks.features import FEATURES
 from pages.parts.charts.curves import bars_with_intervals, line_with_band
 from pages.parts.charts.encoding import Axes
-from pages.parts.frame import bound
-from pages.parts.frame.messages import plain
 from pages.parts.reports import attending
 from pages.parts.reports.attending import by_place
+from pages.parts.shell import bound
+from pages.parts.shell.messages import plain
 from pages.parts.widgets.files import show_files
 
 VALUES = {"value": "attention", "effect": "excess over random tokens"}

@@ -11,11 +11,11 @@ from core.findings import export
 from core.report.headlines import HEADLINES
 from core.store import shipped
 from core.store.findings import Finding, findings, unpin
-from pages.parts.frame import resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.headlines import headline_of
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import facts
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.pin import offer_pin_of_run
 
 

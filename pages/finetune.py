@@ -7,10 +7,10 @@ from core.results.tuning import TunedScore
 from core.store.runs import run_rows
 from core.studies.finetune import STUDY, Options
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.tuning import table_one
 from pages.parts.tuning.live_runs import watch
 from pages.parts.tuning.seeds_apart import show_seeds

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from pages.parts.frame import bound
 from pages.parts.frames.lookup import show_lookup
 from pages.parts.frames.search import show_search
 from pages.parts.frames.sets import show_sets
+from pages.parts.shell import bound
 
 VIEWS = {"One sentence": st.fragment(show_lookup), "A set of sentences": show_sets, "Search FrameNet": show_search}
 

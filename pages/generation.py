@@ -3,8 +3,8 @@
 import streamlit as st
 
 from core import config
-from pages.parts.frame.messages import clear_errors
 from pages.parts.generation import asking, steps
+from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import pickers
 
 with st.container(horizontal=True, vertical_alignment="center", key="bar"):

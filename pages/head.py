@@ -15,9 +15,9 @@ from core.scoring.registry import label_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.gallery import show_gallery
 from pages.parts.atlas.measuring import offer_to_measure
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES, PAGES_FOLDER
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import PAGES, PAGES_FOLDER
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
 

@@ -7,8 +7,8 @@ import streamlit as st
 from core.jobs import api
 from core.store import exchange, shipped
 from core.store.jobs import jobs
-from pages.parts.frame import history, resources
-from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.shell import history, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 
 NOTHING = """

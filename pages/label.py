@@ -7,13 +7,13 @@ import streamlit as st
 from core.labelling.kept import bundled_labels
 from core.labelling.queue import queue
 from core.store import classifiers, labels
-from pages.parts.frame import people, resources
-from pages.parts.frame.messages import plain
-from pages.parts.frame.remembered import recalled, remember
 from pages.parts.label import label_settings, label_tools
 from pages.parts.label.label_retrain import offer_retraining, say_changes
 from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
 from pages.parts.label.retiring import say_unknown
+from pages.parts.shell import people, resources
+from pages.parts.shell.messages import plain
+from pages.parts.shell.remembered import recalled, remember
 from pages.parts.team import working
 from pages.parts.team.bundled import show_bundled_work
 

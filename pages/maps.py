@@ -11,10 +11,10 @@ import streamlit as st
 from core import findings
 from core.drawing.maps_page import Source, grid_of, maps_page
 from core.drawing.panes import telling_head
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps import inputs, long_view, maps_grid, panes
 from pages.parts.maps.inputs import Input
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.pin import offer_pin

@@ -10,11 +10,11 @@ from core.labelling.kept import bundled_about, bundled_classifier, bundled_label
 from core.labelling.snapshot import snapshot, standing_labels
 from core.patterns.agreement import consensus, inputs_of
 from core.store import classifiers
-from pages.parts.frame import bound, people, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label.label_tools import pick_class_set
 from pages.parts.patterns.classifier_results import show_log, show_results
 from pages.parts.patterns.classifiers import KnownClassifier
+from pages.parts.shell import bound, people, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 
 KINDS = {

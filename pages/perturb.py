@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from pages.parts.frame import bound
 from pages.parts.perturb.cutting import show_cutting
 from pages.parts.perturb.patching import show_patching
 from pages.parts.perturb.rows import show_rows
 from pages.parts.perturb.side_by_side import show_pair
+from pages.parts.shell import bound
 
 VIEWS = {
     "Two inputs": show_pair,

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors
 from pages.parts.probes.layers import show_layers, show_representation, show_transfer
 from pages.parts.probes.sentence import show_sentence, show_syntax
 from pages.parts.probes.starting import start_study
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors
 
 VIEWS = {
     "One sentence": ("syntax", show_sentence),

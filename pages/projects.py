@@ -7,10 +7,10 @@ import streamlit as st
 
 from core.labelling import handing
 from core.store import projects
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.label.label_tools import set_names
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.team import making, upkeep
 from pages.parts.team.bundled import show_bundled_work
 

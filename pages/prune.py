@@ -6,9 +6,9 @@ import streamlit as st
 
 from pages.parts.disable.prune_pictures import show_curves, show_importance
 from pages.parts.disable.sweeps import active_jobs, shared_options
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors
 from pages.parts.reports.stored_runs import drawer
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
 ORDERS = {

@@ -9,10 +9,10 @@ import streamlit as st
 from core.results.scores import DependencyScore, RelationScore
 from core.store import runs as store
 from core.tasks.relations import RELATIONS
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports import attending
 from pages.parts.reports.stored_runs import pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
 

@@ -15,10 +15,10 @@ from core.report.rendering.words import About
 from core.store.database import Database
 from core.store.runs import one_run, run_rows
 from core.tasks.glue import TASKS
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.reproduction_pictures import claims_table, downloads, exhibits, summary
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 
 NO_REPORT = (

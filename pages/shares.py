@@ -8,12 +8,12 @@ from core.config import settings
 from core.labelling.kept import about_best, classifying_options, keep_best_known
 from core.labelling.snapshot import known_class_set
 from core.results.patterns import ClassNote, ClassShare, HeadClass
-from pages.parts.frame import resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label.label_tools import pick_class_set
 from pages.parts.patterns.classifiers import KnownClassifier
 from pages.parts.patterns.share_charts import bars, doubts, heads, stored_rows
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 
 STUDY = "classify-maps"

@@ -14,12 +14,12 @@ from core.store import runs as store
 from pages.parts.atlas import groups
 from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.maps import effective
 from pages.parts.reports import attending
 from pages.parts.reports.provenance import known_runs
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
 

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors
 from pages.parts.probes.shipped import pick_result
 from pages.parts.probes.starting import start_study
 from pages.parts.probes.subnetwork_pictures import show_curves, show_networks, warn_of_nothing_to_lose
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors
 
 VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_networks}
 

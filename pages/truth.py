@@ -12,9 +12,9 @@ from core.patterns.alpha import alpha_with_interval
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.frame import bound, people, resources
-from pages.parts.frame.messages import clear_errors, plain
-from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.shell import bound, people, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.team import choosing
 from pages.parts.team.bundled import labels_to_read
 from pages.parts.team.judging import judged

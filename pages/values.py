@@ -4,8 +4,8 @@ import streamlit as st
 
 from core.atlas import example
 from pages.parts.atlas import beyond
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import pickers
 
 SHOWN = {

@@ -8,7 +8,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from pages.parts.frame.page_table import PAGES
+from pages.parts.shell.page_table import PAGES
 from tests.pages.browsing import PROJECT, browsing, drawn, painted, serving, settled, visit
 
 WIDTHS, THEMES, TALLEST = (1280, 800), ("light", "dark"), 5000

@@ -14,7 +14,7 @@ FORBIDDEN_IMPORTS |= {"xml", "lxml", "subprocess", "telnetlib", "ftplib", "ctype
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "tempfile.mktemp"}
 EXCUSED = {  # file, what it does, and why that is no way in
     ("core/jobs/remote.py", "imports cloudpickle"): "sends our own code to the workers of a cluster; reads nothing",
-    ("pages/parts/frame/style.py", "shows HTML as it is"): "our own style sheet, read from beside it",
+    ("pages/parts/shell/style.py", "shows HTML as it is"): "our own style sheet, read from beside it",
 }
 NAMES_IN_SQL = {  # what an f-string of SQL may hold: names and marks written in the code, never values
     *(

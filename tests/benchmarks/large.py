@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from core import config
-from pages.parts.frame.page_table import PAGES
+from pages.parts.shell.page_table import PAGES
 from tests.models.loopback_hub import serving_hub
 from tests.pages.browsing import browsing, serving, settled, visit
 

@@ -17,7 +17,7 @@ import gc
 import streamlit as st
 from core.jobs import api
 from pages.parts.widgets import job_progress
-from pages.parts.frame import resources, running
+from pages.parts.shell import resources, running
 def button():
     db = resources.database()
     if st.button("Press"):

@@ -111,7 +111,7 @@ async def doors(address: str, project: str, database: str) -> dict[str, object]:
 
 def label_page(project: str | None) -> tuple[float, float]:
     """Seconds until the Label page stands with a name typed, the first time in a process and the median of five."""
-    from pages.parts.frame import shell
+    from pages.parts.shell import shell
 
     taken = []
     for k in range(6):

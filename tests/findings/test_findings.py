@@ -21,7 +21,7 @@ from core.store.database import Database
 from core.store.people import Person, RightsError
 from core.store.runs import Provenance
 from core.studies.contract import as_json, identity
-from pages.parts.frame import resources, shell
+from pages.parts.shell import resources, shell
 from tests.drawing.made import random_maps, random_pane
 
 EVIL = "<img src=x onerror=window.owned=1></script>`${x}` {\\input|y}"

@@ -30,7 +30,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 BLOCK = '[data-testid="stMainBlockContainer"]'
-DRESSED = f"getComputedStyle(document.querySelector('{BLOCK}')).paddingRight === '24px'"  # frame.css has come
+DRESSED = f"getComputedStyle(document.querySelector('{BLOCK}')).paddingRight === '24px'"  # page.css has come
 PATIENCE = 60_000  # ms; a bound for a machine that is busy with other tests, never waited out when all is well
 
 

@@ -18,8 +18,8 @@ from core.studies import redundancy
 from pages.parts.atlas import choices, groups
 from pages.parts.atlas.atlas_view import axis_of, kinds_of
 from pages.parts.atlas.small_maps import SmallMap
-from pages.parts.frame import resources, shell
-from pages.parts.frame.messages import plain as escaped
+from pages.parts.shell import resources, shell
+from pages.parts.shell.messages import plain as escaped
 
 NAME = "atlas-encoder"
 

@@ -5,15 +5,15 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import pages.parts.frame.shell as shell
+import pages.parts.shell.shell as shell
 from core import config
 from core.jobs import api
 from core.jobs.executors import Place
 from core.store import runs
 from core.studies import effective, features, relations, statistics
-from pages.parts.frame import resources
 from pages.parts.maps import panes
 from pages.parts.maps.inputs import EFFECTIVE
+from pages.parts.shell import resources
 
 SENTENCES = "The old dog never bit the small child.\nShe said he saw it. | The dog said nothing."
 

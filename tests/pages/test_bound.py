@@ -3,13 +3,13 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.frame import history
+from pages.parts.shell import history
 
 
 def one_choice():
     import streamlit as st
 
-    from pages.parts.frame import bound
+    from pages.parts.shell import bound
 
     titles = {"mrpc": "MRPC", "sst2": "SST-2"}
     st.markdown(bound.pick(st.selectbox, "Task", list(titles), key="task", format_func=titles.get))
@@ -44,7 +44,7 @@ def test_back_takes_a_choice_back(monkeypatch):
 def two_pages():
     import streamlit as st
 
-    from pages.parts.frame import bound
+    from pages.parts.shell import bound
 
     def first():
         bound.pick(st.selectbox, "Model", ["small", "large"], key="model", default="large")
@@ -67,7 +67,7 @@ def test_a_widget_of_the_same_name_on_another_page_starts_as_usual():
 def some_choices():
     import streamlit as st
 
-    from pages.parts.frame import bound
+    from pages.parts.shell import bound
 
     st.markdown(",".join(bound.pick_many(st.multiselect, "Sizes", ["a", "b", "c"], key="sizes", default=["b"])))
     st.markdown(str(bound.switch(st.toggle, "Bars", key="bars")))

@@ -5,7 +5,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-import pages.parts.frame.shell as shell
+import pages.parts.shell.shell as shell
 from core.atlas.scores import atlas
 from core.jobs import api, worker
 from core.jobs.executors import Place
@@ -13,7 +13,7 @@ from core.measuring.tuned import TunedRun, TunedRuns
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies import held
 from core.studies.contract import as_json
-from pages.parts.frame import resources
+from pages.parts.shell import resources
 from pages.parts.widgets import pickers
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of

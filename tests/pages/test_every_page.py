@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.frame import resources, shell
+from pages.parts.shell import resources, shell
 from tests.pages.browsing import PROJECT, visit
 
 NAMES = [page.name for page in shell.PAGES]
@@ -66,7 +66,7 @@ def test_a_page_opens_without_torch(name, tmp_path):
     script = (
         "import sys\n"
         "from streamlit.testing.v1 import AppTest\n"
-        "from pages.parts.frame import shell\n"
+        "from pages.parts.shell import shell\n"
         "app = AppTest.from_file(shell.__file__, default_timeout=60)\n"
         f"app.switch_page('../../{name}.py').run()\n"
         "assert app.title, 'the page showed nothing'\n"

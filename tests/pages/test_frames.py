@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import config
 from core.store import frames, runs
-from pages.parts.frame import resources, shell
+from pages.parts.shell import resources, shell
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"

@@ -7,9 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import config
-from pages.parts.frame import resources, shell
-from pages.parts.frame.sized_cache import SizedCache
 from pages.parts.maps import maps_grid
+from pages.parts.shell import resources, shell
+from pages.parts.shell.sized_cache import SizedCache
 from tests.capture.conftest import tiny
 
 pytestmark = pytest.mark.skipif(

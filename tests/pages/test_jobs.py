@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import pages.parts.frame.shell as shell
+import pages.parts.shell.shell as shell
 from core.jobs import api
 from core.jobs.executors import Place
 from core.labelling.kept import training_options
@@ -15,7 +15,7 @@ from core.store import classifiers, exchange, runs
 from core.store import jobs as store
 from core.store.database import Database
 from core.studies.contract import as_json
-from pages.parts.frame import resources
+from pages.parts.shell import resources
 from pages.parts.widgets import job_progress
 from tests.studies.test_train_patterns import label_everything, run_all
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import pages.parts.frame.shell as shell
+import pages.parts.shell.shell as shell
 from core.jobs import api
 from core.labelling import snapshot as label_snapshot
 from core.labelling.kept import bundled_classifier, training_options
@@ -17,8 +17,8 @@ from core.store import jobs as store_jobs
 from core.store.database import Database
 from core.studies.contract import Finished
 from core.studies.train_patterns import STUDY
-from pages.parts.frame import resources
 from pages.parts.label import label_sheet
+from pages.parts.shell import resources
 from tests.store.labelling import event
 from tests.studies.test_train_patterns import label_everything, run_all
 

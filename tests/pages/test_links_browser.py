@@ -10,7 +10,7 @@ from core.labelling.projects import Recipe, make_project
 from core.store import jobs
 from core.store.database import Database
 from core.store.projects import Heading
-from pages.parts.frame.page_table import PAGES
+from pages.parts.shell.page_table import PAGES
 from tests.labelling.test_projects import fill, label_all
 from tests.pages import browsing
 from tests.pages.browsing import PATIENCE, settled, visit

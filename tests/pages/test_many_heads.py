@@ -8,8 +8,8 @@ from transformers import GPT2Config, GPT2Model
 
 from pages.parts.charts.encoding import CELL
 from pages.parts.charts.heads import SMALLEST_CELL, WIDEST, cell_of
-from pages.parts.frame import resources, shell
 from pages.parts.maps import maps_grid
+from pages.parts.shell import resources, shell
 from tests.capture.conftest import byte_level
 
 LAYERS, HEADS = 16, 32

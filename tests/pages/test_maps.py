@@ -10,8 +10,8 @@ from core import config
 from core.atlas import example
 from core.drawing.panes import Pane, difference, telling_head
 from core.drawing.payload import FULL, as_bytes, difference_as_bytes, packed
-from pages.parts.frame import history, resources, shell
 from pages.parts.maps import maps_grid
+from pages.parts.shell import history, resources, shell
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"

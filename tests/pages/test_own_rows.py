@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from core.store import jobs
 from core.store.database import Person
 from core.tasks.glue import read_rows
-from pages.parts.frame import resources, shell
+from pages.parts.shell import resources, shell
 from pages.parts.widgets import own_rows
 
 LIST = "The first sentence.\nThe second, with a comma.\n"

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.store import jobs
 from core.store.people import Person, RightsError
-from pages.parts.frame import resources, shell
+from pages.parts.shell import resources, shell
 from pages.parts.widgets import pickers
 from tests.capture.conftest import tiny
 from tests.studies.through_json import rows_of

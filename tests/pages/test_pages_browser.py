@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from pages.parts.frame import shell
+from pages.parts.shell import shell
 from tests.pages.browsing import PROJECT, named, visit
 
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.store import exchange
 from core.store.people import RightsError
-from pages.parts.frame import people, resources, shell
+from pages.parts.shell import people, resources, shell
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.results.probing import DrawnTree
 from core.store import shipped
-from pages.parts.frame import resources, shell
 from pages.parts.probes.tree_picture import GOLD, PROBE, arcs, tree_picture, words_table
+from pages.parts.shell import resources, shell
 
 SHIPPED = json.loads(shipped.EXAMPLES.read_text())
 

@@ -17,8 +17,8 @@ from core.report.plan import ReportOptions, plan
 from core.report.records import HeadRecord, Records, StepRecord
 from core.report.rendering.parquet import parquet_files
 from core.store import jobs, runs
-from pages.parts.frame import resources, shell
 from pages.parts.reports.reproduction_pictures import _zipped
+from pages.parts.shell import resources, shell
 from tests.pages.browsing import PATIENCE, serving, until, visit
 from tests.report.evidence_made import head_rows, layer_rows
 

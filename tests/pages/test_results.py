@@ -12,8 +12,8 @@ from core.jobs.worker import complete, divide, find_study, run_unit
 from core.store import jobs, labels, runs
 from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
-from pages.parts.frame import resources, shell
 from pages.parts.reports import headlines, result_card
+from pages.parts.shell import resources, shell
 from pages.parts.widgets import job_progress
 
 TINY = "tests.jobs.tiny"

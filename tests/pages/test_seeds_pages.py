@@ -11,7 +11,7 @@ from core.store import runs
 from core.studies import crossed, seeds
 from core.studies.disable import Swept
 from core.tuning.recipe import Seeds
-from pages.parts.frame import resources, shell
+from pages.parts.shell import resources, shell
 
 HEADS, ROWS = (2, 4), 60
 

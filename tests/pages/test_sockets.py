@@ -2,7 +2,7 @@
 
 import socket
 
-from pages.parts.frame.sockets import answer_at_once
+from pages.parts.shell.sockets import answer_at_once
 
 
 def test_connections_have_no_delay_though_the_protocol_was_not_named():

@@ -15,7 +15,7 @@ from core.labelling.projects import Recipe, make_project
 from core.sign_in import SignIn
 from core.store import labels
 from core.store.projects import Heading
-from pages.parts.frame import people, resources
+from pages.parts.shell import people, resources
 from pages.parts.team import doors
 from tests.labelling.test_projects import fill
 from tests.store.labelling import event

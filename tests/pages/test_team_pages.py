@@ -5,13 +5,13 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import pages.parts.frame.shell as shell
+import pages.parts.shell.shell as shell
 from core.labelling import handing
 from core.labelling.happenings import Rules
 from core.labelling.projects import Recipe, make_project
 from core.store import labels, projects
 from core.store.projects import Heading
-from pages.parts.frame import resources
+from pages.parts.shell import resources
 from tests.labelling.test_projects import Hand, fill
 from tests.store.labelling import event
 

@@ -11,7 +11,7 @@ from core.measuring.tuned import live_file
 from core.store import runs
 from core.studies import change, finetune
 from core.tuning.live import Live
-from pages.parts.frame import resources, shell
+from pages.parts.shell import resources, shell
 from tests.capture.conftest import tiny
 
 SETTINGS = {"epochs": 1, "train_limit": 16, "dev_limit": 8, "batch": 8, "max_length": 24}

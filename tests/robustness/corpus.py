@@ -21,7 +21,7 @@ from core.patterns.classes import BERT
 from core.store import labels, runs
 from core.store.database import Database
 from core.store.runs import Provenance
-from pages.parts.frame import resources, shell
+from pages.parts.shell import resources, shell
 from tests.robustness import files, folders, texts
 from tests.robustness.doors import contents, one_sentence, terminal
 from tests.store.labelling import a_map, event

@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.frame import resources, shell
+from pages.parts.shell import resources, shell
 from tests.robustness.doors import contents, one_sentence
 from tests.robustness.texts import NAMES, QUERIES, TEXTS
 

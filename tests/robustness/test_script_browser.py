@@ -10,7 +10,7 @@ from core.store import exchange, labels, runs
 from core.store import jobs as job_store
 from core.store.database import Database
 from core.store.runs import Provenance
-from pages.parts.frame import shell
+from pages.parts.shell import shell
 from tests.pages.browsing import PATIENCE, serving, settled
 from tests.pages.test_label_browser import all_saved, open_sheet
 from tests.store.labelling import a_map, event

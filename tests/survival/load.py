@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from pages.parts.frame import shell
+from pages.parts.shell import shell
 from tests.pages.browsing import PATIENCE, browsing, process_of, serving, settled, visit
 from tests.pages.test_label_browser import fill
 from tests.survival.viewers import browse_all

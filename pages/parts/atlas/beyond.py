@@ -9,9 +9,9 @@ from core.drawing.panes import Pane, difference
 from core.drawing.payload import as_bytes
 from pages.parts.charts.curves import grouped_bars
 from pages.parts.charts.encoding import Axes
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import plain
 from pages.parts.maps import maps_grid
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import plain
 
 MEANING = {
     "norms": "|alpha f(x)|: weight times the length of what is read (Kobayashi et al. 2020). Rows are divided by their "

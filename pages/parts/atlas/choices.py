@@ -15,7 +15,7 @@ from core.scoring.registry import SCORES, label_of
 from core.store.atlas import atlas_places, atlas_stamp
 from core.store.database import Database
 from core.tasks.glue import TASKS
-from pages.parts.frame import bound, resources
+from pages.parts.shell import bound, resources
 from pages.parts.widgets import pickers
 
 FIRST = ("statistics/previous", "statistics/normalised entropy", "statistics/separator")  # that a new page shows

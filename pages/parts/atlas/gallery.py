@@ -10,9 +10,9 @@ from core.attention import Head
 from core.scoring.registry import MAP_SCORES, SCORES
 from pages.parts.atlas.choices import is_task, pick_score
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import plain
 from pages.parts.reports import attending
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
 LONGEST = 48  # pieces of a small map

@@ -9,10 +9,10 @@ import streamlit as st
 from core.results.scores import AlikeHead, HeadGroup, LikenessKept
 from core.store.runs import run_rows
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
-from pages.parts.frame import resources
-from pages.parts.frame.messages import plain
-from pages.parts.frame.page_table import PAGES_FOLDER
 from pages.parts.reports.stored_runs import pick_run
+from pages.parts.shell import resources
+from pages.parts.shell.messages import plain
+from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.widgets import pickers
 
 CELL = 12  # pixels

@@ -8,7 +8,7 @@ from core.results.scores import PlaceScore
 from core.scoring.registry import SCORES
 from core.store import runs
 from pages.parts.atlas.atlas_view import Axis, axis_of
-from pages.parts.frame import resources
+from pages.parts.shell import resources
 
 SURE = 0.05
 SHIPPED = "statistics/place "  # before x, y and stress, in keys of scores

@@ -3,8 +3,8 @@
 import pandas as pd
 import streamlit as st
 
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
 STUDIES = {

@@ -12,9 +12,9 @@ from core.store.rows import Row
 from core.store.runs import run_rows
 from pages.parts.disable.results import show_results
 from pages.parts.disable.sweeps import active_jobs
-from pages.parts.frame import resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
 
 FOLDS = Count("folds", "Parts", 2, 20, 5, "A model is fine-tuned for each.")

@@ -12,8 +12,8 @@ from core.capture.components import Component, parse_components
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.disable.stand_ins import constants_of, mean_by, pick_fitting_task
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.head_links import show_links
 

@@ -17,10 +17,10 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import active_jobs, shared_options
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import pick_and_link
 

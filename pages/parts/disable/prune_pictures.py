@@ -10,9 +10,9 @@ from core.store.runs import run_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
 
 

@@ -17,9 +17,9 @@ from pages.parts.disable.live import SWEPT
 from pages.parts.disable.race_pictures import VERDICTS, gradient_beside, intervals, looks, rows_taken, verdict_counts
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import WHAT, shared_options
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 
 SAID = declared(Options)

@@ -17,10 +17,10 @@ from core.studies.disable import shared
 from pages.parts.charts.curves import bars_with_intervals, histogram, points
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import plain
 from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.reports.stored_runs import pick_run, title_of
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
 from pages.parts.widgets.pickers import task_name
 

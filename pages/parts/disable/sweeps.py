@@ -9,8 +9,8 @@ from core import config
 from core.measuring.disabling import PARTS
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
 WHAT = {

@@ -9,9 +9,9 @@ from core.store.runs import run_rows
 from core.tuning.recipe import PRESET_NOTES, PRESETS
 from pages.parts.disable.live import OPERATORS
 from pages.parts.disable.sweeps import active_jobs
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning import table_one
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers

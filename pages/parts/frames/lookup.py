@@ -16,10 +16,10 @@ from core.measuring.frame_lookup import Reading, headline, links_for, picture, s
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.charts.matrices import token_strips
-from pages.parts.frame import bound, history, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frames.marking import Marked, mark
 from pages.parts.frames.sets import show_runs
+from pages.parts.shell import bound, history, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links

@@ -17,8 +17,8 @@ from core.frames.records import Element, Span, Spans
 from core.frames.release import open_release
 from core.measuring.frame_lookup import propose_targets, spaced, spans_of
 from core.measuring.tagging import tag
-from pages.parts.frame import history, resources
-from pages.parts.frame.messages import plain
+from pages.parts.shell import history, resources
+from pages.parts.shell.messages import plain
 
 MOST_WORDS = 40  # longer texts do not fit a row of words to click
 ALTERNATIVES = 3  # other frames of a guess that are offered beside it

@@ -6,9 +6,9 @@ import streamlit as st
 
 from core.jobs import api
 from core.store import frames
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.frames import sets
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.job_progress import show_job
 
 CITATION = "FrameNet, International Computer Science Institute, Berkeley, CC BY 3.0."

@@ -16,10 +16,10 @@ from core.store import runs
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import ORIGINS, show_card
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links

@@ -7,10 +7,10 @@ import pandas as pd
 import streamlit as st
 
 from core.drawing.panes import scored_pane, telling_head
-from pages.parts.frame.messages import plain
 from pages.parts.generation.asking import Prompt
 from pages.parts.generation.writing import generated
 from pages.parts.maps import maps_grid
+from pages.parts.shell.messages import plain
 
 if TYPE_CHECKING:
     from core.capture.generating import Generated, Step

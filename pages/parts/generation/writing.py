@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from core import capture, models
-from pages.parts.frame import resources
-from pages.parts.frame.messages import plain
-from pages.parts.frame.sized_cache import SizedCache
 from pages.parts.generation.asking import Prompt
+from pages.parts.shell import resources
+from pages.parts.shell.messages import plain
+from pages.parts.shell.sized_cache import SizedCache
 
 if TYPE_CHECKING:
     from core.capture.generating import Generated, Step

@@ -8,8 +8,8 @@ from core.labelling.snapshot import snapshot
 from core.store import classifiers
 from core.store.database import Database
 from core.store.people import RightsError
-from pages.parts.frame import people
-from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.shell import people
+from pages.parts.shell.messages import clear_errors, plain
 
 STUDY = "train-patterns"
 OFTEN, SELDOM = 1.5, 5.0  # seconds between two looks, while something trains and else

@@ -8,8 +8,8 @@ import streamlit as st
 
 from core.labelling.queue import QueueOptions
 from core.patterns.classes import ClassSet
-from pages.parts.frame import bound
-from pages.parts.frame.remembered import recalled
+from pages.parts.shell import bound
+from pages.parts.shell.remembered import recalled
 
 ORDERS = {
     "random": "at random",

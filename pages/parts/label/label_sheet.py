@@ -25,9 +25,9 @@ from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database
 from core.store.rows import Row
-from pages.parts.frame import loading
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps.components import drawing_component
+from pages.parts.shell import loading
+from pages.parts.shell.messages import clear_errors, plain
 
 PER_SHEET = 96  # at most; a sheet is as many as the window holds
 MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer

@@ -17,8 +17,8 @@ from core.patterns.synthetic import drawable, synthetic_map
 from core.store import label_files, labels
 from core.store.database import Database
 from core.studies import draw_maps as draw_maps_study
-from pages.parts.frame import bound, loading, resources
-from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.shell import bound, loading, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 
 EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels

@@ -6,7 +6,7 @@ import streamlit as st
 from core.labelling.snapshot import retire_unknown, unknown_labels
 from core.store.database import Database
 from core.store.retiring import retire
-from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, plain
 
 
 def say_unknown(db: Database, class_set: str) -> None:

@@ -14,11 +14,11 @@ from core.store import runs as store
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.maps import maps_grid, panes
 from pages.parts.reports import attending
 from pages.parts.reports.stored_runs import pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
 

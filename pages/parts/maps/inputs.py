@@ -9,8 +9,8 @@ from core.attention import PARTS
 from core.models.parts import parts_of
 from core.tasks.glue import TASKS
 from core.tasks.pasted import Pasted, read_pasted
-from pages.parts.frame import bound, history, resources
-from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.shell import bound, history, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import own_rows, pickers
 
 EXAMPLES = {

@@ -5,10 +5,10 @@ import streamlit as st
 from core.attention import Head
 from core.drawing.panes import Pane
 from core.drawing.payload import as_bytes
-from pages.parts.frame import history, resources
-from pages.parts.frame.messages import plain
 from pages.parts.maps import maps_grid
 from pages.parts.maps.inputs import Input
+from pages.parts.shell import history, resources
+from pages.parts.shell.messages import plain
 
 OWN = {"scale": "own"}  # among thousands of tokens most weights are too small to be seen on a scale to 1
 

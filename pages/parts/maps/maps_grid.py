@@ -11,9 +11,9 @@ import streamlit as st
 from core.drawing.panes import Pane, header_of, scored_pane
 from core.drawing.payload import packed
 from core.scoring.registry import HEAD_SCORES
-from pages.parts.frame import history
-from pages.parts.frame.resources import Shown
 from pages.parts.maps.components import workbench_component
+from pages.parts.shell import history
+from pages.parts.shell.resources import Shown
 
 USUAL: dict[str, Any] = {"head": "none", "also": "", "look": "map", "score": "", "show": "layers", "least": 0,
                          "scale": "absolute", "line": 0.1}  # fmt: skip

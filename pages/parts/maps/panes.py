@@ -7,10 +7,10 @@ import numpy as np
 from core import measuring
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import as_bytes
-from pages.parts.frame import resources
-from pages.parts.frame.resources import Shown
 from pages.parts.maps.inputs import Input
 from pages.parts.maps.maps_grid import pane_of
+from pages.parts.shell import resources
+from pages.parts.shell.resources import Shown
 
 
 class Compared(NamedTuple):

@@ -14,9 +14,9 @@ from core.store.database import Database
 from pages.parts.charts.curves import calibration, line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.label.label_tools import pictures
 from pages.parts.patterns.classifiers import HeldOut, KnownClassifier
+from pages.parts.shell.messages import clear_errors, plain
 
 MOST_PICTURES = 12
 

@@ -16,9 +16,9 @@ from core.store.rows import Row
 from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import plain
 from pages.parts.reports.provenance import known_runs
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import pick_and_link
 from pages.parts.widgets.pickers import task_name
 

@@ -8,10 +8,10 @@ import streamlit as st
 from core import capture
 from core.capture.words import words_of
 from core.errors import InputError
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.perturb.inputs import EXAMPLES, opened
 from pages.parts.perturb.side_by_side import show_choices
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 
 CHOSEN = "chosen words"

@@ -7,8 +7,8 @@ import streamlit as st
 
 from core import models
 from core.tasks.perturbations import KINDS, Choice, Perturbed, Text, perturb
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import plain
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
 if TYPE_CHECKING:

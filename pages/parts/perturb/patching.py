@@ -11,10 +11,10 @@ from core.capture.components import PART_KINDS, SHOWN, every_part
 from core.capture.words import words_of
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture, layer_word_picture
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.perturb.inputs import TwoInputs, pick_two
 from pages.parts.perturb.side_by_side import head_rows
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors, plain
 
 WHAT = {"heads": "every head", "parts": "blocks and layers, word by word"}
 

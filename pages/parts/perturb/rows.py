@@ -21,9 +21,9 @@ from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import active_jobs, shared_options
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 
 STUDIES = {

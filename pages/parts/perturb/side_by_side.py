@@ -10,8 +10,8 @@ from core import capture, measuring
 from core.attention import Head
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.perturb.inputs import TwoInputs, pick_two
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import pick_and_link
 
 

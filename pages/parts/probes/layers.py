@@ -12,8 +12,8 @@ from core.results.scores import LayerSimilarity
 from core.results.tuning import BestLayer, Transferred
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Layers
-from pages.parts.frame import bound
 from pages.parts.probes.shipped import pick_result, say
+from pages.parts.shell import bound
 from pages.parts.widgets.files import show_files
 
 VALUES = {

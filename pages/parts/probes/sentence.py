@@ -9,9 +9,9 @@ from core.results.probing import BestHeadTree, DrawnTree, HeadTree, LeftOut, Par
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import bound
 from pages.parts.probes.shipped import Result, pick_result, say
 from pages.parts.probes.tree_picture import tree_picture, words_table
+from pages.parts.shell import bound
 from pages.parts.widgets.files import show_files
 
 

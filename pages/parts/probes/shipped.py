@@ -10,9 +10,9 @@ import streamlit as st
 from core.results.reading import Result as Kind
 from core.store.rows import Row
 from core.store.runs import run_rows
-from pages.parts.frame import resources
-from pages.parts.frame.messages import plain
 from pages.parts.reports.stored_runs import pick_run
+from pages.parts.shell import resources
+from pages.parts.shell.messages import plain
 
 K = TypeVar("K", bound=Kind)
 

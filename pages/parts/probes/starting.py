@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.disable.sweeps import active_jobs
-from pages.parts.frame.messages import clear_errors
+from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
 ON_TREES = ("syntax", "probe")

@@ -19,9 +19,9 @@ from core.studies.contract import declared, identity
 from core.tasks.glue import TASKS, sampled
 from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import bound, resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
 

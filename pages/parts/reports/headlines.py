@@ -11,8 +11,8 @@ from core.results.scores import Score
 from core.store import runs
 from core.store.rows import Row
 from core.tasks.glue import sampled
-from pages.parts.frame import resources
 from pages.parts.reports.provenance import stored_run
+from pages.parts.shell import resources
 
 
 def headline_of(run: str) -> Headline:

@@ -10,7 +10,7 @@ from core.results.reading import record_of
 from core.store import runs
 from core.store.rows import from_json
 from core.tasks.glue import sampled
-from pages.parts.frame import resources
+from pages.parts.shell import resources
 from pages.parts.widgets.pickers import task_name
 
 

@@ -16,10 +16,10 @@ from core.store.rows import Row
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.export import exported, together
 from pages.parts.charts.heads import head_picture
-from pages.parts.frame import resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import StoredRun, stored_run
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.pin import offer_pin_of_run
 

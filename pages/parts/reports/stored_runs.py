@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.parts.frame import history
 from pages.parts.reports import result_card
 from pages.parts.reports.provenance import StoredRun, known_runs
+from pages.parts.shell import history
 
 MOST_LISTED = 12
 

@@ -10,8 +10,8 @@ from core.store import shipped
 from core.store.database import Database
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes
-from pages.parts.frame import resources
 from pages.parts.label.label_tools import show_disputed
+from pages.parts.shell import resources
 
 SHOWN = 8  # maps in dispute, to see what they are
 

@@ -7,8 +7,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.store import projects
 from core.store.database import Database
-from pages.parts.frame import bound
 from pages.parts.label.label_tools import pick_class_set
+from pages.parts.shell import bound
 
 
 def pick(db: Database, places: Sequence[DeltaGenerator] | None = None) -> tuple[str, str | None]:

@@ -19,7 +19,7 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 
 from core.errors import AtlasError, StoreError
 from core.store.people import Person
-from pages.parts.frame import people, resources
+from pages.parts.shell import people, resources
 from pages.parts.team import project_sheet
 
 LARGEST = 2 << 20  # bytes of a request: some thousand labels

@@ -11,10 +11,10 @@ from core.labelling.projects import Recipe, make_project, order_anew
 from core.store import classifiers, labels, projects
 from core.store.database import Database
 from core.store.projects import Heading
-from pages.parts.frame import people
-from pages.parts.frame.messages import clear_errors
 from pages.parts.label.label_sheet import hints_of
 from pages.parts.label.label_tools import classes_now
+from pages.parts.shell import people
+from pages.parts.shell.messages import clear_errors
 
 ORDER_TITLES = {
     "random": "at random",

@@ -9,7 +9,7 @@ from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
 from core.store import erasure
 from core.store.database import Database
-from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, plain
 
 
 def maps_from_elsewhere(db: Database) -> None:

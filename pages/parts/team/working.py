@@ -8,10 +8,10 @@ from core.labelling.queue import QueueOptions
 from core.labelling.snapshot import known_class_set
 from core.store import projects
 from core.store.database import Database
-from pages.parts.frame import bound, people
-from pages.parts.frame.messages import plain
 from pages.parts.label import label_tools
 from pages.parts.label.label_sheet import send_maps, show_sheet
+from pages.parts.shell import bound, people
+from pages.parts.shell.messages import plain
 from pages.parts.team.project_sheet import next_sheet
 
 

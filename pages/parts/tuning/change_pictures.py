@@ -18,9 +18,9 @@ from core.tasks.glue import read_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import CELL, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
-from pages.parts.frame import bound, history
-from pages.parts.frame.messages import plain
-from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.shell import bound, history
+from pages.parts.shell.messages import plain
+from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.pickers import task_name
 

@@ -11,8 +11,8 @@ from core.store.jobs import unit_outcomes
 from core.studies.finetune import STUDY, live_runs
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
-from pages.parts.frame import resources
-from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.tuning.recipe import PRESET_NOTES, PRESETS
-from pages.parts.frame import bound
-from pages.parts.frame.messages import clear_errors
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
 

@@ -10,9 +10,9 @@ from core.results.seeds import HeadOverlap, SeededRun, SeedSource, SeedSpread, S
 from core.store.runs import run_rows
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes
-from pages.parts.frame import resources
-from pages.parts.frame.messages import clear_errors, plain
 from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
 from pages.parts.widgets import job_progress
 

@@ -7,7 +7,7 @@ import streamlit as st
 from core.config import settings
 from core.models.poolings import POOLINGS
 from core.tuning.recipe import PRESETS
-from pages.parts.frame import bound
+from pages.parts.shell import bound
 
 SOURCES = ("bundled samples", "a folder in GLUE's form", "the hub")
 POOLING_NAMES = {"auto": "[CLS], or the last token of a decoder", "cls": "[CLS]", "sep": "[SEP]", "mean": "the mean",

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.attention import Head
 from core.capture.components import parse_components
-from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.shell.page_table import PAGES_FOLDER
 
 LINKS = {  # page: what its link says, and what the page calls the head; two pages may not bind the same name
     "maps": ("Maps of {}", ":material/grid_on:", "head"),

@@ -13,8 +13,8 @@ from core.jobs import api, foreseen
 from core.jobs.api import JobStatus
 from core.measuring import fitting
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
-from pages.parts.frame import resources
-from pages.parts.frame.messages import clear_errors, plain
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors, plain
 
 COUNTED = {  # what a study's size counts, where it is not tokens
     "train-patterns": "maps", "classify-maps": "inputs", "draw-maps": "inputs", "translation": "rows",

@@ -9,8 +9,8 @@ import streamlit as st
 from core import config
 from core.errors import InputError
 from core.tasks.pasted import keep_rows, kept_rows, read_pasted
-from pages.parts.frame import resources
-from pages.parts.frame.messages import clear_errors
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors
 
 LARGEST = 5  # MB of an upload
 HELP = (

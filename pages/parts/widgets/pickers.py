@@ -13,7 +13,7 @@ from core.errors import InputError
 from core.measuring.tuned import shown_folder
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, sampled, task_of
-from pages.parts.frame import bound, history, resources
+from pages.parts.shell import bound, history, resources
 from pages.parts.widgets import own_rows
 
 LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it

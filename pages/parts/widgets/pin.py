@@ -5,9 +5,9 @@ from collections.abc import Callable
 import streamlit as st
 
 from core import findings
-from pages.parts.frame import people, resources
-from pages.parts.frame.messages import clear_errors
-from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.shell import people, resources
+from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.page_table import PAGES_FOLDER
 
 
 def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from core import capture, config
 from core.errors import AtlasError
-from pages.parts.frame import loading, resources
+from pages.parts.shell import loading, resources
 
 log = logging.getLogger("atlas")
 _allowed, _admitted = threading.Event(), threading.Event()

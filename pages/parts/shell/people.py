@@ -16,8 +16,8 @@ from streamlit import config as server
 from core import config
 from core.sign_in import SignIn, sign_in
 from core.store.people import Person, name_of, role_of
-from pages.parts.frame import remembered
-from pages.parts.frame.messages import plain
+from pages.parts.shell import remembered
+from pages.parts.shell.messages import plain
 
 
 @cache

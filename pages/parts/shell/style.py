@@ -1,4 +1,4 @@
-"""What every page looks like beyond Streamlit's theme: frame.css, the mark, and the sidebar of a narrow window."""
+"""What every page looks like beyond Streamlit's theme: page.css, the mark, and the sidebar of a narrow window."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 FRAME = Path(__file__).resolve().parent
 ICON = str(FRAME / "icon.png")  # a file: named icons are fetched from the network
-_STYLE = f"<style>{(FRAME / 'frame.css').read_text()}</style>"
+_STYLE = f"<style>{(FRAME / 'page.css').read_text()}</style>"
 _window = st.components.v2.component("atlas_window", js=(FRAME / "sidebar.js").read_text(), html="<span></span>\n")
 
 

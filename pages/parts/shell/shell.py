@@ -4,11 +4,11 @@ import re
 
 import streamlit as st
 
-from pages.parts.frame import bound, history, loading, people, style, warming
-from pages.parts.frame.messages import clear_errors
-from pages.parts.frame.page_table import PAGES, PAGES_FOLDER
-from pages.parts.frame.resources import settle
-from pages.parts.frame.running import running_indicator
+from pages.parts.shell import bound, history, loading, people, style, warming
+from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.page_table import PAGES, PAGES_FOLDER
+from pages.parts.shell.resources import settle
+from pages.parts.shell.running import running_indicator
 
 READY = ("atlas", "head", "label")  # pages that stand without a model, so they need not wait for one
 _NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")  # a parameter that some page may read; Streamlit keeps embed for itself

@@ -26,9 +26,9 @@ from core.scoring.registry import MAP_SCORES, SCORES, map_scores
 from core.store.database import Database, Person
 from core.tasks.glue import read_rows, task_of
 from core.tasks.labels import label_order
-from pages.parts.frame import loading, people
-from pages.parts.frame.messages import plain
-from pages.parts.frame.sized_cache import SizedCache
+from pages.parts.shell import loading, people
+from pages.parts.shell.messages import plain
+from pages.parts.shell.sized_cache import SizedCache
 
 if TYPE_CHECKING:
     from core.attention import Head

@@ -4,9 +4,9 @@ import streamlit as st
 
 from core.errors import AtlasError
 from core.jobs import api
-from pages.parts.frame import resources
-from pages.parts.frame.messages import clear_errors
-from pages.parts.frame.page_table import PAGES_FOLDER
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.page_table import PAGES_FOLDER
 
 
 def running_indicator() -> None:

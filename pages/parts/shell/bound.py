@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from pages.parts.frame import history
+from pages.parts.shell import history
 
 T = TypeVar("T", bound=str)
 NOTHING = "none"  # what the URL says where nothing is chosen and usually something is
