@@ -1,0 +1,49 @@
+"""Every study keeps its promise in every world: a few draws in each test run, all of them in the slow ones."""
+
+import pytest
+
+from tests.simulations import registry
+from tests.simulations.registry import Case, Outcome, as_json, limit, simulate
+
+CASES = registry.cases()
+
+
+def _check(case: Case, draws: int) -> None:
+    outcome = simulate(case, draws)
+    assert outcome.within, f"{case.name}: rate {outcome.rate:.3f} of {draws} draws, limit {outcome.limit:.3f}"
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.quick], ids=lambda case: case.name)
+def test_few_draws(case: Case) -> None:
+    _check(case, case.quick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_all_draws(case: Case) -> None:
+    _check(case, case.draws)
+
+
+def test_a_limit_is_the_binomial_one() -> None:
+    """At 5 % 200 draws may have 18 claims, 9 of 10 planted ones may be missed in 30."""
+    assert limit("nothing", 0.05, 200) == 18 / 200
+    assert limit("found", 0.9, 200) == 170 / 200
+    assert limit("at most", 1.5, 7) == 1.5
+
+
+def test_a_study_that_always_claims_is_beyond_its_limit() -> None:
+    """And one that never finds what was planted."""
+    always = Case("s", "w", "nothing", lambda _: 1.0, 1)
+    never = Case("s", "w", "found", lambda _: 0.0, 1)
+    assert not simulate(always, 20).within
+    assert not simulate(never, 20).within
+    assert as_json([Outcome(never, 0.0, 20, 0.75)])["s"]["w"] == {
+        "rate": 0.0, "draws": 20, "limit": 0.75, "expected": "found", "inputs": 1, "within": False,
+    }  # fmt: skip
+
+
+def test_medians_of_widths() -> None:
+    wide = Case("s", "w", "at most", lambda seed: float(seed), 1, bound=1.5)
+    assert simulate(wide, 3).rate == 1.0
+    assert simulate(wide, 3).within
+    assert not simulate(wide, 5).within
