@@ -4,8 +4,8 @@ from datetime import date
 
 import streamlit as st
 
-from core.labelling.snapshot import known_class_set, standing_labels
 from core.patterns import agreement
+from core.patterns.snapshot import known_class_set, standing_labels
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix

@@ -3,11 +3,10 @@
 import streamlit as st
 
 from core import config
-from core.measuring.tuned import shown_folder
-from core.results.scores import ChangeScore
 from core.store.runs import run_rows
-from core.studies.change import STUDY
-from core.tuning.saved import tuned_checkpoints
+from core.studies.attention.records import ChangeScore
+from core.studies.tuning.change import STUDY
+from core.tuning.saved import shown_folder, tuned_checkpoints
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.results.scores import Score
 from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
+from core.studies.attention.records import Score
 from core.tasks.features import FEATURES
 from pages.parts.charts.curves import bars_with_intervals, line_with_band
 from pages.parts.charts.encoding import Axes

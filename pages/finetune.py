@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from core.measuring.tuned import METRICS
-from core.results.tuning import TunedScore
 from core.store.runs import run_rows
-from core.studies.finetune import STUDY, Options
+from core.studies.tuning.finetune import STUDY, Options
+from core.studies.tuning.finetuning_results import METRICS
+from core.studies.tuning.records import TunedScore
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, resources

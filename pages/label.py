@@ -4,8 +4,8 @@ from datetime import date
 
 import streamlit as st
 
-from core.labelling.kept import bundled_labels
 from core.labelling.queue import queue
+from core.patterns.classifier_registry import bundled_labels
 from core.store import classifiers, labels
 from pages.parts.label import label_settings, label_tools
 from pages.parts.label.label_retrain import offer_retraining, say_changes

@@ -6,9 +6,9 @@ import streamlit as st
 
 from core.jobs import api
 from core.labelling.crowd import METHODS
-from core.labelling.kept import bundled_about, bundled_classifier, bundled_labels, training_options
-from core.labelling.snapshot import snapshot, standing_labels
 from core.patterns.agreement import consensus, inputs_of
+from core.patterns.classifier_registry import bundled_about, bundled_classifier, bundled_labels, training_options
+from core.patterns.snapshot import snapshot, standing_labels
 from core.store import classifiers
 from pages.parts.label.label_tools import pick_class_set
 from pages.parts.patterns.classifier_results import show_log, show_results

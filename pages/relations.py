@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from core.results.scores import DependencyScore, RelationScore
 from core.store import runs as store
+from core.studies.attention.records import DependencyScore, RelationScore
 from core.tasks.relations import RELATIONS
 from pages.parts.reports import attending
 from pages.parts.reports.stored_runs import pick_run

@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from core.labelling import adjudicating, crowd
-from core.labelling.snapshot import known_class_set, snapshot
 from core.patterns import agreement
 from core.patterns.alpha import alpha_with_interval
+from core.patterns.snapshot import known_class_set, snapshot
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix

@@ -71,6 +71,28 @@ def names_of(module: Path) -> set[str]:
     return names
 
 
+def parts_of(node: ast.expr) -> list[str]:
+    """`studies.attention.passes.observe` by its names; [] of what is no such chain."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.insert(0, node.attr)
+        node = node.value
+    return [node.id, *names] if isinstance(node, ast.Name) else []
+
+
+def is_there(names: list[str]) -> bool:
+    """Whether rooms, rooms in them and their modules have what a chain names, as far as their module's top."""
+    place = PROJECT / "core"
+    for number, name in enumerate(names):
+        if (place / name / "__init__.pyi").exists() and number + 1 < len(names):
+            place = place / name
+        elif number and (place / f"{name}.py").exists():
+            return number + 1 == len(names) or names[number + 1] in names_of(place / f"{name}.py")
+        else:
+            return (place / name).is_dir()
+    return True
+
+
 @pytest.mark.parametrize("folder", ["core", "pages", "data", "tests"])
 def test_what_is_named_in_a_room_is_there(folder):
     """`capture.running.run`: without an import of its own, a wrong name would be seen only when it is used."""
@@ -83,10 +105,15 @@ def test_what_is_named_in_a_room_is_there(folder):
         froms = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "core"]
         mine = {alias.name for node in froms for alias in node.names if alias.asname is None} & rooms
         for node in ast.walk(tree):
-            match node:
-                case ast.Attribute(value=ast.Attribute(value=ast.Name(id=room), attr=module), attr=name):
-                    source = PROJECT / "core" / room / f"{module}.py"
-                    lists = source.with_name("__init__.pyi").exists()  # else the room has no such attribute by itself
-                    if room in mine and not (lists and source.exists() and name in names_of(source)):
-                        missing.append(f"{file.relative_to(PROJECT)}:{node.lineno} {room}.{module}.{name}")
+            names = parts_of(node) if isinstance(node, ast.Attribute) else []
+            if len(names) > 2 and names[0] in mine and not is_there(names):
+                missing.append(f"{file.relative_to(PROJECT)}:{node.lineno} {'.'.join(names)}")
     assert not missing
+
+
+def test_a_wrong_name_in_a_room_is_found():
+    assert is_there(["capture", "running", "run"])
+    assert is_there(["studies", "attention", "passes", "observe"])
+    for wrong in ("capture.running.nothing", "capture.nothing.run", "studies.attention.passes.nothing",
+                  "studies.attention.nothing.run", "studies.nothing.passes.run"):  # fmt: skip
+        assert not is_there(wrong.split(".")), wrong

@@ -2,13 +2,13 @@
 nothing is stored. Each study runs as its job would, unit by unit, with its usual options."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from core.atlas.rows import ScoreRow, score_row, scores_of
 from core.errors import AtlasError
 from core.store.rows import Row
 from core.studies.contract import Study
+from core.studies.lookup import find_study
 
 STUDIES = ("statistics", "features", "roles", "norms")
 TASK, LIMIT = "sst2", 300
@@ -23,7 +23,7 @@ def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str]
     rows: list[ScoreRow] = []
     refused: AtlasError | None = None
     for name in studies or STUDIES:
-        study: Study = import_module(f"core.studies.{name}").STUDY
+        study: Study = find_study(name)
         try:
             given = study.read({"checkpoint": checkpoint, "tasks": [task or TASK], "limit": LIMIT})
             rows += [score_row(name, row, "measured now") for row in scores_of(run_here(study, given))]

@@ -3,13 +3,13 @@
 import typer
 
 from core.commands.declared import Ran, command
-from core.results.disabling import OperatorAgreement, OperatorEffect, Patched
 from core.store.rows import Row
-from core.studies import knockout as knockouts
-from core.studies import operators as standing
-from core.studies import patch as patches
-from core.studies import perturb as perturbations
-from core.studies import separators as separating
+from core.studies.ablation import knockout as knockouts
+from core.studies.ablation import operators as standing
+from core.studies.ablation import patch as patches
+from core.studies.ablation import perturb as perturbations
+from core.studies.ablation import separators as separating
+from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Patched
 
 
 def _show_operators(ran: Ran) -> None:

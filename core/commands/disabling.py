@@ -11,20 +11,20 @@ from core.commands.declared import Ran, command
 from core.commands.output import database
 from core.commands.racing import Racing, raced, show_race
 from core.errors import InputError
-from core.results.disabling import SplitHalf, SweptVariant, Untouched
-from core.results.estimate import Estimate
-from core.results.metrics import Metrics
-from core.results.pruning import PruneStep
-from core.results.reading import Result
 from core.store import runs
 from core.store.rows import Row
-from core.studies import crossed as crossing
-from core.studies import disable as sweeps
-from core.studies import held as holding
-from core.studies import importance as weighing
-from core.studies import prune as pruning
-from core.studies import seeds as seeding
+from core.studies.ablation import crossed as crossing
+from core.studies.ablation import disable as sweeps
+from core.studies.ablation import held as holding
+from core.studies.ablation import importance as weighing
+from core.studies.ablation import prune as pruning
+from core.studies.ablation import seeds as seeding
+from core.studies.ablation.pruning_records import PruneStep
+from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched
 from core.studies.contract import Flag
+from core.studies.estimate import Estimate
+from core.studies.metric_columns import Metrics
+from core.studies.records import Result
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from core import patterns
 from core.commands.declared import of_record
 from core.commands.output import Form, database, show_rows
 from core.errors import InputError
-from core.labelling.kept import bundled_weights, open_classifier
 from core.patterns.classes import SHIPPED
+from core.patterns.classifier_registry import bundled_weights, open_classifier
 from core.patterns.labelled_files import matched, read_label_file, read_map_file
 from core.store.classifiers import one_classifier
 from core.store.rows import Row, plain

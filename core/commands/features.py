@@ -12,17 +12,17 @@ import typer
 
 from core.commands.declared import Ran, command
 from core.errors import InputError
-from core.results.scores import Score
 from core.scoring.definitions import DEFINITIONS
 from core.store.rows import Row
-from core.studies import dependencies as trees
-from core.studies import effective as effective_attention
-from core.studies import features as feature_attention
-from core.studies import norms as norm_attention
-from core.studies import redundancy as alike
-from core.studies import relations as relation_attention
-from core.studies import roles as head_roles
-from core.studies import statistics as head_statistics
+from core.studies.attention import dependencies as trees
+from core.studies.attention import effective as effective_attention
+from core.studies.attention import features as feature_attention
+from core.studies.attention import norms as norm_attention
+from core.studies.attention import redundancy as alike
+from core.studies.attention import relations as relation_attention
+from core.studies.attention import roles as head_roles
+from core.studies.attention import statistics as head_statistics
+from core.studies.attention.records import Score
 from core.studies.contract import Flag
 
 BEST = 3  # rows of each feature that a table shows

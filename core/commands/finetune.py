@@ -1,8 +1,8 @@
 """`python -m core finetune CHECKPOINT --task T` and `python -m core study change BEFORE AFTER`."""
 
 from core.commands.declared import command
-from core.studies import change as comparing
-from core.studies import finetune as tuning
+from core.studies.tuning import change as comparing
+from core.studies.tuning import finetune as tuning
 
 finetune = command(tuning.STUDY)
 change = command(comparing.STUDY)

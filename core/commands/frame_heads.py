@@ -5,8 +5,8 @@ from dataclasses import replace
 import typer
 
 from core.commands.declared import Ran, command
-from core.results.frames import FrameHead, FrameSummary, SkippedLine
-from core.studies.frame_heads import STUDY
+from core.studies.frames.frame_heads import STUDY
+from core.studies.frames.records import FrameHead, FrameSummary, SkippedLine
 
 SAID = 20  # skipped lines that are named
 SHOWN = (

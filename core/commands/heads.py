@@ -12,11 +12,11 @@ from core.commands.output import Form, show_rows
 from core.errors import InputError
 from core.frames.records import AnnotatedSentence, Element
 from core.frames.words import place
-from core.measuring.distance_null import distance_null
-from core.measuring.frame_lookup import Reading, links_for, picture
-from core.results.reading import Result
 from core.studies.contract import Flag
+from core.studies.frames.distance_null import distance_null
+from core.studies.frames.frame_lookup import Reading, links_for, picture
 from core.studies.options import Checkpoint
+from core.studies.records import Result
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import typer
 
 from core.commands.declared import NoOptions, Ran, command
 from core.commands.output import database
-from core.results.frames import IndexedSlice
-from core.studies.index_frames import STUDY
+from core.studies.frames.index_frames import STUDY
+from core.studies.frames.records import IndexedSlice
 
 
 def _needs_the_database(_: Any, own: NoOptions) -> None:

@@ -29,14 +29,14 @@ from core.config import settings
 from core.errors import InputError, JobError
 from core.jobs import api
 from core.jobs.executors import Place
-from core.results.jobs import one_job
-from core.results.runs import one_run
+from core.jobs.records import one_job
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
 from core.store.recovery import LockedError
 from core.store.rows import Row
 from core.studies.contract import Flag
+from core.studies.stored_runs import one_run
 
 app = typer.Typer(help="List, start, resume and cancel jobs.", no_args_is_help=True)
 Id = Annotated[str, typer.Argument(help="the job's id, as `jobs list` prints it")]

@@ -13,7 +13,7 @@ from core.labelling import crowd
 from core.labelling.dataset import export_dataset, import_dataset
 from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
-from core.labelling.snapshot import retire_unknown
+from core.patterns.snapshot import retire_unknown
 from core.store import erasure, label_files, labels, projects, retiring
 from core.store.database import Database
 from core.studies.contract import Flag

@@ -15,13 +15,19 @@ from core.config import settings
 from core.errors import InputError
 from core.jobs.executors import Place
 from core.labelling.crowd import checked_method
-from core.labelling.kept import bundled_labels, classifying_options, headline, keep_best_known, training_options
-from core.labelling.snapshot import from_file, snapshot
-from core.results.patterns import ClassScore, ClassShare, HeldOutScore
-from core.results.runs import StoredRun
+from core.patterns.classifier_registry import (
+    bundled_labels,
+    classifying_options,
+    keep_best_known,
+    training_options,
+)
+from core.patterns.snapshot import from_file, snapshot
 from core.store.rows import Row
 from core.studies.contract import Flag
 from core.studies.options import LARGEST_SEED
+from core.studies.patterns.records import ClassScore, ClassShare, HeldOutScore
+from core.studies.patterns.trained_classifier import headline
+from core.studies.stored_runs import StoredRun
 
 app = typer.Typer(help="The classifier of attention patterns.", no_args_is_help=True)
 app.command("evaluate")(evaluate)

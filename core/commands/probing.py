@@ -2,12 +2,12 @@
 left when weights go."""
 
 from core.commands.declared import Ran, command
-from core.results.reading import Result
-from core.studies import probe as layered
-from core.studies import representation as alike
-from core.studies import subnetworks as parts
-from core.studies import syntax as parsing
-from core.studies import transfer as transferring
+from core.studies.probing import probe as layered
+from core.studies.probing import representation as alike
+from core.studies.probing import subnetworks as parts
+from core.studies.probing import syntax as parsing
+from core.studies.probing import transfer as transferring
+from core.studies.records import Result
 
 QUIET = ("tree", "head", "component")  # kinds of rows that only --json and --csv print
 

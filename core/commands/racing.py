@@ -8,12 +8,12 @@ import typer
 
 from core.commands.declared import Ran, command
 from core.errors import InputError
-from core.measuring.race_table import verdict_sentence
-from core.results.disabling import RaceVerdict
-from core.results.metrics import RANKING
 from core.store.rows import Row
-from core.studies import race as racing
+from core.studies.ablation import race as racing
+from core.studies.ablation.race_table import verdict_sentence
+from core.studies.ablation.records import RaceVerdict
 from core.studies.contract import Flag
+from core.studies.metric_columns import RANKING
 
 SHOWN = ("name", "verdict", "rows", "effect", "effect_low", "effect_high", "gradient_first")
 

@@ -3,9 +3,9 @@
 import typer
 
 from core.commands.declared import Ran, command
-from core.results.translation import AlignedHead, PrunedColumn, UntouchedTranslation, ZeroedHead
 from core.store.rows import Row
-from core.studies import translation as translating
+from core.studies.ablation import translation as translating
+from core.studies.ablation.translation_records import AlignedHead, PrunedColumn, UntouchedTranslation, ZeroedHead
 
 
 def _show(ran: Ran) -> None:

@@ -10,7 +10,6 @@ from core.drawing.maps_page import Source
 from core.drawing.packing import Grid, pack
 from core.errors import AtlasError
 from core.findings.figures import numbers_of, picture_of_map, pictures_of
-from core.jobs.worker import find_study
 from core.report import report
 from core.report.rendering.words import About, command_of
 from core.store import findings, runs
@@ -18,6 +17,7 @@ from core.store.database import Database
 from core.store.findings import Finding
 from core.store.rows import Row
 from core.studies.contract import as_json, declared
+from core.studies.lookup import find_study
 
 MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds several
 

@@ -16,13 +16,14 @@ import pandas as pd
 
 from core.errors import AtlasError, JobError, StoreError
 from core.jobs.executors import Place
+from core.jobs.records import jobs_of, one_job, progress
 from core.jobs.scheduler import Runner, keep
-from core.jobs.worker import complete, find_study
-from core.results.jobs import jobs_of, one_job, progress
+from core.jobs.worker import complete
 from core.store import exchange, runs
 from core.store import jobs as store
 from core.store.database import Database
 from core.studies.contract import as_json, identity
+from core.studies.lookup import find_study
 from core.tasks.own import absolute
 
 _RUNNERS: "weakref.WeakKeyDictionary[Database, Runner]" = weakref.WeakKeyDictionary()

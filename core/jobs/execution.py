@@ -11,7 +11,7 @@ from typing import Any
 from core.errors import JobError
 from core.jobs.answers import Answer
 from core.jobs.executors import Place, Pool
-from core.results.jobs import JobUnit
+from core.jobs.records import JobUnit
 
 LOOK_SECONDS = 0.1  # how often a job looks for a cancel
 CRASHES = 2  # times a unit may end its worker before it counts as failed

@@ -13,13 +13,13 @@ import pandas as pd
 from core import config
 from core.errors import AtlasError, JobError
 from core.jobs.answers import Answer
+from core.jobs.records import one_job, progress
 from core.jobs.scheduler import provenance_of
 from core.jobs.worker import merged, summarize
-from core.results.jobs import one_job, progress
-from core.results.reading import Result
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
+from core.studies.records import Result
 from core.tasks.glue import read_rows
 from core.tasks.own import is_own
 

@@ -15,9 +15,8 @@ from core.config import settings
 from core.errors import AtlasError, JobError, StoreError
 from core.jobs.execution import ClusterGoneError, Execution, PoolKeeper, Stopped
 from core.jobs.executors import Place
-from core.jobs.worker import PARTIAL, find_study, merged
-from core.results.jobs import Job, one_job, open_units, progress, unit_outcomes
-from core.results.runs import one_run
+from core.jobs.records import Job, one_job, open_units, progress, unit_outcomes
+from core.jobs.worker import PARTIAL, merged
 from core.store import jobs as store
 from core.store import runs
 from core.store.backup import answer_requests
@@ -25,6 +24,8 @@ from core.store.database import Database
 from core.store.exchange import runs_folder
 from core.store.rows import Row
 from core.studies.contract import Finished
+from core.studies.lookup import find_study
+from core.studies.stored_runs import one_run
 from core.studies.transport import decode
 
 log = logging.getLogger("atlas.jobs")

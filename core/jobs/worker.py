@@ -3,10 +3,8 @@
 Everything goes in and comes out as JSON's own types, so no model and no class is ever pickled.
 """
 
-import importlib
 import logging
 import os
-import re
 import signal
 import socket
 import sys
@@ -18,38 +16,15 @@ from typing import Any
 from core import models
 from core.config import code_version
 from core.errors import AtlasError, JobError
-from core.results.jobs import DividedUnit
+from core.jobs.records import DividedUnit
 from core.store.rows import Row, plain
 from core.studies.contract import Study, Unit, as_json
+from core.studies.lookup import find_study
 from core.studies.transport import decode, encode
 
 Outcome = dict[str, Any]
 PARTIAL = "partial"  # the one field of the row that a unit leaves
 log = logging.getLogger("atlas.jobs")
-
-
-def module_of(name: str) -> str:
-    """Where the study `name` is written: core.studies.<name>, or the module itself when `name` has dots."""
-    if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
-        raise JobError(f"A study is named by letters, digits and dashes, but {name!r} is not; see the list of studies.")
-    return name if "." in name else f"core.studies.{name.replace('-', '_')}"
-
-
-def find_study(name: str) -> Study:
-    """The study called `name`. Errors: JobError when there is none."""
-    module = module_of(name)
-    try:
-        imported = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module + ".").startswith(error.name + "."):
-            raise
-        raise JobError(
-            f"A study must be one of core/studies, but {name!r} is not; see `python -m core --help`."
-        ) from error
-    study = getattr(imported, "STUDY", None)
-    if not isinstance(study, Study):
-        raise JobError(f"A study's module must export STUDY, but {module} does not; see core/studies/contract.py.")
-    return study
 
 
 def complete(study: Study, options: Mapping[str, Any]) -> Row:

@@ -14,9 +14,9 @@ import pandas as pd
 from core import patterns
 from core.errors import InputError
 from core.labelling.crowd import votes_of
-from core.labelling.snapshot import Snapshot, known_class_set
 from core.patterns.agreement import disputed, rater
 from core.patterns.label_errors import Suspect, label_errors
+from core.patterns.snapshot import Snapshot, known_class_set
 from core.store import labels
 from core.store.database import Database
 

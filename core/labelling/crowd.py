@@ -7,7 +7,7 @@ from typing import get_args
 import pandas as pd
 
 from core.errors import InputError
-from core.labelling.snapshot import known_class_set, present_names, standing_labels
+from core.patterns.snapshot import known_class_set, present_names, standing_labels
 from core.patterns.truth import Method, Truth, truth
 from core.store import projects
 from core.store.database import Database

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.config import code_version
 from core.errors import InputError
-from core.labelling.snapshot import known_class_set, standing_labels
+from core.patterns.snapshot import known_class_set, standing_labels
 from core.store.database import Database
 from core.store.label_files import Imported, exported, import_labels, write_rows
 from core.writing import write_whole

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from core.errors import InputError
-from core.labelling.snapshot import known_class_set
 from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
+from core.patterns.snapshot import known_class_set
 from core.store.database import Database
 from core.store.label_files import MOST_ROWS, Imported, as_line, batch_of, exported, import_rows, read_bytes
 from core.store.rows import Row

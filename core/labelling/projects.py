@@ -10,7 +10,7 @@ from core.errors import InputError
 from core.labelling import handing
 from core.labelling.happenings import ORDERS, Rules
 from core.labelling.queue import NEARLY_UNIFORM, Hints
-from core.labelling.snapshot import known_class_set, standing_labels
+from core.patterns.snapshot import known_class_set, standing_labels
 from core.store import labels, projects
 from core.store.database import Database
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from core.errors import InputError
-from core.labelling.snapshot import standing_labels
 from core.patterns.agreement import disputed
+from core.patterns.snapshot import standing_labels
 from core.store import labels
 from core.store.database import Database
 

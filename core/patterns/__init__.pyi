@@ -2,6 +2,7 @@ from . import agreement as agreement
 from . import alpha as alpha
 from . import baseline as baseline
 from . import classes as classes
+from . import classifier_registry as classifier_registry
 from . import evaluated as evaluated
 from . import evaluation as evaluation
 from . import forest as forest
@@ -11,6 +12,7 @@ from . import network as network
 from . import planted as planted
 from . import raster as raster
 from . import shapes as shapes
+from . import snapshot as snapshot
 from . import suggestions as suggestions
 from . import synthetic as synthetic
 from . import training as training

@@ -1,19 +1,14 @@
-"""From a finished training to a stored classifier, and from a stored one to something that classifies."""
+"""Stored and bundled classifiers: which there are, which is known best, and opening one."""
 
-import base64
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from core import config, patterns
 from core.errors import InputError
-from core.labelling.snapshot import Snapshot, write
-from core.results.patterns import FinalClassifier, HeldOutMap, HeldOutScore
+from core.patterns.snapshot import Snapshot, write
 from core.store import classifiers, label_files
 from core.store.database import Database
 from core.store.rows import Row
@@ -24,67 +19,6 @@ if TYPE_CHECKING:
 
 BUNDLED = "bundled"
 WARNED_OUTSIDE, WARNED_UNSURE = 0.05, 0.15  # shares of a checkpoint's maps above which its class shares say little
-RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
-ON = {"checkpoints": "unseen checkpoints", "heads": "unseen heads", "fold": "unseen inputs"}  # the headline first
-SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
-
-
-def keep_classifier(
-    db: Database, rows: list[Row], recipe: Row, snapshot: Snapshot, *, name: str, annotator: str = ""
-) -> str:
-    """Store the classifier of a finished training under `name`; saying it twice keeps one. Returns the name.
-
-    rows: of the training; recipe: how it was fitted (RECIPE). Raises InputError when the training kept no weights.
-    """
-    final = FinalClassifier.among(rows)
-    if not final:
-        raise InputError(
-            "A classifier is kept once it is trained on all labels; this training did not come so far: resume it."
-        )
-    best = headline(rows)
-    scores = {
-        "on": best.on,
-        "macro_f1": best.macro_f1,
-        "low": best.low,
-        "high": best.high,
-        "n": best.maps,
-        "rows": [row for row in rows if row.get("part") in SCORES],
-        "confusions": confusions(rows, snapshot.classes),
-        "maps": [
-            {"map_id": kept.map_id, "truth": kept.truth, "predicted": kept.predicted} for kept in HeldOutMap.among(rows)
-        ],
-    }
-    return classifiers.save_classifier(
-        db,
-        classifiers.Trained(
-            snapshot.class_set,
-            base64.b64decode(final[0].weights),
-            annotator=annotator,
-            recipe=recipe,
-            classes=snapshot.classes,
-            scores=scores,
-            snapshot=snapshot.events,
-        ),
-        classifier=name,
-    )
-
-
-def headline(rows: Iterable[Row]) -> HeldOutScore:
-    """The scores on unseen checkpoints, else on unseen heads, else on unseen inputs; InputError when no fold is
-    done."""
-    scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
-    for name in ON.values():
-        if name in scored:
-            return scored[name]
-    raise InputError("No fold of the cross-validation is done yet: wait for the first one.")
-
-
-def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
-    """Held-out confusion [input, true, predicted] of a training, which corrects shares."""
-    held_out = HeldOutMap.among(rows)
-    truth = np.array([classes.index(kept.truth) for kept in held_out])
-    predicted = np.array([classes.index(kept.predicted) for kept in held_out])
-    return patterns.evaluation.by_group(truth, predicted, [kept.group for kept in held_out], len(classes)).tolist()
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import scipy  # its parts load when they are used
 
-from core.results.estimate import Estimate
+from core.studies.estimate import Estimate
 
 
 def among(estimate: Estimate, several: int) -> Estimate:

@@ -8,8 +8,8 @@ from functools import cached_property
 from core.report import readings
 from core.report.ids import Part
 from core.report.plan import Step
-from core.results.scores import Score
 from core.store.rows import Row
+from core.studies.attention.records import Score
 
 
 @dataclass(frozen=True)

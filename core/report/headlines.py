@@ -8,7 +8,9 @@ from core.report.readings import class_shares, picked, sweep, tuning
 from core.report.records import records_of
 from core.report.rendering.words import task_name
 from core.report.sentences import Headline, defined, percent
-from core.results.disabling import (
+from core.store.rows import Row
+from core.studies.ablation.pruning_records import ImportantHead, PruneStep
+from core.studies.ablation.records import (
     Changed,
     EdgeCut,
     OperatorEffect,
@@ -19,12 +21,10 @@ from core.results.disabling import (
     SeparatorLayer,
     Untouched,
 )
-from core.results.frames import FrameHead, FrameSummary
-from core.results.pruning import ImportantHead, PruneStep
-from core.results.scores import ChangeScore, DependencyScore, PlaceScore, Score
-from core.results.seeds import HeadOverlap, SeedSource, SeedSpread
-from core.results.tuning import HeldChange, TunedScore
-from core.store.rows import Row
+from core.studies.ablation.seed_records import HeadOverlap, SeedSource, SeedSpread
+from core.studies.attention.records import ChangeScore, DependencyScore, PlaceScore, Score
+from core.studies.frames.records import FrameHead, FrameSummary
+from core.studies.tuning.records import HeldChange, TunedScore
 from core.tasks.glue import task_of
 
 SURE = 0.05

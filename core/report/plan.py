@@ -11,35 +11,22 @@ from typing import Any, TypeVar
 
 from core import config
 from core.errors import InputError
-from core.labelling.kept import classifying_options, keep_best_known
-from core.measuring.tuned import runs_folder, shown_folder
+from core.patterns.classifier_registry import classifying_options, keep_best_known
 from core.report.data import Data, Facts
 from core.report.ids import Part
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies import (
-    change,
-    classify_maps,
-    crossed,
-    dependencies,
-    disable,
-    effective,
-    features,
-    finetune,
-    frame_heads,
-    importance,
-    probe,
-    prune,
-    relations,
-    separators,
-    statistics,
-    subnetworks,
-    syntax,
-    transfer,
-)
-from core.studies.attending import AttendingOptions
+from core.studies.ablation import crossed, disable, importance, prune, separators
+from core.studies.attention import dependencies, effective, features, relations, statistics
+from core.studies.attention.attending import AttendingOptions
 from core.studies.contract import Study, as_json
+from core.studies.frames import frame_heads
+from core.studies.patterns import classify_maps
+from core.studies.probing import probe, subnetworks, syntax, transfer
+from core.studies.tuning import change, finetune
+from core.studies.tuning.finetuning_results import runs_folder
 from core.tasks.glue import task_of
+from core.tuning.saved import shown_folder
 
 REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
 PARTS = (

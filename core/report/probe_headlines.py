@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 from core.report.readings import picked
 from core.report.sentences import Headline, defined, percent
-from core.results.probing import ParsedScore, ProbedLayer
-from core.results.pruning import Subnetwork
-from core.results.scores import AlikeHead, LayerSimilarity, RoleScore, Score
-from core.results.translation import UntouchedTranslation, ZeroedHead
-from core.results.tuning import BestLayer, Transferred
 from core.store.rows import Row
+from core.studies.ablation.pruning_records import Subnetwork
+from core.studies.ablation.translation_records import UntouchedTranslation, ZeroedHead
+from core.studies.attention.records import AlikeHead, LayerSimilarity, RoleScore, Score
+from core.studies.probing.records import ParsedScore, ProbedLayer
+from core.studies.tuning.records import BestLayer, Transferred
 
 
 def _syntax(rows: Sequence[Row]) -> Headline:

@@ -1,18 +1,18 @@
-"""What the studies left, as the report asks for it: rows as records (`core.results`), picked, grouped and averaged."""
+"""What the studies left, as the report asks for it: rows as records, picked, grouped and averaged."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from core.report.estimates import Estimate, mean_over
-from core.results.disabling import SeparatorLayer, SplitHalf, SweptVariant
-from core.results.frames import FrameHead, FrameSummary
-from core.results.patterns import ClassShare, MovedShare
-from core.results.pruning import PruneStep, RankAgreement
-from core.results.reading import Result
-from core.results.scores import LengthCorrelation, Score
-from core.results.tuning import TunedScore
 from core.store.rows import Row
+from core.studies.ablation.pruning_records import PruneStep, RankAgreement
+from core.studies.ablation.records import SeparatorLayer, SplitHalf, SweptVariant
+from core.studies.attention.records import LengthCorrelation, Score
+from core.studies.frames.records import FrameHead, FrameSummary
+from core.studies.patterns.records import ClassShare, MovedShare
+from core.studies.records import Result
+from core.studies.tuning.records import TunedScore
 
 R = TypeVar("R")
 

@@ -18,10 +18,10 @@ from core.report.plan import REPLICATED, ReportOptions, Step, plan
 from core.report.published import REPLICATION, figures
 from core.report.records import ClaimRecord, Records, StepRecord, ValueRecord, rows_of
 from core.report.verdicts import Place, paired
-from core.results.runs import one_run
 from core.store import jobs, runs
 from core.store.database import Database
 from core.store.rows import plain
+from core.studies.stored_runs import one_run
 
 STUDY_NAME = "reproduce"
 

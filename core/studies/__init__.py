@@ -1,0 +1,8 @@
+"""The studies by subject, and what all of them share.
+
+Modules load when they are used: `from core import studies`, `studies.attention.passes.name` (docs/decisions/026).
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

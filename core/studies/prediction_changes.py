@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.measuring.outcomes import finite, metrics_of, outcomes
 from core.scoring import effects
 from core.store.rows import Row
+from core.studies.outcomes import finite, metrics_of, outcomes
 from core.tasks.glue import Task
 
 

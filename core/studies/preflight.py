@@ -7,11 +7,10 @@ from typing import Any
 
 from core import config
 from core.errors import CheckpointError, InputError
-from core.measuring.tuned import shown_folder
 from core.tasks import own
 from core.tasks.glue import must_have_labels, task_of
 from core.tasks.labels import label_order
-from core.tuning.saved import LOG
+from core.tuning.saved import LOG, shown_folder
 
 CLASSIFYING = {
     "disable", "race", "operators", "importance", "prune", "perturb", "patch", "knockout", "separators",

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from core.results.estimate import Estimate
-from core.results.reading import Result
+from core.studies.estimate import Estimate
+from core.studies.records import Result
 
 V = TypeVar("V", bound="Valued")
 

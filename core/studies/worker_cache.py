@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from core import config
-from core.measuring.tagging import open_pipeline
 from core.models.checkpoint import Checkpoint
 from core.models.opening import HeadKind, open_checkpoint
+from core.studies.tagging import open_pipeline
 
 KEPT = 2  # open checkpoints: the most that one unit looks at
 

@@ -1,7 +1,7 @@
 """A tagged text: its words with their characters, tags and heads.
 
 Words keep their characters, so they meet a tokenizer's pieces by offsets and never by spelling. Who tags is no concern
-of a task: `core.measuring.tagging` does, with spaCy.
+of a task: `core.studies.tagging` does, with spaCy.
 """
 
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core import config
+
 LOG = "training.json"
 
 
@@ -32,3 +34,8 @@ def tuned_checkpoints(root: Path) -> list[Tuned]:
         if facts.get("kind") == "fine-tuned" and not log.parent.name.endswith((".part", ".old")):
             tuned.append(Tuned(log.parent.name, log.parent, facts))
     return sorted(tuned, key=lambda checkpoint: (checkpoint.facts.get("date", ""), checkpoint.name), reverse=True)
+
+
+def shown_folder(folder: Path) -> str:
+    """A folder as checkpoint pickers name it: relative to the project where it lies inside."""
+    return str(folder.relative_to(config.PROJECT)) if folder.is_relative_to(config.PROJECT) else str(folder)

@@ -9,7 +9,6 @@ import argparse
 import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -66,7 +65,7 @@ def measured(asked: list[tuple[str, dict[str, object]]], called: str, only: list
     rows: Rows = []
     for name, given in asked:
         if not only or name in only:
-            rows += _rows(name, import_module(f"core.studies.{name.replace('-', '_')}").STUDY, given, called)
+            rows += _rows(name, find_study(name), given, called)
     return rows
 
 
@@ -83,7 +82,7 @@ def _rows(name: str, study: object, given: dict[str, object], called: str) -> Ro
 
 def tuned(folder: Path) -> Path:
     """A classifier of SST-2's bundled rows, fine-tuned from the encoder."""
-    study = import_module("core.studies.finetune").STUDY
+    study = find_study("finetune")
     options = study.read({"checkpoint": config.ENCODER, "tasks": [TASK], "seeds": 1, "preset": "small",
                           "out": str(folder)})  # fmt: skip
     run_here(study, options)

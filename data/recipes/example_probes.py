@@ -15,6 +15,7 @@ from core import config
 from core.jobs import worker
 from core.store.rows import plain
 from core.store.shipped import EXAMPLES as FILE
+from core.studies import lookup
 
 TUNING = {"dev_limit": 300, "precision": "bfloat16"}  # on a processor that computes in it
 STUDIES: dict[str, dict[str, Any]] = {
@@ -37,7 +38,7 @@ def partials(study: str, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
             outcome = worker.run_unit(study, divided["options"], unit)
             done += outcome["rows"]
             yield outcome
-        units = worker.more(study, divided["options"], done)["units"] if worker.find_study(study).in_rounds else []
+        units = worker.more(study, divided["options"], done)["units"] if lookup.find_study(study).in_rounds else []
 
 
 def measured(study: str, options: dict[str, Any]) -> dict[str, Any]:

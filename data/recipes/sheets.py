@@ -23,7 +23,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from core import config
 from core.models.opening import open_checkpoint
-from core.studies import draw_maps
+from core.studies.patterns import draw_maps
 
 ACROSS, DOWN = 6, 4
 SIDE, GAP, LINE = 168, 14, 18  # pixels: a map, between maps, a line of text

@@ -8,7 +8,7 @@ trees, so a score on them says how well a probe agrees with the pipeline.
 
 import random
 
-from core.measuring.tagging import open_pipeline, tag
+from core.studies.tagging import open_pipeline, tag
 from core.tasks.glue import TASKS, read_rows
 from core.tasks.language import TaggedSentence
 from core.tasks.treebank import BUNDLED, unusable

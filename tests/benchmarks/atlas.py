@@ -16,12 +16,12 @@ from transformers import BertConfig, BertModel
 
 from core.capture.norms import run_norms
 from core.capture.running import run
-from core.measuring.gallery import input_scores
 from core.models.checkpoint import Checkpoint
 from core.scoring.registry import MAP_SCORES, SCORES
 from core.store import runs
 from core.store.database import Database
 from core.store.runs import Provenance
+from core.studies.attention.gallery import input_scores
 from tests.benchmarks.capture import PageScores, SegmentedNames, random_encoding, seconds
 from tests.pages.browsing import PATIENCE, browsing, serving, visit
 

@@ -16,11 +16,10 @@ from statistics import median
 import torch
 
 from core.capture.running import run
-from core.measuring import passes
-from core.measuring.inputs import Source
-from core.measuring.tagging import open_pipeline, tag
 from core.models.opening import open_checkpoint
-from core.studies import features, relations, statistics
+from core.studies.attention import features, passes, relations, statistics
+from core.studies.attention.inputs import Source
+from core.studies.tagging import open_pipeline, tag
 from core.tasks.glue import read_rows
 
 ROWS, ROUNDS = 872, 3

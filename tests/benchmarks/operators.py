@@ -21,9 +21,9 @@ from core.capture.knockout import edges_of
 from core.capture.outputs import Donors, mean_outputs
 from core.capture.patching import Pairs, first_order, patch, untouched
 from core.capture.sweeping import changes_of, every_head, sweep
-from core.measuring.pairs import aligned, beside
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
+from core.studies.ablation.pairs import aligned, beside
 from core.tasks.glue import read_rows
 from core.tasks.perturbations import perturb
 

@@ -17,8 +17,8 @@ from core.frames.records import AnnotatedSentence
 from core.frames.release import open_release
 from core.frames.rows import read_rows
 from core.frames.words import covered
-from core.measuring.frame_lookup import propose_targets
-from core.measuring.tagging import open_pipeline, tag
+from core.studies.frames.frame_lookup import propose_targets
+from core.studies.tagging import open_pipeline, tag
 
 MOST = 1500
 

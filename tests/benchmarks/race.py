@@ -21,10 +21,10 @@ from scipy.stats import t
 from core.capture.losses import LabelledRows, effects, first_order
 from core.capture.packed import PACK_TOKENS, cost_of
 from core.capture.sweeping import Computing, every_head, sweep
-from core.measuring.races import BACKWARD, SHARE
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.racing import Choice, Rules, Standings, Work, choose, next_step, standings, verdicts
+from core.studies.ablation.races import BACKWARD, SHARE
 from core.tasks.glue import read_rows
 from tests.benchmarks.sweep import SHARED, base
 

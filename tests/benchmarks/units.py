@@ -14,8 +14,8 @@ import torch
 
 from core.config import ENCODER
 from core.jobs import worker
-from core.labelling.kept import bundled_classifier, classifying_options
 from core.models.opening import open_checkpoint
+from core.patterns.classifier_registry import bundled_classifier, classifying_options
 from core.store.database import Database
 from core.tasks.glue import TASKS, read_rows
 

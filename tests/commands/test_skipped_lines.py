@@ -11,7 +11,7 @@ from core.errors import CheckpointError, InputError
 from core.frames.rows import parse_rows
 from core.jobs import worker
 from core.studies.contract import as_json
-from core.studies.frame_heads import STUDY
+from core.studies.frames.frame_heads import STUDY
 from core.tasks.own import read_own
 from tests.studies.through_json import rows_of
 

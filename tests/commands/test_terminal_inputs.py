@@ -13,9 +13,9 @@ from core.__main__ import app
 from core.config import settings
 from core.errors import InputError
 from core.frames.words import place
+from core.studies.attention.statistics import STUDY as STATISTICS
 from core.studies.contract import read_options
-from core.studies.finetune import STUDY as FINETUNE
-from core.studies.statistics import STUDY as STATISTICS
+from core.studies.tuning.finetune import STUDY as FINETUNE
 from core.tasks.own import read_own
 
 ROOT = Path(__file__).resolve().parents[2]

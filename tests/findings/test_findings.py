@@ -15,12 +15,12 @@ from core.errors import InputError, StoreError
 from core.findings import export, pinning
 from core.findings.figures import numbers_of, pictures_of
 from core.findings.result_page import result_page
-from core.jobs.worker import find_study
 from core.store import findings, runs
 from core.store.database import Database
 from core.store.people import Person, RightsError
 from core.store.runs import Provenance
 from core.studies.contract import as_json, identity
+from core.studies.lookup import find_study
 from pages.parts.shell import resources, shell
 from tests.drawing.made import random_maps, random_pane
 

@@ -4,10 +4,11 @@ import pytest
 
 from core.errors import JobError
 from core.jobs.foreseen import Extent, foreseen, keep_partial
-from core.jobs.worker import complete, divide, find_study, run_unit
+from core.jobs.worker import complete, divide, run_unit
 from core.store import jobs, runs
 from core.store.database import Database
 from core.store.runs import Provenance
+from core.studies.lookup import find_study
 
 TINY = "tests.jobs.tiny"
 

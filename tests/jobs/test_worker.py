@@ -8,6 +8,7 @@ from core.config import code_version
 from core.errors import JobError
 from core.jobs import worker
 from core.jobs.executors import Place, Pool
+from core.studies import lookup
 from core.studies.transport import decode
 from tests.jobs.tiny import Squares, Tiny
 
@@ -15,18 +16,18 @@ TINY = "tests.jobs.tiny"
 
 
 def test_names_lead_to_modules_and_to_nothing_else():
-    assert worker.module_of("draw-maps") == "core.studies.draw_maps"
-    assert worker.module_of(TINY) == TINY
+    assert lookup.module_of("draw-maps") == "core.studies.patterns.draw_maps"
+    assert lookup.module_of(TINY) == TINY
     for name in ("", "a b", "../x", "os;x", "-a", "a..b", "a.", "a\nb", "a/b"):
         with pytest.raises(JobError, match="named by letters"):
-            worker.module_of(name)
+            lookup.module_of(name)
 
 
 def test_a_missing_study_and_a_module_without_one_are_named():
     with pytest.raises(JobError, match="'no-such' is not"):
-        worker.find_study("no-such")
+        lookup.find_study("no-such")
     with pytest.raises(JobError, match=r"core\.errors does not"):
-        worker.find_study("core.errors")
+        lookup.find_study("core.errors")
 
 
 def test_a_study_whose_own_import_is_missing_is_not_called_missing(monkeypatch, tmp_path):
@@ -36,7 +37,7 @@ def test_a_study_whose_own_import_is_missing_is_not_called_missing(monkeypatch, 
     (tmp_path / "needy" / "study.py").write_text("import nothing_of_this_name\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="nothing_of_this_name"):
-        worker.find_study("needy.study")
+        lookup.find_study("needy.study")
 
 
 def test_dividing_completes_the_options_and_keeps_the_order():

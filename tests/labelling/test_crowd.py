@@ -8,9 +8,9 @@ from core.errors import InputError
 from core.labelling import adjudicating, crowd
 from core.labelling.happenings import Rules
 from core.labelling.projects import Recipe, make_project
-from core.labelling.snapshot import read, snapshot, write
 from core.patterns.forest import parts
 from core.patterns.label_errors import Suspect
+from core.patterns.snapshot import read, snapshot, write
 from core.patterns.training import Known, fit
 from core.patterns.training import Recipe as Fit
 from core.patterns.truth import Person, Truth, truth
@@ -178,7 +178,7 @@ def test_a_doubt_of_a_class_that_is_gone_is_a_sentence(db):
 
 
 def test_a_planted_label_error_is_doubted(db):
-    from core.labelling.snapshot import Snapshot
+    from core.patterns.snapshot import Snapshot
 
     maps, given = some_maps(60)
     given[7] = "vertical"

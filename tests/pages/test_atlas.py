@@ -1,7 +1,6 @@
 """The atlas, the page of one head, and the views beyond weights, on rows that are known."""
 
 from dataclasses import asdict, replace
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -10,11 +9,12 @@ from streamlit.testing.v1 import AppTest
 
 from core.atlas import shipped
 from core.atlas.measured import run_here
-from core.results.scores import AlikeHead, HeadGroup, LikenessKept
 from core.store import runs
 from core.store.rows import plain
 from core.store.runs import Provenance
-from core.studies import redundancy
+from core.studies.attention import redundancy
+from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
+from core.studies.lookup import find_study
 from pages.parts.atlas import choices, groups
 from pages.parts.atlas.atlas_view import axis_of, kinds_of
 from pages.parts.atlas.small_maps import SmallMap
@@ -160,7 +160,7 @@ SOURCES = {  # of each study: what it is given, its page, and how that page is b
 @pytest.mark.parametrize("name", list(SOURCES))
 def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled, name):
     given, page, settings = SOURCES[name]
-    study = import_module(f"core.studies.{name}").STUDY
+    study = find_study(name)
     options = study.read({"checkpoint": NAME, "tasks": ["sst2"], "limit": 40} | given)
     about = Provenance(checkpoint=NAME, task="sst2", row_ids=tuple(range(40)))
     run = runs.record_run(filled, name, plain(asdict(options)), about)

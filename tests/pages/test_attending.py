@@ -10,7 +10,7 @@ from core import config
 from core.jobs import api
 from core.jobs.executors import Place
 from core.store import runs
-from core.studies import effective, features, relations, statistics
+from core.studies.attention import effective, features, relations, statistics
 from pages.parts.maps import panes
 from pages.parts.maps.inputs import EFFECTIVE
 from pages.parts.shell import resources

@@ -9,10 +9,10 @@ import pages.parts.shell.shell as shell
 from core.atlas.scores import atlas
 from core.jobs import api, worker
 from core.jobs.executors import Place
-from core.measuring.tuned import TunedRun, TunedRuns
 from core.store.runs import Provenance, record_run, store_rows
-from core.studies import held
+from core.studies.ablation import held
 from core.studies.contract import as_json
+from core.studies.tuning.finetuning_results import TunedRun, TunedRuns
 from pages.parts.shell import resources
 from pages.parts.widgets import pickers
 from tests.studies.planted import CARRIER, save_planted, write_rows
@@ -40,7 +40,7 @@ def db(tmp_path, monkeypatch):
 
 def stored(db, study, options):
     """What a job of these options leaves in the store."""
-    full = worker.complete(worker.find_study(study), options)
+    full = worker.complete(lookup.find_study(study), options)
     about = Provenance(checkpoint=full["checkpoint"], task="sst2", split=full["split"], dtype="float32")
     store_rows(db, record_run(db, study, full, about), rows_of(study, options))
 
@@ -134,7 +134,7 @@ def test_importance_and_curves(db, planted):
 def test_a_task_that_was_given_by_its_title_is_one(db, planted):
     task, every = "SST-2", planted | {"limit": None}
     for study, more in (("importance", {"normalize": False}), ("prune", {"order_rows": None, "orders": ["random"]})):
-        options = worker.complete(worker.find_study(study), every | more)
+        options = worker.complete(lookup.find_study(study), every | more)
         rows = [row | ({"task": task} if "task" in row else {}) for row in rows_of(study, every | more)]
         about = Provenance(checkpoint=options["checkpoint"], task=task, split="dev")
         store_rows(db, record_run(db, study, options | {"task": task}, about), rows)

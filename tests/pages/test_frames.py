@@ -119,9 +119,9 @@ def test_odd_text_is_shown_or_refused_in_a_sentence(app, text):
 
 def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
     """The rows are stored as a job would, so that no worker is started here; the browser test starts one."""
-    from core.measuring.framing import score_sentences
     from core.studies.contract import as_json
-    from core.studies.frame_heads import STUDY, chosen
+    from core.studies.frames.frame_heads import STUDY, chosen
+    from core.studies.frames.frame_scoring import score_sentences
 
     options = STUDY.read({"draws": 99})
     sentences = chosen(options)[0].kept[:12]
@@ -165,7 +165,7 @@ def test_a_search_takes_its_sentences_over_as_a_set(app):
 
 def test_the_table_of_a_lookup_can_be_read_by_pandas():
     """What the CSV button hands out."""
-    from core.measuring.frame_lookup import LinkPicture
+    from core.studies.frames.frame_lookup import LinkPicture
 
     one = LinkPicture("element_to_target", np.eye(2), np.zeros((2, 2)), np.ones((2, 2)), 3, True, (1,), (2,))
     again = pd.read_csv(io.StringIO(pd.DataFrame(one.rows()).to_csv(index=False)))

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 import pages.parts.shell.shell as shell
 from core.jobs import api
 from core.jobs.executors import Place
-from core.labelling.kept import training_options
-from core.labelling.snapshot import snapshot
+from core.patterns.classifier_registry import training_options
+from core.patterns.snapshot import snapshot
 from core.store import classifiers, exchange, runs
 from core.store import jobs as store
 from core.store.database import Database

@@ -3,12 +3,12 @@
 import pytest
 from playwright.sync_api import expect
 
-from core.labelling import snapshot as label_snapshot
-from core.labelling.kept import bundled_classifier, training_options
+from core.patterns import snapshot as label_snapshot
+from core.patterns.classifier_registry import bundled_classifier, training_options
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.studies.contract import Finished
-from core.studies.train_patterns import STUDY
+from core.studies.patterns.train_patterns import STUDY
 from tests.pages.browsing import PATIENCE, free_port, serving, settled, visit
 from tests.store.labelling import a_map
 from tests.studies.test_train_patterns import label_everything, run_all

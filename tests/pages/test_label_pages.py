@@ -8,15 +8,15 @@ from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
 from core.jobs import api
-from core.labelling import snapshot as label_snapshot
-from core.labelling.kept import bundled_classifier, training_options
 from core.labelling.queue import QueueOptions, progress, queue
+from core.patterns import snapshot as label_snapshot
 from core.patterns.classes import BERT
+from core.patterns.classifier_registry import bundled_classifier, training_options
 from core.store import classifiers, labels
 from core.store import jobs as store_jobs
 from core.store.database import Database
 from core.studies.contract import Finished
-from core.studies.train_patterns import STUDY
+from core.studies.patterns.train_patterns import STUDY
 from pages.parts.label import label_sheet
 from pages.parts.shell import resources
 from tests.store.labelling import event

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.measuring import references
+from core.studies.ablation import references
 from pages.parts.widgets import pickers
 from tests.pages.test_disabling import db, fine, opened, said, stored  # noqa: F401 - fixtures
 from tests.studies.planted import CARRIER, save_planted, write_rows

@@ -5,8 +5,8 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.results.probing import DrawnTree
 from core.store import shipped
+from core.studies.probing.records import DrawnTree
 from pages.parts.probes.tree_picture import GOLD, PROBE, arcs, tree_picture, words_table
 from pages.parts.shell import resources, shell
 

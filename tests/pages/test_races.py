@@ -55,8 +55,8 @@ def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):
 
 def test_running_intervals_hold_at_any_time():
     """The picture under way draws the confidence sequence, not the intervals of the looks."""
-    from core.results.disabling import RaceVerdict
-    from core.results.metrics import Metrics
+    from core.studies.ablation.records import RaceVerdict
+    from core.studies.metric_columns import Metrics
     from pages.parts.disable.race_pictures import intervals
 
     verdict = RaceVerdict(

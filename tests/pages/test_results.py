@@ -8,10 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.jobs import api
-from core.jobs.worker import complete, divide, find_study, run_unit
+from core.jobs.worker import complete, divide, run_unit
 from core.store import jobs, labels, runs
 from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
+from core.studies.lookup import find_study
 from pages.parts.reports import headlines, result_card
 from pages.parts.shell import resources, shell
 from pages.parts.widgets import job_progress

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.measuring.tuned import TunedRun
 from core.report.headlines import headline
 from core.scoring.seeds import square
 from core.store import runs
-from core.studies import crossed, seeds
-from core.studies.disable import Swept
+from core.studies.ablation import crossed, seeds
+from core.studies.ablation.disable import Swept
+from core.studies.tuning.finetuning_results import TunedRun
 from core.tuning.recipe import Seeds
 from pages.parts.shell import resources, shell
 

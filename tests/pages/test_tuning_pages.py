@@ -7,9 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.jobs.worker import complete, divide, run_unit, summarize
-from core.measuring.tuned import live_file
 from core.store import runs
-from core.studies import change, finetune
+from core.studies.tuning import change, finetune
+from core.studies.tuning.finetuning_results import live_file
 from core.tuning.live import Live
 from pages.parts.shell import resources, shell
 from tests.capture.conftest import tiny

@@ -3,7 +3,8 @@
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.plan import Step
-from core.studies import features, finetune
+from core.studies.attention import features
+from core.studies.tuning import finetune
 
 CHECKPOINT = "one/of-ours"
 

@@ -1,13 +1,10 @@
 """Headlines of results: true of rows whose answer is known, and of every study that ships."""
 
-import importlib
-from pathlib import Path
-
 import pytest
 
-import core.studies
 from core.report.headlines import HEADLINES, headline
 from core.store import shipped
+from core.studies.lookup import study_modules
 
 SWEEP = [
     {"kind": "baseline", "name": "untouched", "n": 40, "accuracy": 0.8},
@@ -46,12 +43,7 @@ STORES_NO_RESULT = {"draw-maps", "index-frames", "train-patterns"}  # what they 
 
 
 def test_every_study_has_a_headline():
-    studies = {
-        module.STUDY.name
-        for file in Path(core.studies.__file__).parent.glob("*.py")
-        if hasattr(module := importlib.import_module(f"core.studies.{file.stem}"), "STUDY")
-    }
-    assert studies - STORES_NO_RESULT <= set(HEADLINES)
+    assert study_modules().keys() - STORES_NO_RESULT <= set(HEADLINES)
 
 
 @pytest.mark.parametrize("study", ["syntax", "probe", "representation", "transfer", "subnetworks"])

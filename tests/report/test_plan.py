@@ -10,7 +10,7 @@ from core.report.data import Facts, find_data
 from core.report.ids import Part
 from core.report.plan import PARTS, ReportOptions, plan
 from core.store.database import Database
-from core.studies import finetune
+from core.studies.tuning import finetune
 
 ENCODER, DECODER = Facts(causal=False, preset="small"), Facts(causal=True, preset="small")
 

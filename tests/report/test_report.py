@@ -14,7 +14,8 @@ from core.report.plan import ReportOptions, Step
 from core.report.records import records_of, rows_of
 from core.report.rendering.words import About, command_of, needed_rows
 from core.report.report import records_of as report_of
-from core.studies import features, finetune
+from core.studies.attention import features
+from core.studies.tuning import finetune
 
 # Results of two tiny random checkpoints on bundled rows of RTE and STS-B, and the rows that the report of commit
 # dceaaa7 made of them (without options, and with five digits a number).

@@ -7,10 +7,11 @@ import pytest
 from core import config
 from core.errors import AtlasError, CheckpointError
 from core.frames.release import open_release
-from core.measuring.tagging import open_pipeline
 from core.models.opening import locate
-from core.studies import dependencies, frame_heads
-from core.studies.change import task_tuned_on
+from core.studies.attention import dependencies
+from core.studies.frames import frame_heads
+from core.studies.tagging import open_pipeline
+from core.studies.tuning.change import task_tuned_on
 from core.tasks.glue import read_rows
 from tests.robustness.doors import refused
 

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from core.errors import InputError
-from core.labelling import snapshot
+from core.patterns import snapshot
 from core.store import label_files, labels
 from core.store.database import Database
 from core.store.people import Person, RightsError

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InputError
-from core.labelling import snapshot as label_snapshot
+from core.patterns import snapshot as label_snapshot
 from core.store import label_files, labels
 from core.store.database import Database
 from tests.store.labelling import SET, a_map, event

@@ -7,12 +7,12 @@ import pytest
 
 from core.capture.running import capture
 from core.errors import InputError
-from core.measuring import attending, inputs, opened, passes
-from core.measuring.inputs import Chunk
-from core.measuring.sums import Place
-from core.measuring.tagging import open_pipeline
-from core.studies import dependencies, effective, features, relations, statistics
+from core.studies import worker_cache
+from core.studies.attention import dependencies, effective, features, inputs, measures, passes, relations, statistics
+from core.studies.attention.inputs import Chunk
+from core.studies.attention.partials import Place
 from core.studies.contract import Unit
+from core.studies.tagging import open_pipeline
 from core.studies.transport import decode, encode
 from core.tasks.language import TaggedSentence, TaggedWord
 from tests.capture.conftest import tiny
@@ -59,8 +59,8 @@ def test_rows_fit_in_json_and_say_what_was_not_found(checkpoint, pipeline, name)
 @pytest.mark.parametrize("name", ["features", "relations", "statistics"])
 def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline, name):
     module = MEASURED[name]
-    monkeypatch.setattr(opened, "checkpoint", lambda *_, **__: checkpoint)
-    monkeypatch.setattr(opened, "pipeline", lambda *_: pipeline)
+    monkeypatch.setattr(worker_cache, "checkpoint", lambda *_, **__: checkpoint)
+    monkeypatch.setattr(worker_cache, "pipeline", lambda *_: pipeline)
     options = _options(module, PAIRS, checkpoint="tiny")
     found = {}
     for cuts in ([(0, 3)], [(2, 3), (0, 2)]):
@@ -90,7 +90,7 @@ def test_features_are_found_by_characters_and_not_by_spelling(pipeline):
     words = [TaggedWord("her", 12, 15, "PRP", "PRON", "obj", 2)]
     words += [TaggedWord("dog", 4, 7, "NN", "NOUN", "nsubj", 2), TaggedWord("saw", 8, 11, "VBD", "VERB", "root", 2)]
     one = passes.Prepared(0, encoding, (TaggedSentence(text, tuple(words)),))
-    measure = attending.FeatureMeasure(checkpoint, ["pronoun", "start", "separator", "first"], seed=0)
+    measure = measures.FeatureMeasure(checkpoint, ["pronoun", "start", "separator", "first"], seed=0)
     marks = measure._tokens(one)
     assert set(np.flatnonzero(marks[0])) == set(encoding.pieces(12, 15))
     assert list(np.flatnonzero(marks[1])) == [0]
@@ -103,7 +103,7 @@ def test_a_piece_that_spans_two_words_joins_them_and_its_inner_links_are_left_ou
     encoding = checkpoint.encode("did they ?")
     whole = encoding.offsets[1]  # "did" may be one piece or several; words that cut into it are joined
     spans = [[(0, 1), (1, 3), (4, 8)]]
-    found = attending.linked_words(encoding, spans, [[((0, 0), (0, 1)), ((0, 2), (0, 0))]])
+    found = measures.linked_words(encoding, spans, [[((0, 0), (0, 1)), ((0, 2), (0, 0))]])
     pieces = [position for word in found.words for position in word]
     assert sorted(pieces) == list(range(len(encoding)))
     if whole == (0, 3):
@@ -134,7 +134,7 @@ def test_differences_of_two_checkpoints_are_paired(pipeline):
 def test_the_classifying_token_is_the_first_of_encoders_and_the_last_of_decoders(family, causal):
     checkpoint = tiny(family)
     encoding = checkpoint.encode("the old dog ran .")
-    assert attending.classifying(encoding, causal=causal) == (len(encoding) - 1 if causal else 0)
+    assert measures.classifying(encoding, causal=causal) == (len(encoding) - 1 if causal else 0)
     rows = _now("features", checkpoint, open_pipeline(), ["the old dog ran ."], features=["first"])
     found = {(r["layer"], r["head"]): r["value"] for r in rows if r["statistic"] == "classifying"}
     maps = capture(checkpoint, encoding).weights
@@ -168,7 +168,7 @@ def test_wrong_options_are_refused_before_anything_runs(module, changes, says):
 
 def test_token_types_cover_every_position_once():
     encoding = tiny("bert").encode("the old dog , it ran .", "did it ?")
-    types = attending.token_types(encoding)
+    types = measures.token_types(encoding)
     assert sorted(k for keys in types.values() for k in keys) == list(range(len(encoding)))
     assert types["start"] == (0,)
     assert types["separator"] == encoding.separators
@@ -196,7 +196,7 @@ CONLLU = """# text = old dogs bark
 def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
     """Test differs from dev: its accuracy is of test's one link, whatever dev's was."""
     checkpoint = tiny("bert")
-    monkeypatch.setattr(opened, "checkpoint", lambda *_, **__: checkpoint)
+    monkeypatch.setattr(worker_cache, "checkpoint", lambda *_, **__: checkpoint)
     (tmp_path / "x-dev.conllu").write_text(CONLLU)
     (tmp_path / "x-test.conllu").write_text(CONLLU.replace("old dogs bark", "big men ran").replace("old", "big")
                                             .replace("dogs", "men").replace("bark", "ran"))  # fmt: skip

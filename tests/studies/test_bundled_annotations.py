@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 
 from core import config
-from core.labelling.kept import bundled_classifier, bundled_labels, keep_best_known, open_classifier
-from core.labelling.snapshot import snapshot, standing_labels
 from core.models.opening import open_checkpoint
 from core.patterns.agreement import agreement, inputs_of
 from core.patterns.classes import SHIPPED
+from core.patterns.classifier_registry import bundled_classifier, bundled_labels, keep_best_known, open_classifier
+from core.patterns.snapshot import snapshot, standing_labels
 from core.store.classifiers import Trained, one_classifier, save_classifier
 from core.store.database import Database
 

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from core.errors import InputError, InterventionError
-from core.measuring import disabling, references
-from core.studies import patch as patches
-from core.studies.disable import STUDY as DISABLE
-from core.studies.knockout import STUDY as KNOCKOUT
-from core.studies.operators import STUDY as OPERATORS
-from core.studies.patch import STUDY as PATCH
-from core.studies.perturb import STUDY as PERTURB
+from core.studies.ablation import disabling, references
+from core.studies.ablation import patch as patches
+from core.studies.ablation.disable import STUDY as DISABLE
+from core.studies.ablation.knockout import STUDY as KNOCKOUT
+from core.studies.ablation.operators import STUDY as OPERATORS
+from core.studies.ablation.patch import STUDY as PATCH
+from core.studies.ablation.perturb import STUDY as PERTURB
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
 

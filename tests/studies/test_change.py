@@ -6,7 +6,7 @@ import torch
 
 from core.capture.running import capture
 from core.errors import CheckpointError, InputError
-from core.studies import change
+from core.studies.tuning import change
 from core.tasks.glue import read_rows
 from tests.capture.conftest import tiny
 from tests.studies.through_json import rows_of

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from core.measuring.changes import baseline_row, change_rows, share_interval
-from core.measuring.references import expected
+from core.studies.ablation.references import expected
+from core.studies.prediction_changes import baseline_row, change_rows, share_interval
 from core.tasks.glue import task_of
 
 GOLD, PLAIN = np.array([0, 1, 1, 0, 1, 0, 1, 1]), np.array([0, 1, 1, 0, 0, 0, 1, 1])

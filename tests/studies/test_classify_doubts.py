@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from core.labelling.kept import unfamiliar
-from core.measuring import classifying
-from core.measuring.classifying import ClassCounts
 from core.patterns import suggestions
-from core.studies.classify_maps import STUDY, Counts, Options, Piece
+from core.patterns.classifier_registry import unfamiliar
+from core.studies.patterns import map_classification
+from core.studies.patterns.classify_maps import STUDY, Counts, Options, Piece
+from core.studies.patterns.map_classification import ClassCounts
 
 
 def test_unsure_and_outside_maps_are_counted_by_input(monkeypatch):
@@ -17,7 +17,7 @@ def test_unsure_and_outside_maps_are_counted_by_input(monkeypatch):
         probabilities = np.stack([first, 1 - first], 1).astype(np.float32) * 0.9
         return suggestions.Judgement(probabilities, first > 0.8, 0)
 
-    monkeypatch.setattr(classifying, "judged", judged)
+    monkeypatch.setattr(map_classification, "judged", judged)
     counts = ClassCounts(None, inputs=3, layers=2, heads=2, dtype="float32")
     maps = torch.zeros(2, 2, 2, 2)
     maps[0, :, 0, 0] = torch.tensor([0.9, 0.5])  # outside, and unsure (0.45 each)

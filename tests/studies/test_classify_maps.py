@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.studies.classify_maps import STUDY, Counts, Options, Piece
+from core.studies.patterns.classify_maps import STUDY, Counts, Options, Piece
 
 OPTIONS = Options(task="rte", name="c", class_set="bert")
 CLASSES = ("vertical", "diagonal", "block")

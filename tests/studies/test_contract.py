@@ -9,7 +9,7 @@ import pytest
 from core.attention import Head
 from core.errors import InputError
 from core.scoring.intervals import Means
-from core.studies import disable
+from core.studies.ablation import disable
 from core.studies.contract import as_json, declared, identity
 from core.studies.transport import decode, encode
 

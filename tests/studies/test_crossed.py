@@ -12,9 +12,9 @@ from core.capture.importance import gradients
 from core.capture.interventions import Intervention
 from core.capture.running import predict
 from core.errors import AtlasError
-from core.measuring import tuning
 from core.models.opening import open_checkpoint
-from core.studies import crossed, seeds
+from core.studies.ablation import crossed, seeds
+from core.studies.tuning import finetuning_run
 from core.tasks.glue import read_rows, task_of
 from core.tuning.recipe import Recipe, Seeds
 from tests.capture.conftest import tiny
@@ -126,11 +126,11 @@ def test_each_seed_moves_what_it_is_of_and_nothing_else(folder):
     facts = {}
     for seeds_of_run in (Seeds(0, 0, 0), Seeds(1, 0, 0), Seeds(0, 1, 0), Seeds(0, 0, 1)):
         key = "-".join(map(str, (seeds_of_run.head, seeds_of_run.rows, seeds_of_run.order)))
-        run = tuning.Run(
+        run = finetuning_run.Run(
             task_of("sst2"), "pretrained", "pretrained", seeds_of_run, "small",
             Recipe.of("small", SMALL | {"train_limit": 16}), None, str(folder / "apart"), key,
         )  # fmt: skip
-        tuning.tune(base, run)
+        finetuning_run.tune(base, run)
         facts[key] = json.loads((run.folder / "training.json").read_text())
     plain = facts["0-0-0"]
     assert facts["1-0-0"]["train_rows_hash"] == plain["train_rows_hash"] != facts["0-1-0"]["train_rows_hash"]

@@ -12,12 +12,11 @@ from core.capture.interventions import Intervention
 from core.capture.pruning import pruned_heads, save_pruned
 from core.capture.running import predict
 from core.errors import CheckpointError, InputError, InterventionError
-from core.measuring import disabling
 from core.models.opening import open_checkpoint
-from core.studies import disable
-from core.studies.disable import STUDY, Options, Swept
-from core.studies.importance import STUDY as IMPORTANCE
-from core.studies.prune import STUDY as PRUNE
+from core.studies.ablation import disable, disabling
+from core.studies.ablation.disable import STUDY, Options, Swept
+from core.studies.ablation.importance import STUDY as IMPORTANCE
+from core.studies.ablation.prune import STUDY as PRUNE
 from tests.studies.planted import CARRIER, TWIN, save_planted, write_rows
 from tests.studies.through_json import rows_of
 

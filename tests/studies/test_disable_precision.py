@@ -13,10 +13,10 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from core.capture import sweeping
 from core.capture.running import predict
-from core.measuring import precision
 from core.models.opening import open_checkpoint
 from core.scoring import effects
-from core.studies.disable import STUDY
+from core.studies.ablation import precision
+from core.studies.ablation.disable import STUDY
 from tests.capture.conftest import TEXT, wordpiece
 from tests.studies.through_json import rows_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.attention import AttentionMaps
-from core.measuring.distance_null import FURTHEST, of_maps
+from core.studies.frames.distance_null import FURTHEST, of_maps
 
 
 def captured(length, seed, *, causal=False):

@@ -14,9 +14,9 @@ from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database
 from core.store.runs import run_rows
-from core.studies import draw_maps
 from core.studies.contract import Finished
-from core.studies.draw_maps import STUDY, Options, largest, plan
+from core.studies.patterns import draw_maps
+from core.studies.patterns.draw_maps import STUDY, Options, largest, plan
 
 HEADS = [Head(layer, head) for layer in range(3) for head in range(4)]
 TEXTS = tuple(

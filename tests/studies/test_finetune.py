@@ -10,13 +10,13 @@ from core.errors import InputError
 from core.jobs import api
 from core.jobs.executors import Place
 from core.jobs.worker import complete, divide, run_unit, summarize
-from core.measuring.tuned import TunedRuns, live_picture
 from core.models.opening import open_checkpoint
 from core.store import jobs as store
 from core.store.database import Database
-from core.studies import finetune
 from core.studies.contract import Unit
 from core.studies.transport import decode
+from core.studies.tuning import finetune
+from core.studies.tuning.finetuning_results import TunedRuns, live_picture
 from core.tasks.glue import TASKS, read_rows
 from core.tasks.metrics import metrics
 from tests.capture.conftest import tiny
@@ -90,7 +90,7 @@ import os
 from core.tuning import training
 from core.store import jobs as store
 from core.store.database import Database
-from core.studies import finetune
+from core.studies.tuning import finetune
 from core.studies.contract import Unit
 save = training.Fit._save
 def die(self):

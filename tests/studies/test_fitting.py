@@ -5,7 +5,7 @@ import json
 import pytest
 
 from core.errors import InputError
-from core.measuring.fitting import CLASSIFYING, LEARNING, must_fit
+from core.studies.preflight import CLASSIFYING, LEARNING, must_fit
 
 
 @pytest.fixture

@@ -9,8 +9,10 @@ from core.frames.forms import lemmas
 from core.frames.lexicon import bundled_lexicon
 from core.frames.parsed import propose_elements
 from core.frames.records import AnnotatedSentence, Element
-from core.measuring.distance_null import FURTHEST, DistanceNull
-from core.measuring.frame_lookup import (
+from core.models.encoding import Encoding
+from core.scoring.links import relation_score
+from core.studies.frames.distance_null import FURTHEST, DistanceNull
+from core.studies.frames.frame_lookup import (
     Reading,
     headline,
     links_for,
@@ -20,8 +22,6 @@ from core.measuring.frame_lookup import (
     spans_of,
     strips,
 )
-from core.models.encoding import Encoding
-from core.scoring.links import relation_score
 from core.tasks.language import TaggedSentence, TaggedWord
 
 

@@ -9,8 +9,8 @@ import pytest
 from core.capture.norms import norm_maps
 from core.capture.running import capture
 from core.errors import InputError
-from core.measuring.gallery import ENDS, chosen, input_scores
 from core.scoring.registry import MAP_SCORES, SCORES
+from core.studies.attention.gallery import ENDS, chosen, input_scores
 from tests.capture.conftest import tiny
 
 TEXTS = ["the old dog", "a dog", "the old engine ran all night", "did the dog hear it ?", "she saw the man stop"] * 4

@@ -8,11 +8,11 @@ from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.running import predict
 from core.errors import CheckpointError, InputError
-from core.measuring.tuned import TunedRun, TunedRuns
 from core.models import opening
 from core.models.opening import open_checkpoint
-from core.studies import held
-from core.studies.held import STUDY, Options
+from core.studies.ablation import held
+from core.studies.ablation.held import STUDY, Options
+from core.studies.tuning.finetuning_results import TunedRun, TunedRuns
 from core.tasks.glue import read_rows
 from core.tuning.training import Fit
 from tests.studies.planted import save_planted, write_rows

@@ -13,7 +13,7 @@ from core.store import runs
 from core.store.database import Database
 from core.store.frames import Search, find_annotations, indexed_releases
 from core.studies.contract import Finished, Unit
-from core.studies.index_frames import STUDY, Options, Slice
+from core.studies.frames.index_frames import STUDY, Options, Slice
 from tests.frames.conftest import _INDEXES, unpack
 
 

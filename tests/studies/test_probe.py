@@ -7,7 +7,7 @@ import torch
 from core import config
 from core.errors import InputError
 from core.probing import layers
-from core.studies.probe import PROPERTIES
+from core.studies.probing.probe import PROPERTIES
 from core.tasks import diagnostic
 from tests.studies.through_json import rows_of
 

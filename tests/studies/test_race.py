@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from core.errors import InputError, InterventionError
-from core.measuring import races
-from core.studies import race
-from core.studies.race import STUDY, Options
+from core.studies.ablation import race, races
+from core.studies.ablation.race import STUDY, Options
 from core.tasks.glue import task_of
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
@@ -51,7 +50,7 @@ def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
     from core.capture.interventions import Intervention
     from core.capture.losses import row_losses
     from core.capture.running import predict
-    from core.measuring import disabling
+    from core.studies.ablation import disabling
 
     rows = rows_of("race", options)
     chosen = STUDY.read(options)

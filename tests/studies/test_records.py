@@ -4,11 +4,16 @@ import pandas as pd
 import pytest
 
 from core.errors import StoreError
-from core.results import disabling, frames, patterns, pruning, scores, tuning
-from core.results.estimate import Estimate
-from core.results.metrics import RANKING
-from core.results.reading import Result
 from core.store import shipped
+from core.studies.ablation import pruning_records as pruning
+from core.studies.ablation import records as disabling
+from core.studies.attention import records as scores
+from core.studies.estimate import Estimate
+from core.studies.frames import records as frames
+from core.studies.metric_columns import RANKING
+from core.studies.patterns import records as patterns
+from core.studies.records import Result
+from core.studies.tuning import records as tuning
 
 SHIPPED: dict[str, tuple[type[Result], ...]] = {
     "change": (scores.ChangeScore,),

@@ -14,7 +14,7 @@ from core.errors import InputError
 from core.models.opening import open_checkpoint
 from core.scoring.mean_patterns import resized
 from core.scoring.roles import ROLES
-from core.studies import norms, redundancy, roles
+from core.studies.attention import norms, redundancy, roles
 from tests.capture.conftest import tiny
 from tests.studies.through_json import rows_of
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from core.errors import InputError
-from core.studies.subnetworks import Order, subnetworks
+from core.studies.probing.subnetworks import Order, subnetworks
 from tests.capture.conftest import tiny
 from tests.studies.planted import write_rows
 from tests.studies.through_json import rows_of

@@ -8,8 +8,8 @@ import torch
 from core import config
 from core.commands.probing import QUIET
 from core.errors import InputError
-from core.measuring import probed
-from core.studies.syntax import ATTENTION, BASELINES, FRESH, SHUFFLED, WITH_WORDS
+from core.studies.probing import probe_features
+from core.studies.probing.syntax import ATTENTION, BASELINES, FRESH, SHUFFLED, WITH_WORDS
 from core.tasks.treebank import read_part
 from tests.studies.through_json import rows_of
 
@@ -63,33 +63,33 @@ def test_drawn_trees_have_one_root(rows):
 
 def test_sentences_longer_than_the_checkpoint_reads_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    encoder = probed.open_source("atlas-encoder", random=False, seed=0)
+    encoder = probe_features.open_source("atlas-encoder", random=False, seed=0)
     words = read_part(None, "test", 3).sentences
     long = " ".join(["word"] * 200)
     from core.tasks.conllu import GoldSentence
     from core.tasks.language import TaggedWord
 
     tagged = tuple(TaggedWord("word", 5 * k, 5 * k + 4, "NN", "NOUN", "dep", 0) for k in range(200))
-    part = probed.readable(encoder, "test", [*words, GoldSentence(long, tagged)])
+    part = probe_features.readable(encoder, "test", [*words, GoldSentence(long, tagged)])
     assert len(part.sentences) == 3
-    assert part.left_out[0].reason == probed.TOO_LONG
+    assert part.left_out[0].reason == probe_features.TOO_LONG
     assert part.left_out[0].names == ('4 "word word word word word word "',)
 
 
 def test_features_are_computed_once_in_float16_and_forgotten_oldest_first(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    monkeypatch.setattr(probed, "KEPT", 2)
-    encoder = probed.open_source("atlas-encoder", random=False, seed=0)
-    part = probed.readable(encoder, "test", read_part(None, "test", 2).sentences)
-    first = probed.word_maps_of(encoder, part)
+    monkeypatch.setattr(probe_features, "KEPT", 2)
+    encoder = probe_features.open_source("atlas-encoder", random=False, seed=0)
+    part = probe_features.readable(encoder, "test", read_part(None, "test", 2).sentences)
+    first = probe_features.word_maps_of(encoder, part)
     assert first.get(0).dtype == "float16"
     sums = first.get(0).astype("float32")[:, 1:-1].sum(-1)
     assert sums == pytest.approx(1, abs=5e-3)  # words, [CLS] and [SEP] are all there is
-    monkeypatch.setattr(probed, "run", None)  # a second look computes nothing
-    assert (probed.word_maps_of(encoder, part).get(1) == first.get(1)).all()
-    probed.word_embeddings_of(encoder, part)
-    probed.word_vectors_of(encoder, part)
-    assert len(list(probed.features_folder().iterdir())) == 2
+    monkeypatch.setattr(probe_features, "run", None)  # a second look computes nothing
+    assert (probe_features.word_maps_of(encoder, part).get(1) == first.get(1)).all()
+    probe_features.word_embeddings_of(encoder, part)
+    probe_features.word_vectors_of(encoder, part)
+    assert len(list(probe_features.features_folder().iterdir())) == 2
 
 
 def test_a_treebank_without_a_train_part_is_refused(tmp_path):

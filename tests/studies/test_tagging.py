@@ -5,7 +5,7 @@ import spacy
 
 from core import config
 from core.errors import InputError
-from core.measuring.tagging import open_pipeline, tag
+from core.studies.tagging import open_pipeline, tag
 
 ODD = [
     "",

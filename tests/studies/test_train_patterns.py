@@ -5,16 +5,17 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.labelling import snapshot as label_snapshot
-from core.labelling.kept import headline, open_classifier, training_options
+from core.patterns import snapshot as label_snapshot
 from core.patterns.classes import BERT
+from core.patterns.classifier_registry import open_classifier, training_options
 from core.patterns.synthetic import synthetic_maps
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.store.label_files import export_labels
-from core.studies import train_patterns
 from core.studies.contract import Finished, Unit
-from core.studies.train_patterns import STUDY, Fold
+from core.studies.patterns import train_patterns
+from core.studies.patterns.train_patterns import STUDY, Fold
+from core.studies.patterns.trained_classifier import headline
 from tests.studies.through_json import rows_of
 
 

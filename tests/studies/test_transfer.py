@@ -5,7 +5,7 @@ import torch
 
 from core.errors import InputError
 from core.probing import layers
-from core.studies.representation import BEYOND, ENTROPY
+from core.studies.probing.representation import BEYOND, ENTROPY
 from tests.capture.conftest import tiny
 from tests.studies.planted import write_rows
 from tests.studies.through_json import rows_of
@@ -62,8 +62,8 @@ def test_a_classifier_on_every_layer_and_frozen_layers(options):
 
 
 def test_what_is_frozen_stays(options):
-    from core.measuring import trials
     from core.models.opening import open_checkpoint
+    from core.studies.probing import trials
     from core.tasks.glue import task_of
     from core.tuning.recipe import Recipe
 

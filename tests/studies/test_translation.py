@@ -13,7 +13,7 @@ from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
 from core.scoring import effects
 from core.scoring.word_alignment import PositionTable, hits
-from core.studies.translation import STUDY, Options
+from core.studies.ablation.translation import STUDY, Options
 from core.tasks.translation import read_translations
 from tests.studies.through_json import rows_of
 

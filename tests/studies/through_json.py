@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.jobs import worker
+from core.studies import lookup
 
 
 def rows_of(study: str, options: Mapping[str, Any], order: random.Random | None = None) -> list[dict[str, Any]]:
@@ -17,7 +18,7 @@ def rows_of(study: str, options: Mapping[str, Any], order: random.Random | None 
         if order is not None:
             order.shuffle(found)
         so_far = json.loads(json.dumps([row for rows in found for row in rows]))
-        in_rounds = getattr(worker.find_study(study), "in_rounds", False)
+        in_rounds = getattr(lookup.find_study(study), "in_rounds", False)
         units = json.loads(json.dumps(worker.more(study, divided["options"], so_far)["units"])) if in_rounds else []
     return worker.summarize(study, divided["options"], json.loads(json.dumps([row for rows in found for row in rows])))[
         "rows"

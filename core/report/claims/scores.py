@@ -30,7 +30,7 @@ from core.report.ids import Part
 from core.report.measures.scores import best_by_layer, constant_score, removable, scored
 from core.report.published import PAPER, printed
 from core.report.readings import by_layer, over_heads, picked
-from core.results.scores import DependencyScore, LengthCorrelation
+from core.studies.attention.records import DependencyScore, LengthCorrelation
 from core.tasks.glue import TASKS
 
 SHARE_MARGIN = 0.05

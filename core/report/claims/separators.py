@@ -5,7 +5,7 @@ from core.report.estimates import Estimate, mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.readings import separator_layers
-from core.results.disabling import SeparatorLayer
+from core.studies.ablation.records import SeparatorLayer
 
 FROM = 4 / 12  # of the depth: layer 5 of 12
 

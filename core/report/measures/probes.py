@@ -3,10 +3,10 @@
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.verdicts import Measured
-from core.results.probing import BestHeadTree, ParsedScore, ProbedLayer
-from core.results.pruning import Subnetwork
-from core.results.tuning import BestLayer
-from core.results.valued import Valued
+from core.studies.ablation.pruning_records import Subnetwork
+from core.studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer
+from core.studies.tuning.records import BestLayer
+from core.studies.valued_records import Valued
 
 LINEAR = "linear"
 

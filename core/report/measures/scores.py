@@ -14,10 +14,10 @@ from core.report.measures.maps import layers_of
 from core.report.readings import Tuning, Variant, picked
 from core.report.records import HeadRecord
 from core.report.verdicts import Measured
-from core.results.pruning import PruneStep
-from core.results.scores import Score
-from core.results.tuning import TunedScore
-from core.studies import finetune
+from core.studies.ablation.pruning_records import PruneStep
+from core.studies.attention.records import Score
+from core.studies.tuning import finetune
+from core.studies.tuning.records import TunedScore
 from core.tasks.glue import TASKS
 from core.tuning.recipe import Recipe
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.report.plan import ReportOptions
 from core.report.records import ClaimRecord
-from core.results.runs import TitledRun
+from core.studies.stored_runs import TitledRun
 from core.tasks.glue import TASKS
 
 FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once for each of their values

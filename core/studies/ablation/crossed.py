@@ -4,9 +4,9 @@ A dev set of a few hundred rows leaves most effects of single heads undecided. H
 model is fine-tuned on all parts but one and swept on the part left out, so that every row is tested by a model that
 never saw it. All models start from the same pre-trained weights, so L1H2 is the same head in each when they begin.
 
-Rows: those of a sweep (`core.studies.disable`) over all rows together, each variant with the number of parts in which
-its change has the sign of the whole; then "fold", each part's score beside its constant predictor. Intervals are over
-rows, for the models at hand: what another fine-tuning would give is told by the parts, and by `study seeds`.
+Rows: those of a sweep (`core.studies.ablation.disable`) over all rows together, each variant with the number of parts
+in which its change has the sign of the whole; then "fold", each part's score beside its constant predictor. Intervals
+are over rows, for the models at hand: what another fine-tuning would give is told by the parts, and by `study seeds`.
 """
 
 from collections.abc import Sequence
@@ -16,22 +16,23 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, config, measuring
+from core import capture, config, studies
 from core.errors import InputError
-from core.measuring import disabling
-from core.measuring.outcomes import finite, metrics_of, outcomes
-from core.measuring.provenance import provenance
-from core.measuring.tuned import TunedRun, shown_folder
 from core.scoring import effects
 from core.store.rows import Row
-from core.studies import disable, finetune
+from core.studies.ablation import disable, disabling
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Dtype, Out, Preset, Seed, Settings, TaskName
+from core.studies.outcomes import finite, metrics_of, outcomes
+from core.studies.provenance import provenance
+from core.studies.tuning import finetune
+from core.studies.tuning.finetuning_results import TunedRun
 from core.tasks.glue import TaskRow, must_have_labels, read_rows, task_of
 from core.tuning.recipe import Recipe, Seeds
+from core.tuning.saved import shown_folder
 
 if TYPE_CHECKING:
-    from core.measuring.tuning import Run as TuningRun
+    from core.studies.tuning.finetuning_run import Run as TuningRun
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -188,16 +189,16 @@ def _run(options: Options, number: int) -> "TuningRun":
     task = task_of(options.task)
     name = finetune.run_name(_whole(options), task.key, "pretrained", options.seed)
     key = f"{name}-without-{number + 1}-of-{options.folds}"
-    return measuring.tuning.Run(
+    return studies.tuning.finetuning_run.Run(
         task, "pretrained", "pretrained", Seeds.all(options.seed), options.preset, _recipe(options), options.data,
         options.out, key,
     )  # fmt: skip
 
 
 def _tuned(options: Options, run: "TuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedRun:
-    base = measuring.opened.checkpoint(options.checkpoint)
+    base = studies.worker_cache.checkpoint(options.checkpoint)
     others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == kept] for kept in (False, True))
-    return measuring.tuning.tune_on(base, run, others, own)
+    return studies.tuning.finetuning_run.tune_on(base, run, others, own)
 
 
 def _agreeing(options: Options, merged: Crossed) -> list[int]:

@@ -16,15 +16,15 @@ import pydantic.dataclasses
 
 from core import capture
 from core.errors import InputError
-from core.measuring import disabling, duplicates, precision, references
-from core.measuring.disabling import Variant
-from core.measuring.outcomes import finite, in_order, metrics_of, outcomes
-from core.measuring.provenance import provenance
-from core.results.disabling import SweptVariant
 from core.scoring import effects
 from core.store.rows import Row
+from core.studies.ablation import disabling, duplicates, precision, references
+from core.studies.ablation.disabling import Variant
+from core.studies.ablation.records import SweptVariant
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
+from core.studies.outcomes import finite, in_order, metrics_of, outcomes
+from core.studies.provenance import provenance
 from core.tasks.glue import Task, TaskRow, task_of
 
 

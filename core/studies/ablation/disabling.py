@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from core import measuring
+from core import studies
 from core.attention import Head
 from core.capture.components import Component, Part, every_part, parse_components
 from core.errors import InputError
@@ -78,7 +78,7 @@ class Opened:
 def opened(options: DisablingOptions) -> Opened:
     """The classifier of the options, which this worker keeps for its next unit; in float32, a sweep's dtype is that of
     its own layers. Raises CheckpointError."""
-    classifier = measuring.opened.checkpoint(options.checkpoint, head="classifier", device=options.device)
+    classifier = studies.worker_cache.checkpoint(options.checkpoint, head="classifier", device=options.device)
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
 
@@ -107,7 +107,7 @@ def slices(options: DisablingOptions) -> list[tuple[Slice, int]]:
 class Variant:
     """What is changed together. layer or head is None where it is no single one.
 
-    role, group, distance: of near-duplicates only (`core.measuring.duplicates`).
+    role, group, distance: of near-duplicates only (`core.studies.ablation.duplicates`).
     """
 
     name: str

@@ -9,10 +9,10 @@ import numpy as np
 
 from core import capture, scoring
 from core.errors import InputError
-from core.measuring.disabling import Opened, Variant
 from core.scoring import effects
 from core.scoring.duplicates import Group, groups_of, matched
 from core.store.rows import Row
+from core.studies.ablation.disabling import Opened, Variant
 from core.tasks.glue import read_rows
 
 GROUP_ROWS, QUERIES = 200, 4  # train rows that find the groups; rows of each map that are compared

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, config, measuring
+from core import capture, config, studies
 from core.attention import Head
-from core.measuring import disabling
-from core.measuring.outcomes import metrics_of
-from core.measuring.provenance import provenance
-from core.measuring.tuned import TunedRun, TunedRuns, table_rows
 from core.scoring import effects
 from core.store.rows import Row
-from core.studies import finetune
+from core.studies.ablation import disabling
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.finetune import Run
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
+from core.studies.outcomes import metrics_of
+from core.studies.provenance import provenance
+from core.studies.tuning import finetune
+from core.studies.tuning.finetune import Run
+from core.studies.tuning.finetuning_results import TunedRun, TunedRuns, table_rows
 from core.tasks.glue import task_of
 from core.tuning.recipe import Recipe
 from core.tuning.recipe import Seeds as RunSeeds
@@ -80,13 +80,13 @@ class Held(Study[Options, TunedRuns]):
     def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
         """Train one model, free or held, and measure it on dev in the same state; save its checkpoint."""
         of: Run = unit.arguments
-        base = measuring.opened.checkpoint(options.checkpoint)
+        base = studies.worker_cache.checkpoint(options.checkpoint)
         fixed = held_heads(options, base) if of.initialisation == HELD else []
-        run = measuring.tuning.Run(
+        run = studies.tuning.finetuning_run.Run(
             task_of(of.task), of.initialisation, "pretrained", RunSeeds.all(of.seed), options.preset,
             Recipe.of(options.preset, options.settings), options.data, options.out, unit.key, fixed,
         )  # fmt: skip
-        tuned, row_ids = measuring.tuning.tune(base, run)
+        tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
     def merge(self, options: Options, partials: Sequence[TunedRuns]) -> TunedRuns:

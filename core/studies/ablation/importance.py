@@ -15,14 +15,14 @@ from pydantic import BeforeValidator
 from core import capture
 from core.attention import Head
 from core.errors import InputError
-from core.measuring import disabling
-from core.measuring.outcomes import in_order, metrics_of, outcomes
-from core.measuring.provenance import provenance
 from core.scoring import effects
 from core.store.rows import Row
+from core.studies.ablation import disabling
+from core.studies.ablation.task_rows import units_of
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
-from core.studies.task_rows import units_of
+from core.studies.outcomes import in_order, metrics_of, outcomes
+from core.studies.provenance import provenance
 from core.tasks.glue import task_of
 
 READINGS = ("example", "token")

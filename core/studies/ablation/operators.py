@@ -16,13 +16,13 @@ import pydantic.dataclasses
 from core import capture
 from core.attention import Head
 from core.errors import InputError
-from core.measuring import disabling, references
-from core.measuring.provenance import provenance
 from core.scoring.effects import max_t
 from core.scoring.rank_agreement import operators_agree
 from core.store.rows import Row
+from core.studies.ablation import disabling, references
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
+from core.studies.provenance import provenance
 from core.tasks.glue import task_of
 
 DEFAULT = ("disable", "zero", "mean", "resample", "constant")

@@ -13,16 +13,16 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, measuring
+from core import capture, studies
 from core.errors import InputError
-from core.measuring import disabling
-from core.measuring.provenance import provenance
 from core.scoring.recovered import FLOOR, recovered_share
 from core.store.rows import Row
+from core.studies.ablation import disabling
+from core.studies.ablation.perturb import DEFAULT, made_of
+from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Limit
-from core.studies.perturb import DEFAULT, made_of
-from core.studies.task_rows import RowOptions, units_of
+from core.studies.provenance import provenance
 from core.tasks.glue import task_of
 
 WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
@@ -81,7 +81,7 @@ class PatchStudy(Study[Options, Patched]):
         made = [k for k, text in enumerate(texts) if text is not None]
         first, second, patched = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(variants), len(rows)))
         if made:
-            pairs = measuring.pairs.aligned(
+            pairs = studies.ablation.pairs.aligned(
                 checkpoint, [(rows[k].text, rows[k].pair) for k in made], [text for text in texts if text is not None]
             )
             seen = capture.patching.patch(

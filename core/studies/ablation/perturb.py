@@ -15,13 +15,13 @@ import pydantic.dataclasses
 
 from core import capture
 from core.errors import InputError
-from core.measuring import disabling
-from core.measuring.changes import baseline_row, change_rows
-from core.measuring.outcomes import in_order
-from core.measuring.provenance import provenance
 from core.store.rows import Row
+from core.studies.ablation import disabling
+from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.task_rows import RowOptions, units_of
+from core.studies.outcomes import in_order
+from core.studies.prediction_changes import baseline_row, change_rows
+from core.studies.provenance import provenance
 from core.tasks.glue import Task, task_of
 from core.tasks.perturbations import KINDS, Choice, perturb
 

@@ -14,15 +14,15 @@ import pydantic.dataclasses
 from core import capture
 from core.attention import Head
 from core.errors import InputError
-from core.measuring import disabling
-from core.measuring.disabling import Opened
-from core.measuring.outcomes import metrics_of, outcomes
-from core.measuring.provenance import provenance
 from core.scoring import effects
 from core.store.rows import Row
+from core.studies.ablation import disabling
+from core.studies.ablation.disabling import Opened
+from core.studies.ablation.importance import Normalize, Reading
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.importance import Normalize, Reading
 from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from core.studies.outcomes import metrics_of, outcomes
+from core.studies.provenance import provenance
 from core.tasks.glue import task_of
 
 ORDERS = ("importance", "recomputed", "sweep", "random")

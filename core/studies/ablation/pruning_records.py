@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.results.estimate import Estimate
-from core.results.reading import Result, column
-from core.results.valued import Valued
+from core.studies.estimate import Estimate
+from core.studies.records import Result, column
+from core.studies.valued_records import Valued
 
 
 @dataclass(frozen=True, kw_only=True)

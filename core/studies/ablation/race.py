@@ -16,14 +16,14 @@ import numpy as np
 import pydantic.dataclasses
 
 from core import capture
-from core.measuring import disabling, races, references
-from core.measuring.provenance import provenance
-from core.measuring.race_table import table
-from core.measuring.races import Race, Round, Taken
 from core.scoring.racing import ALPHA, FIRST
 from core.store.rows import Row
+from core.studies.ablation import disabling, races, references
+from core.studies.ablation.race_table import table
+from core.studies.ablation.races import Race, Round, Taken
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
+from core.studies.provenance import provenance
 from core.tasks.glue import TaskRow, task_of
 
 if TYPE_CHECKING:

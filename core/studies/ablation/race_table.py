@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from core.measuring.outcomes import metrics_of
-from core.measuring.races import Race
 from core.scoring import effects
 from core.scoring.racing import Rules, taken
 from core.store.rows import Row
+from core.studies.ablation.races import Race
+from core.studies.outcomes import metrics_of
 
 
 def table(race: Race) -> list[Row]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from core import capture
 from core.errors import InputError, InterventionError
-from core.measuring.disabling import DisablingOptions, Variant, groups_of, has_parts, variants_of
 from core.scoring.racing import Choice, Rules, Standings, Step, Work, choose, next_step, standings
+from core.studies.ablation.disabling import DisablingOptions, Variant, groups_of, has_parts, variants_of
 from core.tasks.glue import Task, TaskRow
 
 SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/racing.md says why)

@@ -4,8 +4,8 @@ patch, perturb."""
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from core.results.metrics import METRICS, Metrics
-from core.results.reading import Result, column
+from core.studies.metric_columns import METRICS, Metrics
+from core.studies.records import Result, column
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from core import capture
 from core.errors import InputError
-from core.measuring.disabling import Opened
+from core.studies.ablation.disabling import Opened
 from core.tasks.glue import TaskRow, read_rows
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from core.capture.constants import Fitted
     from core.capture.interventions import Source
 
-ROWS, FITTED_ROWS, DRAWS = 200, 64, 3  # reference rows; those that fit constants; rows drawn for each input
+ROWS: int = 200  # reference rows
+FITTED_ROWS = 64  # those that fit constants
+DRAWS: int = 3  # rows drawn for each input
 STEPS = 20  # of the constants' descent
 MEANS = {"class": "class of position", "position": "absolute position", "all": "all positions together"}
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.results.reading import Result
+from core.studies.records import Result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,19 +18,19 @@ from typing import Annotated, ClassVar
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, config, measuring, scoring
+from core import capture, config, scoring, studies
 from core.attention import Head
 from core.errors import InputError
-from core.measuring import disabling
-from core.measuring.outcomes import finite, metrics_of
-from core.measuring.provenance import provenance
-from core.measuring.tuned import TunedRun, run_key
 from core.scoring import effects
 from core.store.rows import Row
-from core.studies import finetune
+from core.studies.ablation import disabling
+from core.studies.ablation.task_rows import RowOptions
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
-from core.studies.task_rows import RowOptions
+from core.studies.outcomes import finite, metrics_of
+from core.studies.provenance import provenance
+from core.studies.tuning import finetune
+from core.studies.tuning.finetuning_results import TunedRun, run_key
 from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tuning.recipe import Recipe, Seeds
 
@@ -96,12 +96,12 @@ class SeedStudy(Study[Options, SeedRuns]):
     def run(self, options: Options, unit: Unit) -> Done[SeedRuns]:
         """Train one model, measure it on dev, and weigh its heads on both halves of some dev rows."""
         cell: Seeds = unit.arguments
-        base, task = measuring.opened.checkpoint(options.checkpoint), task_of(options.task)
+        base, task = studies.worker_cache.checkpoint(options.checkpoint), task_of(options.task)
         recipe = replace(Recipe.of(options.preset, options.settings), train_limit=_sampled(options))
-        run = measuring.tuning.Run(
+        run = studies.tuning.finetuning_run.Run(
             task, "pretrained", "pretrained", cell, options.preset, recipe, options.data, options.out, unit.key
         )  # fmt: skip
-        tuned, row_ids = measuring.tuning.tune(base, run)
+        tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
         rows = read_rows(task, "dev", folder=options.data, limit=options.limit, seed=options.seed)
         opened = disabling.opened(RowOptions(checkpoint=tuned.folder, task=task.key, data=options.data))
         weighed = np.stack([_importance(opened, rows[half::HALVES]) for half in range(HALVES)])

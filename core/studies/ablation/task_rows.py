@@ -2,7 +2,7 @@
 
 import pydantic.dataclasses
 
-from core.measuring import disabling
+from core.studies.ablation import disabling
 from core.studies.contract import Unit
 from core.studies.options import Classifier, Data, Limit, Seed, Split, TaskName
 
@@ -21,5 +21,5 @@ class RowOptions:
 
 
 def units_of(options: disabling.DisablingOptions) -> list[Unit]:
-    """Slices of the task's rows, `core.measuring.disabling.Slice` each."""
+    """Slices of the task's rows, `core.studies.ablation.disabling.Slice` each."""
     return [Unit(f"rows-{k}", some, size) for k, (some, size) in enumerate(disabling.slices(options))]

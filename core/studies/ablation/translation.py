@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, measuring
+from core import capture, studies
 from core.attention import PARTS, Head
 from core.errors import InputError
-from core.measuring.provenance import provenance
 from core.scoring import effects
 from core.scoring.word_alignment import PositionTable, hits
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Dtype, Limit, Seed
+from core.studies.provenance import provenance
 from core.tasks.translation import Translation, read_translations
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class TranslationStudy(Study[Options, Measured]):
 
     def run(self, options: Options, unit: Unit) -> Done[Measured]:
         """One measurement."""
-        checkpoint = measuring.opened.checkpoint(
+        checkpoint = studies.worker_cache.checkpoint(
             options.checkpoint, head="language", dtype=options.dtype, device=options.device
         )  # fmt: skip
         rows = _rows(options)

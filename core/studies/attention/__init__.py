@@ -1,4 +1,7 @@
-"""Modules that load when they are used: `from core import measuring`, `measuring.module.name` (docs/decisions/026)."""
+"""Where heads look: features, relations, statistics, roles, norms.
+
+Modules load when they are used: `from core import studies`, `studies.attention.module.name` (docs/decisions/026).
+"""
 
 import lazy_loader
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
-from core import measuring
-from core.measuring.inputs import PASTED, Chunk, Text, chunks, pair_of, sources
-from core.measuring.provenance import provenance
-from core.measuring.sums import Place, Sums, added
+from core import studies
 from core.store.rows import Row
+from core.studies.attention.inputs import PASTED, Chunk, Text, chunks, pair_of, sources
+from core.studies.attention.partials import Place, Sums, added
 from core.studies.contract import Done, Flag, P, Study, Unit
 from core.studies.options import Checkpoint, Data, Limit, Seed, Split
+from core.studies.provenance import provenance
 
 if TYPE_CHECKING:
-    from core.measuring.passes import Measure
     from core.scoring.intervals import Estimate
+    from core.studies.attention.passes import Measure
 
 Tasks = Annotated[tuple[str, ...], Flag("a GLUE task or a CSV of your own; several times for several", name="--task")]
 A = TypeVar("A", bound="AttendingOptions")
@@ -68,11 +68,11 @@ class Attending(Study[A, P], Generic[A, P]):
     def run(self, options: A, unit: Unit) -> Done[P]:
         """The sums of one unit's inputs."""
         chunk: Chunk = unit.arguments
-        checkpoint = measuring.opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
         measure = self.measure(options, checkpoint)
-        measuring.passes.observe(
-            checkpoint, measuring.passes.pipeline_for(measure, options.pipeline), inputs, [measure]
+        studies.attention.passes.observe(
+            checkpoint, studies.attention.passes.pipeline_for(measure, options.pipeline), inputs, [measure]
         )
         self.after(options, measure, chunk.start)
         sums = measure.sums(Place(chunk.checkpoint, chunk.task, chunk.start))
@@ -89,7 +89,7 @@ class Attending(Study[A, P], Generic[A, P]):
     def measured_now(self, options: A, checkpoint: Any, pipeline: Any) -> list[Row]:
         """Rows of the options' texts, at once, with what is already open. Raises InputError."""
         measure = self.measure(options, checkpoint)
-        measuring.passes.observe(checkpoint, pipeline, sources(options, PASTED), [measure])
+        studies.attention.passes.observe(checkpoint, pipeline, sources(options, PASTED), [measure])
         self.after(options, measure, 0)
         return self.rows(options, self.partial((measure.sums(Place(options.checkpoint, PASTED, 0)),)))
 

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, measuring, scoring
-from core.measuring.inputs import ROWS_A_UNIT
-from core.measuring.provenance import provenance
-from core.measuring.sums import Place, RelationSums, added
+from core import capture, scoring, studies
 from core.scoring.definitions import DIRECTIONS
 from core.scoring.intervals import Estimate
 from core.store.rows import Row
-from core.studies.attending import estimate
+from core.studies.attention.attending import estimate
+from core.studies.attention.inputs import ROWS_A_UNIT
+from core.studies.attention.partials import Place, RelationSums, added
+from core.studies.attention.relations import visible
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Limit, Seed
-from core.studies.relations import visible
+from core.studies.provenance import provenance
 from core.tasks.conllu import GoldSentence, read_conllu
 from core.tasks.features import is_dependency
 from core.tasks.relations import Relation
@@ -91,14 +91,14 @@ class Dependencies(Study[Options, Seen]):
     def run(self, options: Options, unit: Unit) -> Done[Seen]:
         """The sums of one unit's sentences."""
         at: Part = unit.arguments
-        checkpoint = measuring.opened.checkpoint(options.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
         some = sentences(options, at.part)[at.start : at.stop]
-        measure, linked = measuring.attending.RelationMeasure(checkpoint, _relations()), []
+        measure, linked = studies.attention.measures.RelationMeasure(checkpoint, _relations()), []
         encodings = [checkpoint.encode(sentence.text) for sentence in some]
         for encoding, sentence in zip(encodings, some, strict=True):
             spans = [[(word.start, word.end) for word in sentence.words]]
             pairs = [[((0, a), (0, b)) for a, b in tree_links(label, sentence.words)] for label in RELATIONS]
-            linked.append(measuring.attending.linked_words(encoding, spans, pairs))
+            linked.append(studies.attention.measures.linked_words(encoding, spans, pairs))
         numbers = list(range(at.start, at.start + len(some)))
         capture.running.run(checkpoint, encodings, [measure.attention.take(linked, numbers)])
         names = [f"{at.part}-{number}" for number in numbers]
@@ -115,9 +115,8 @@ class Dependencies(Study[Options, Seen]):
             return []
         dev, test = (parts[part] for part in PARTS)
         rows: list[Row] = []
-        results = zip(
-            *(measuring.attending.relations_again(sums, _relations()).result() for sums in (dev, test)), strict=True
-        )
+        again = studies.attention.measures.relations_again
+        results = zip(*(again(sums, _relations()).result() for sums in (dev, test)), strict=True)
         for number, label in enumerate(RELATIONS):
             ways = []
             for (_, direction, on_dev), (_, _, on_test) in islice(results, len(DIRECTIONS)):

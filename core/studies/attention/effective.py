@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import measuring
-from core.measuring.inputs import PASTED, Chunk, sources
-from core.measuring.provenance import provenance
-from core.measuring.sums import EffectiveSums, Place
+from core import studies
 from core.scoring.definitions import TYPES
 from core.store.rows import Row
-from core.studies.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.inputs import PASTED, Chunk, sources
+from core.studies.attention.partials import EffectiveSums, Place
 from core.studies.contract import Done, Unit
 from core.studies.options import Limit
+from core.studies.provenance import provenance
 
 ROWS_A_UNIT = 32
 BIN = 8  # lengths of 1 to 8, 9 to 16 ... pieces are shown together
@@ -59,14 +59,14 @@ class Effective(Attending[Options, Seen]):
     def run(self, options: Options, unit: Unit) -> Done[Seen]:
         """The sums of one unit's inputs."""
         chunk: Chunk = unit.arguments
-        checkpoint = measuring.opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
         seen = self._seen(options, checkpoint, inputs, Place(chunk.checkpoint, chunk.task, chunk.start))
         return Done(seen, provenance(checkpoint, [source.row_id for source in inputs]))
 
     def _seen(self, options: Options, checkpoint: Any, inputs: list, at: Place) -> Seen:
-        measure = measuring.attending.EffectiveMeasure(checkpoint)
-        measure.measure(measuring.passes.prepare(checkpoint, None, inputs))
+        measure = studies.attention.measures.EffectiveMeasure(checkpoint)
+        measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
         return Seen((measure.sums(at),))
 
     def measured_now(self, options: Options, checkpoint: Any, pipeline: Any) -> list[Row]:

@@ -12,19 +12,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import measuring, scoring
+from core import scoring, studies
 from core.errors import InputError
-from core.measuring.sums import FeatureSums
 from core.scoring.corrections import q_values
 from core.store.rows import Row
-from core.studies.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.partials import FeatureSums
 from core.studies.contract import Flag, Unit
 from core.tasks.features import feature_of
 
 if TYPE_CHECKING:
-    from core.measuring.attending import FeatureMeasure
+    from core.studies.attention.measures import FeatureMeasure
 
-FEATURES = ("noun", "verb", "pronoun", "subject", "object", "negation", "punctuation", "start", "separator", "first")
+FEATURES: tuple[str, ...] = (
+    "noun",
+    "verb",
+    "pronoun",
+    "subject",
+    "object",
+    "negation",
+    "punctuation",
+    "start",
+    "separator",
+    "first",
+)
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -60,7 +71,7 @@ class Features(Attending[Options, Seen]):
 
     def measure(self, options: Options, checkpoint: Any) -> "FeatureMeasure":
         """Attention to the features on one checkpoint."""
-        return measuring.attending.FeatureMeasure(checkpoint, options.features, seed=options.seed)
+        return studies.attention.measures.FeatureMeasure(checkpoint, options.features, seed=options.seed)
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and statistic, by checkpoint and task; then the differences of two checkpoints."""
@@ -80,7 +91,7 @@ STUDY = Features()
 def rows_of(sums: FeatureSums) -> list[Row]:
     """One row a head, feature and definition; one row without a head where no input has the feature."""
     rows = []
-    for (definition, feature), (value, effect) in measuring.attending.features_again(sums).result().items():
+    for (definition, feature), (value, effect) in studies.attention.measures.features_again(sums).result().items():
         known = facts(sums) | {"statistic": definition, "feature": feature}
         if not value.n[0]:
             rows.append(known | {"n": 0, "note": "no input has this feature"})
@@ -110,7 +121,7 @@ def difference_rows(first: FeatureSums, second: FeatureSums) -> list[Row]:
     rows = []
     about = {"checkpoint": "difference", "task": first.at.task}
     for (definition, feature), (value, _) in scoring.features.by_feature(
-        measuring.attending.features_again(first), first.means.result(minus=second.means)
+        studies.attention.measures.features_again(first), first.means.result(minus=second.means)
     ).items():
         if value.n[0]:
             known, p = about | {"statistic": definition, "feature": feature}, value.p_either()[..., 0]

@@ -14,11 +14,11 @@ from jaxtyping import Float
 from core.capture.norms import run_norms
 from core.capture.running import run
 from core.errors import InputError
-from core.measuring.attending import classifying
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.heads import MapBatch, SpecialPositions
 from core.scoring.registry import HeadScore
+from core.studies.attention.measures import classifying
 
 ENDS, DECILES = 3, range(10, 100, 10)
 

@@ -8,8 +8,6 @@ import numpy as np
 from core.capture.running import Observer
 from core.capture.values import maps_and_values
 from core.capture.words import groups_of
-from core.measuring.passes import Prepared
-from core.measuring.sums import EffectiveSums, FeatureSums, PatternSums, Place, RelationSums, StatisticsSums
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.definitions import TYPES
@@ -20,6 +18,8 @@ from core.scoring.intervals import Means
 from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.statistics import HeadStatistics, SpecialPositions
 from core.scoring.tokens import LinkedWords, RelationAttention
+from core.studies.attention.partials import EffectiveSums, FeatureSums, PatternSums, Place, RelationSums, StatisticsSums
+from core.studies.attention.passes import Prepared
 from core.tasks.features import feature_of, feature_spans
 from core.tasks.relations import Relation, links, links_across
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from core.capture.norms import Contributions, contributions, normalised
-from core.measuring.attending import FeatureMeasure, StatisticsMeasure, token_types
-from core.measuring.inputs import Source
-from core.measuring.passes import ROWS_A_CHUNK, prepare
-from core.measuring.sums import NormSums, Place
 from core.models.checkpoint import Checkpoint
 from core.scoring.definitions import TYPES
 from core.scoring.intervals import Means
+from core.studies.attention.inputs import Source
+from core.studies.attention.measures import FeatureMeasure, StatisticsMeasure, token_types
+from core.studies.attention.partials import NormSums, Place
+from core.studies.attention.passes import ROWS_A_CHUNK, prepare
 
 
 class NormMeasure:

@@ -12,15 +12,15 @@ from typing import Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import measuring
-from core.measuring.inputs import PASTED, Chunk, sources
-from core.measuring.provenance import provenance
-from core.measuring.sums import NormSums, Place
+from core import studies
 from core.scoring.definitions import STATISTICS, TYPES
 from core.store.rows import Row
-from core.studies import features
-from core.studies.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention import features
+from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.inputs import PASTED, Chunk, sources
+from core.studies.attention.partials import NormSums, Place
 from core.studies.contract import Done, Flag, Unit
+from core.studies.provenance import provenance
 from core.tasks.features import feature_of
 
 
@@ -55,9 +55,9 @@ class Norms(Attending[Options, Seen]):
     def run(self, options: Options, unit: Unit) -> Done[Seen]:
         """The sums of one unit's inputs."""
         chunk: Chunk = unit.arguments
-        checkpoint = measuring.opened.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.task)[chunk.start : chunk.stop]
-        sums = self._sums(options, checkpoint, measuring.opened.pipeline(options.pipeline), inputs, chunk)
+        sums = self._sums(options, checkpoint, studies.worker_cache.pipeline(options.pipeline), inputs, chunk)
         return Done(Seen((sums,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
     def measured_now(self, options: Options, checkpoint: Any, pipeline: Any) -> list[Row]:
@@ -66,7 +66,7 @@ class Norms(Attending[Options, Seen]):
         return rows_of(self._sums(options, checkpoint, pipeline, sources(options, PASTED), at))
 
     def _sums(self, options: Options, checkpoint: Any, pipeline: Any, inputs: list, at: Chunk) -> NormSums:
-        measure = measuring.norms.NormMeasure(checkpoint, options.features, seed=options.seed)
+        measure = studies.attention.norm_measure.NormMeasure(checkpoint, options.features, seed=options.seed)
         measure.observe(pipeline, inputs)
         return measure.sums(Place(at.checkpoint, at.task, at.start))
 

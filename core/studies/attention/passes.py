@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from core.capture.running import Observer, run
-from core.measuring import opened
-from core.measuring.inputs import Source
-from core.measuring.sums import Place, Sums
-from core.measuring.tagging import tag
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
+from core.studies import worker_cache
+from core.studies.attention.inputs import Source
+from core.studies.attention.partials import Place, Sums
+from core.studies.tagging import tag
 from core.tasks.language import TaggedSentence
 
 ROWS_A_CHUNK = 1024  # prepared together: more inputs of one length a batch, and memory that does not grow
@@ -70,4 +70,4 @@ def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source], mea
 
 def pipeline_for(measure: Measure, name: str | None) -> Any:
     """The language pipeline that a measure needs, which this worker keeps open; None where it needs none."""
-    return opened.pipeline(name) if measure.tags else None
+    return worker_cache.pipeline(name) if measure.tags else None

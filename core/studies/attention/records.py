@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from core.attention import Head
-from core.results.estimate import Estimate
-from core.results.reading import Result
+from core.studies.estimate import Estimate
+from core.studies.records import Result
 
 S = TypeVar("S", bound="Score")
 

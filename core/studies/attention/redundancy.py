@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic.dataclasses
 
-from core import measuring, scoring
+from core import scoring, studies
 from core.attention import Head
 from core.errors import InputError
-from core.measuring.sums import PatternSums
 from core.store.rows import Row
-from core.studies.attending import Attending, AttendingOptions, facts
+from core.studies.attention.attending import Attending, AttendingOptions, facts
+from core.studies.attention.partials import PatternSums
 from core.studies.contract import Flag, Unit
 
 if TYPE_CHECKING:
-    from core.measuring.attending import PatternMeasure
+    from core.studies.attention.measures import PatternMeasure
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Redundancy(Attending[Options, Seen]):
 
     def measure(self, options: Options, checkpoint: Any) -> "PatternMeasure":
         """Distances and mean patterns on one checkpoint."""
-        return measuring.attending.PatternMeasure(checkpoint, queries=options.queries, seed=options.seed)
+        return studies.attention.measures.PatternMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """Heads, groups, then pairs of checkpoint and task."""

@@ -2,8 +2,9 @@
 
 Rows, one a head, relation, direction, checkpoint and task: value, the mean weight over links with its 95% bootstrap
 interval (inputs are drawn, not links), n links, baseline (the same head's weight at the same distance elsewhere; across
-sentences, on the other words there), effect, p and q as in `core.studies.features`; accuracy, the share of links where
-the head looks there most, beside the accuracy of the best fixed distance, and of the previous and next word.
+sentences, on the other words there), effect, p and q as in `core.studies.attention.features`; accuracy, the share of
+links where the head looks there most, beside the accuracy of the best fixed distance, and of the previous and next
+word.
 """
 
 from collections import Counter
@@ -14,17 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import measuring, scoring
+from core import scoring, studies
 from core.errors import InputError
-from core.measuring.sums import RelationSums
 from core.scoring.corrections import q_values
 from core.store.rows import Row
-from core.studies.attending import Attending, AttendingOptions, Tasks, ends, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, Tasks, ends, estimate, facts
+from core.studies.attention.partials import RelationSums
 from core.studies.contract import Flag, Unit
 from core.tasks.relations import relation_of
 
 if TYPE_CHECKING:
-    from core.measuring.attending import RelationMeasure
+    from core.studies.attention.measures import RelationMeasure
 
 RELATIONS = ("verb-subject", "verb-object", "determiner-noun", "noun-pronoun", "same-word")
 
@@ -65,7 +66,7 @@ class Relations(Attending[Options, Seen]):
     def measure(self, options: Options, checkpoint: Any) -> "RelationMeasure":
         """Attention along the relations on one checkpoint."""
         relations = [relation_of(name) for name in dict.fromkeys(options.relations)]
-        return measuring.attending.RelationMeasure(checkpoint, relations)
+        return studies.attention.measures.RelationMeasure(checkpoint, relations)
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
@@ -79,7 +80,7 @@ def rows_of(sums: RelationSums) -> list[Row]:
     """One row a head, relation and direction; one row without a head where there is no link."""
     rows = []
     relations = [relation_of(name) for name in sums.relations]
-    for name, direction, quantities in measuring.attending.relations_again(sums, relations).result():
+    for name, direction, quantities in studies.attention.measures.relations_again(sums, relations).result():
         number = sums.relations.index(name)
         known = facts(sums) | {"statistic": direction, "feature": name}
         weight, excess, accuracy = (quantities[quantity] for quantity in ("weight", "excess", "accuracy"))

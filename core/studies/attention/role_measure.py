@@ -9,11 +9,11 @@ from core.capture.copying import copying
 from core.capture.running import BATCH_TOKENS, Observer, run
 from core.capture.words import groups_of
 from core.errors import InputError
-from core.measuring.passes import Prepared
-from core.measuring.sums import Place, RoleSums
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.roles import RepeatedTokens, Role, RoleMeans, RolePositions, repeated_tokens
+from core.studies.attention.partials import Place, RoleSums
+from core.studies.attention.passes import Prepared
 
 ON_REPEATS: tuple[Role, ...] = ("duplicate", "prefix")
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import measuring
+from core import studies
 from core.errors import InputError
-from core.measuring.sums import RoleSums
-from core.results.scores import RoleScore
 from core.scoring.intervals import Estimate
 from core.scoring.roles import ROLES, TIMES, RoleMeans, role_q
 from core.store.rows import Row
-from core.studies.attending import Attending, AttendingOptions, ends, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, ends, estimate, facts
+from core.studies.attention.partials import RoleSums
+from core.studies.attention.records import RoleScore
 from core.studies.contract import Flag, Unit
 
 if TYPE_CHECKING:
-    from core.measuring.roles import RoleMeasure
+    from core.studies.attention.role_measure import RoleMeasure
 
 SURE = 0.05
 
@@ -62,7 +62,7 @@ class Roles(Attending[Options, Seen]):
 
     def measure(self, options: Options, checkpoint: Any) -> "RoleMeasure":
         """Roles on one checkpoint."""
-        return measuring.roles.RoleMeasure(checkpoint)
+        return studies.attention.role_measure.RoleMeasure(checkpoint)
 
     def after(self, options: Options, measure: Any, start: int) -> None:
         """The random sequences, once a task."""

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core import measuring, scoring
+from core import scoring, studies
 from core.errors import InputError
-from core.measuring.sums import StatisticsSums
 from core.scoring.definitions import STATISTICS, kind_of
 from core.scoring.intervals import Estimate
 from core.store.rows import Row
-from core.studies.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.partials import StatisticsSums
 from core.studies.contract import Flag, Unit
 
 if TYPE_CHECKING:
-    from core.measuring.attending import StatisticsMeasure
+    from core.studies.attention.measures import StatisticsMeasure
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Statistics(Attending[Options, Seen]):
 
     def measure(self, options: Options, checkpoint: Any) -> "StatisticsMeasure":
         """Statistics and distances on one checkpoint."""
-        return measuring.attending.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
+        return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
@@ -77,7 +77,7 @@ def rows_of(sums: StatisticsSums, *, seed: int) -> list[Row]:
 
 
 def _places(sums: StatisticsSums, whole: Estimate, seed: int) -> list[Row]:
-    distances = measuring.attending.distances_again(sums).result()
+    distances = studies.attention.measures.distances_again(sums).result()
     if np.isnan(distances).any() or len(distances) < 2:
         return []
     places, stress = scoring.distances.picture(distances, seed=seed)

@@ -12,20 +12,20 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import config, measuring
+from core import config, studies
 from core.attention import Head
 from core.errors import InputError
 from core.frames.filters import NO_FILTER, Filter, Selection, select
 from core.frames.papers import read_list
 from core.frames.records import Reading
 from core.frames.rows import parse_rows, read_rows
-from core.measuring.framed import HABITS, Draws, Scores, unpacked
-from core.results.frames import FrameHead
 from core.scoring import link_tests
 from core.scoring.links import pairs_of
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.frames.frame_partials import HABITS, Draws, Scores, unpacked
+from core.studies.frames.records import FrameHead
 from core.studies.options import Checkpoint, Seed
 
 BUNDLED = config.SAMPLES / "frames" / "sentences.jsonl"
@@ -90,7 +90,7 @@ class FrameHeads(Study[Options, Scores]):
 
     def run(self, options: Options, unit: Unit) -> Done[Scores]:
         """Scores of these sentences, and the sums of both nulls."""
-        checkpoint = measuring.opened.checkpoint(options.checkpoint, dtype=options.dtype, device=options.device)
+        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype, device=options.device)
         kept = chosen(options)[0].kept
         sentences = [kept[k] for k in unit.arguments.inputs]
         provenance = Provenance(
@@ -98,7 +98,7 @@ class FrameHeads(Study[Options, Scores]):
             device=str(checkpoint.device),
             row_ids=tuple(sentence.id for sentence in sentences),
         )
-        return Done(measuring.framing.score_sentences(checkpoint, sentences, options), provenance)
+        return Done(studies.frames.frame_scoring.score_sentences(checkpoint, sentences, options), provenance)
 
     def merge(self, options: Options, partials: Sequence[Scores]) -> Scores:
         """All sentences."""

@@ -16,9 +16,9 @@ from core.errors import InputError
 from core.frames.forms import lemmas
 from core.frames.lexicon import Lexicon
 from core.frames.records import AnnotatedSentence, Span, Spans, check_apart
-from core.measuring.distance_null import DistanceNull
-from core.measuring.framed import links_in_pieces, positions
 from core.scoring.links import Links, pairs_of, relation_score, shifted, without_key
+from core.studies.frames.distance_null import DistanceNull
+from core.studies.frames.frame_partials import links_in_pieces, positions
 from core.tasks.language import TaggedSentence, TaggedWord
 
 APART = 3  # words that may stand between the parts of a unit of several words ("gave it up")

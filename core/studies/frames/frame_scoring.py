@@ -8,12 +8,12 @@ import numpy as np
 
 from core.capture.running import run
 from core.frames.records import AnnotatedSentence, links_of, words
-from core.measuring.framed import HABITS, Draws, FrameOptions, Scored, Scores, links_in_pieces, packed
 from core.models.checkpoint import Checkpoint
 from core.scoring import link_tests
 from core.scoring.links import Links, PairScores, Placement, exchange_groups, fixed_scores, habits, pairs_of, shifted
 from core.scoring.links import without_key as without
 from core.scoring.queries import Looked, QueryResiduals
+from core.studies.frames.frame_partials import HABITS, Draws, FrameOptions, Scored, Scores, links_in_pieces, packed
 
 
 @dataclass(frozen=True)

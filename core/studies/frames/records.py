@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.results.reading import Result
-from core.results.scores import Score
+from core.studies.attention.records import Score
+from core.studies.records import Result
 
 
 @dataclass(frozen=True, kw_only=True)

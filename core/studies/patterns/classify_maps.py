@@ -12,13 +12,13 @@ from typing import ClassVar
 import numpy as np
 import pydantic.dataclasses
 
-from core import measuring, patterns
+from core import patterns, studies
 from core.errors import InputError
-from core.measuring.changes import share_interval
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Study, Unit
 from core.studies.options import Data, Limit, Seed, Split, TaskName
+from core.studies.prediction_changes import share_interval
 from core.tasks.glue import TaskRow, read_rows
 
 ROWS_A_UNIT = 50
@@ -102,10 +102,12 @@ class ClassifyMaps(Study[Options, Counts]):
     def run(self, options: Options, unit: Unit) -> Done[Counts]:
         """Class number of every layer and head for each of some rows of the task."""
         of: Chunk = unit.arguments
-        checkpoint = measuring.opened.checkpoint(of.checkpoint)
+        checkpoint = studies.worker_cache.checkpoint(of.checkpoint)
         rows = _rows(options)[of.start : of.start + ROWS_A_UNIT]
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
-        maps = measuring.classifying.classified(checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype)
+        maps = studies.patterns.map_classification.classified(
+            checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype
+        )
         cut = np.array([encoding.cut for encoding in encodings])
         cropped = np.array([maps.size is not None and len(encoding) > maps.size for encoding in encodings])
         row_ids = tuple(row.id for row in rows)

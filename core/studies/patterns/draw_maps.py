@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, measuring
+from core import capture, studies
 from core.attention import Head
 from core.errors import InputError
 from core.store import labels
 from core.store.database import Database
 from core.store.rows import Row
-from core.studies.attending import Tasks
+from core.studies.attention.attending import Tasks
 from core.studies.contract import Done, Finished, Study, Unit
 from core.studies.options import Checkpoint, Data, Seed, Split
 from core.tasks.glue import TaskRow, read_rows, task_of
@@ -108,7 +108,7 @@ class DrawMaps(Study[Options, MapBatch]):
 
     def run(self, options: Options, unit: Unit) -> Done[MapBatch]:
         """Draw and capture."""
-        checkpoint = measuring.opened.checkpoint(options.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.checkpoint(options.checkpoint, dtype=options.dtype)
         return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.inputs))))
 
     def merge(self, options: Options, partials: Sequence[MapBatch]) -> MapBatch:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.results.estimate import Estimate
-from core.results.reading import Result, column
+from core.studies.estimate import Estimate
+from core.studies.records import Result, column
 
 
 @dataclass(frozen=True, kw_only=True)

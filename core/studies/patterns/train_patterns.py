@@ -18,12 +18,12 @@ import pydantic.dataclasses
 
 from core import patterns
 from core.errors import InputError
-from core.labelling.kept import ON, RECIPE, keep_classifier
-from core.labelling.snapshot import Snapshot, read
+from core.patterns.snapshot import Snapshot, read
 from core.store.database import Database
 from core.store.rows import Row
 from core.studies.contract import Done, Finished, Study, Unit
 from core.studies.options import Seed
+from core.studies.patterns.trained_classifier import ON, RECIPE, keep_classifier
 
 QUICK = "trees"  # fitted in seconds, so every training leaves checkpoints out
 CURVE = (0.25, 0.5, 0.75)  # shares of the training inputs of a fold

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.capture.states import layer_outputs
-from core.measuring.attending import classifying
-from core.measuring.probed import kept_features
-from core.measuring.trials import Bench
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.probing.layers import LINEAR, Examples, fit
 from core.probing.ragged import Ragged
+from core.studies.attention.measures import classifying
+from core.studies.probing.probe_features import kept_features
+from core.studies.probing.trials import Bench
 
 FIRST, MEAN = "first", "mean"
 

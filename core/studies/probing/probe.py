@@ -19,19 +19,19 @@ import numpy as np
 import pydantic.dataclasses
 import scipy  # its parts load when they are used
 
-from core import config, measuring, probing
+from core import config, probing, studies
 from core.errors import InputError
-from core.measuring.provenance import provenance
 from core.scoring.shares import share_difference, share_of
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Seed
-from core.studies.syntax import RANDOM, TRAINED, Treebank, TreeLimit
+from core.studies.probing.syntax import RANDOM, TRAINED, Treebank, TreeLimit
+from core.studies.provenance import provenance
 from core.tasks import diagnostic
 from core.tasks.treebank import read_part
 
 if TYPE_CHECKING:
-    from core.measuring.properties import WordProperty
+    from core.studies.probing.properties import WordProperty
 
 PROPERTIES = ("part of speech", "dependency relation", "word order", diagnostic.NUMBER, diagnostic.AUXILIARY)
 PROBES = ("linear", "one hidden layer")
@@ -123,8 +123,10 @@ class ProbeStudy(Study[Options, Probed]):
     def run(self, options: Options, unit: Unit) -> Done[Probed]:
         """Both probes of one property on every layer, with its control task."""
         of: Question = unit.arguments
-        checkpoint = measuring.probed.open_source(options.checkpoint, random=of.source == RANDOM, seed=options.seed)
-        question = measuring.properties.word_property(
+        checkpoint = studies.probing.probe_features.open_source(
+            options.checkpoint, random=of.source == RANDOM, seed=options.seed
+        )
+        question = studies.probing.properties.word_property(
             checkpoint, of.property, options.treebank, options.limit, seed=options.seed
         )
         answered = answers(question, of.source, seed=options.seed)

@@ -19,11 +19,11 @@ from core import config
 from core.capture.running import run
 from core.capture.states import input_embeddings, layer_outputs
 from core.capture.words import shares
-from core.measuring import opened
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.models.fresh import random_copy
 from core.probing.ragged import Ragged
+from core.studies import worker_cache
 from core.tasks.conllu import GoldSentence
 from core.tasks.treebank import LeftOut
 
@@ -44,7 +44,7 @@ class Readable:
 
 def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
     """The checkpoint, or its architecture with fresh weights."""
-    checkpoint = opened.checkpoint(name)
+    checkpoint = worker_cache.checkpoint(name)
     return random_copy(checkpoint, seed=seed) if random else checkpoint
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.errors import InputError
-from core.measuring.probed import Readable, readable, word_vectors_of
 from core.models.checkpoint import Checkpoint
 from core.probing.layers import Examples
+from core.studies.probing.probe_features import Readable, readable, word_vectors_of
 from core.tasks import diagnostic
 from core.tasks.conllu import GoldSentence
 from core.tasks.treebank import plain_relation, read_part

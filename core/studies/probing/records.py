@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.results.reading import Result
-from core.results.valued import Valued
+from core.studies.records import Result
+from core.studies.valued_records import Valued
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import pydantic.dataclasses
 
-from core import capture, config, measuring
+from core import capture, config, studies
 from core.errors import InputError
-from core.measuring.entropies import Entropies
-from core.measuring.provenance import provenance
 from core.scoring.few_inputs import mean_interval
 from core.scoring.similarity import KINDS, RANDOM_PAIRS, similarities
 from core.store.rows import Row
 from core.studies.contract import Done, Study, Unit
 from core.studies.options import Checkpoint, Data, Limit, Seed, Split, TaskName
+from core.studies.probing.entropies import Entropies
+from core.studies.provenance import provenance
 from core.tasks.glue import read_rows, task_of
 
 ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
@@ -64,10 +64,10 @@ class RepresentationStudy(Study[Options, Alike]):
 
     def run(self, options: Options, unit: Unit) -> Done[Alike]:
         """Vectors of all tokens, and entropies of all maps."""
-        checkpoint = measuring.opened.checkpoint(options.checkpoint)
+        checkpoint = studies.worker_cache.checkpoint(options.checkpoint)
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
-        stored = measuring.probed.piece_vectors_of(checkpoint, encodings)
+        stored = studies.probing.probe_features.piece_vectors_of(checkpoint, encodings)
         tokens = [(number, place) for number, encoding in enumerate(encodings) for place in encoding.ordinary]
         vectors = np.concatenate(
             [stored.get(number)[list(encoding.ordinary)] for number, encoding in enumerate(encodings)]

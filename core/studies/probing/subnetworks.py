@@ -24,23 +24,23 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import config, measuring
+from core import config, studies
 from core.attention import Head
 from core.errors import InputError
-from core.labelling.kept import bundled_weights
-from core.measuring.outcomes import metrics_of
-from core.measuring.provenance import provenance
+from core.patterns.classifier_registry import bundled_weights
 from core.scoring import runs
 from core.scoring.few_inputs import mean_interval
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
+from core.studies.outcomes import metrics_of
+from core.studies.provenance import provenance
 from core.tasks.glue import task_of
 from core.tasks.metrics import majority
 from core.tuning.recipe import Recipe
 
 if TYPE_CHECKING:
-    from core.measuring.trials import Bench
+    from core.studies.probing.trials import Bench
 
 SCOPES, MOMENTS = ("global", "layer"), ("before", "after")
 FULL, GOOD, BAD, RANDOM = "full", "good", "bad", "random"
@@ -139,7 +139,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
     def units(self, options: Options) -> list[Unit]:
         """A unit a fine-tuning; options and rows that cannot be are refused here."""
         check(options)
-        train, dev = measuring.trials.task_rows(task_of(options.task), options.recipe, options.data)
+        train, dev = studies.probing.trials.task_rows(task_of(options.task), options.recipe, options.data)
         size = 3 * options.recipe.epochs * sum(len(row.text) + len(row.pair or "") for row in train) // 4 + len(dev)
         every = []
         for seed in dict.fromkeys(options.seeds):
@@ -168,26 +168,26 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
     def run(self, options: Options, unit: Unit) -> Done[Subnetworks]:
         """One fine-tuning and what is measured of it."""
         of: Piece = unit.arguments
-        base = measuring.opened.checkpoint(options.checkpoint)
-        on = measuring.trials.bench(base, task_of(options.task), options.recipe, options.data)
+        base = studies.worker_cache.checkpoint(options.checkpoint)
+        on = studies.probing.trials.bench(base, task_of(options.task), options.recipe, options.data)
         key = _key(options, unit.key)
         orders: tuple[Order, ...] = ()
         if of.what == CURVE:
-            predicted = measuring.pruned.before(on, options.recipe, of.seed, key, of.share, of.scope)  # type: ignore[arg-type]
+            predicted = studies.probing.weight_pruning.before(on, options.recipe, of.seed, key, of.share, of.scope)  # type: ignore[arg-type]
             pruned = [Pruned(CURVE, of.seed, of.scope, "before", of.share, predicted)]
         elif of.what == AFTER:
             points = [(scope, share) for scope in options.scopes for share in options.shares]
-            after = measuring.pruned.after(on, options.recipe, of.seed, key, points)
+            after = studies.probing.weight_pruning.after(on, options.recipe, of.seed, key, points)
             pruned = [Pruned(CURVE, of.seed, *point[:1], "after", point[1], row)
                      for point, row in zip(points, after, strict=True)]  # fmt: skip
         elif of.what == STRUCTURE:
-            full, order, kept = measuring.pruned.ordered(
+            full, order, kept = studies.probing.weight_pruning.ordered(
                 on, options.recipe, of.seed, key, KEPT_SHARE, _classifier(base.causal)
             )
             pruned = [Pruned(FULL, of.seed, "", "", 0.0, full.predicted)]
             orders = (Order(of.seed, order, kept, full.names, full.classes),)
         else:
-            predicted, share = measuring.pruned.retrained(on, options.recipe, of.seed, key, of.kept)
+            predicted, share = studies.probing.weight_pruning.retrained(on, options.recipe, of.seed, key, of.kept)
             pruned = [Pruned(of.what, of.seed, "", "before", share, predicted, of.kept)]
         return Done(_with_baseline(on, pruned, orders), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 

@@ -19,19 +19,19 @@ import numpy as np
 import pydantic.dataclasses
 from pydantic import BeforeValidator
 
-from core import config, measuring, probing, scoring
+from core import config, probing, scoring, studies
 from core.attention import Head
-from core.measuring.provenance import provenance
 from core.scoring.shares import share_difference, share_of
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Seed
+from core.studies.provenance import provenance
 from core.tasks.treebank import LeftOut, plain_relation, read_part
 
 if TYPE_CHECKING:
-    from core.measuring.probed import Readable
     from core.models.checkpoint import Checkpoint as Opened
     from core.probing.attention import Sentences
+    from core.studies.probing.probe_features import Readable
 
 TRAINED, RANDOM = "trained", "random"
 ATTENTION, WITH_WORDS = "attention", "attention and embeddings"
@@ -138,11 +138,11 @@ class SyntaxStudy(Study[Options, Syntax]):
     def run(self, options: Options, unit: Unit) -> Done[Syntax]:
         """Features of all parts, then the probes of this source (and, of the trained one, heads and baselines)."""
         random = unit.arguments.source == RANDOM
-        checkpoint = measuring.probed.open_source(options.checkpoint, random=random, seed=options.seed)
+        checkpoint = studies.probing.probe_features.open_source(options.checkpoint, random=random, seed=options.seed)
         parts, left_out = [], []
         for part in ("train", "dev", "test"):
             gold = read_part(options.treebank, part, options.limit)
-            parts.append(measuring.probed.readable(checkpoint, part, gold.sentences))
+            parts.append(studies.probing.probe_features.readable(checkpoint, part, gold.sentences))
             left_out += [*gold.left_out, *parts[-1].left_out]
         with_words = [seen(checkpoint, part, words=True) for part in parts]
         parsed, drawn = probes(with_words, parts[2], random=random, seed=options.seed)
@@ -246,10 +246,10 @@ def _by_relation(relations: Sequence[str], offsets: dict[str, int], otherwise: i
 def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
     """Features and gold of one part."""
     return probing.attention.Sentences(
-        measuring.probed.word_maps_of(checkpoint, part),
+        studies.probing.probe_features.word_maps_of(checkpoint, part),
         [heads_of(sentence) for sentence in part.sentences],
         [scored_of(sentence) for sentence in part.sentences],
-        measuring.probed.word_embeddings_of(checkpoint, part) if words else None,
+        studies.probing.probe_features.word_embeddings_of(checkpoint, part) if words else None,
     )
 
 

@@ -21,14 +21,14 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core import config, measuring, models
-from core.measuring.outcomes import metrics_of
-from core.measuring.provenance import provenance
+from core import config, models, studies
 from core.scoring import runs
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TunedTasks
-from core.studies.syntax import RANDOM, TRAINED
+from core.studies.outcomes import metrics_of
+from core.studies.probing.syntax import RANDOM, TRAINED
+from core.studies.provenance import provenance
 from core.tasks.glue import task_of
 from core.tasks.metrics import majority
 from core.tuning.recipe import Recipe
@@ -106,7 +106,7 @@ class TransferStudy(Study[Options, Transferred]):
         """Every task: classifiers on trained and on random weights, then a run for each number of frozen layers."""
         every = []
         for task in dict.fromkeys(task_of(name).key for name in options.tasks):
-            train, dev = measuring.trials.task_rows(task_of(task), options.recipe, options.data)
+            train, dev = studies.probing.trials.task_rows(task_of(task), options.recipe, options.data)
             size = sum(len(row.text) + len(row.pair or "") for row in [*train, *dev]) // 4
             for source in (TRAINED, RANDOM):
                 every.append(Unit(f"{task}|{source}", Step(LAYER, task, source), size))
@@ -123,8 +123,10 @@ class TransferStudy(Study[Options, Transferred]):
     def run(self, options: Options, unit: Unit) -> Done[Transferred]:
         """Classifiers of all layers, or one fine-tuning."""
         of: Step = unit.arguments
-        base = measuring.probed.open_source(options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0])
-        on = measuring.trials.bench(base, task_of(of.task), options.recipe, options.data)
+        base = studies.probing.probe_features.open_source(
+            options.checkpoint, random=of.source == RANDOM, seed=options.seeds[0]
+        )
+        on = studies.probing.trials.bench(base, task_of(of.task), options.recipe, options.data)
         name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
         metric = metrics_of(on.task)[0]
         shared = (on.gold, len(on.train_rows), name, constant.get(metric))
@@ -156,7 +158,7 @@ def layers_of(checkpoint: str) -> int:
 
 def _layers(of: Step, on: object, shared: tuple) -> list[Predicted]:
     gold, train_rows, constant, baseline = shared
-    layers = measuring.readings.layer_predictions(on)  # type: ignore[arg-type]
+    layers = studies.probing.frozen_layer_probes.layer_predictions(on)  # type: ignore[arg-type]
     return [
         Predicted(LAYER, of.task, of.source, reading, layer, predicted.shape[0] - 1, 0, gold, row, train_rows, constant,
                   baseline)
@@ -171,7 +173,7 @@ def _frozen(options: Options, of: Step, on: object, shared: tuple) -> list[Predi
     recipe = replace(options.recipe, train_last=layers - of.frozen)
     told = json.dumps([options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str)
     key = f"freeze-{of.frozen}-s{of.seed}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
-    _, predicted = measuring.trials.trial(on, recipe, of.seed, key)  # type: ignore[arg-type]
+    _, predicted = studies.probing.trials.trial(on, recipe, of.seed, key)  # type: ignore[arg-type]
     return [Predicted(FREEZE, of.task, TRAINED, "", of.frozen, layers, of.seed, gold, predicted, train_rows, constant,
                       baseline)]  # fmt: skip
 

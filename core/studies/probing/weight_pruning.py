@@ -10,9 +10,9 @@ import torch
 from core.attention import Head
 from core.capture.component_masks import component_importance, every_component, masks_without
 from core.capture.components import Component, Part, parse_components
-from core.measuring.classifying import classified
-from core.measuring.trials import Bench, predicted, trial
 from core.models.checkpoint import Checkpoint
+from core.studies.patterns.map_classification import classified
+from core.studies.probing.trials import Bench, predicted, trial
 from core.tasks.metrics import metrics
 from core.tuning.masks import Scope, hold, magnitude_masks, zeroed
 from core.tuning.recipe import Recipe

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic.dataclasses
 
-from core import config, measuring, scoring
+from core import config, scoring, studies
 from core.errors import InputError
 from core.store.rows import Row
 from core.store.runs import Provenance
@@ -96,9 +96,13 @@ class Change(Study[Options, Seen]):
     def run(self, options: Options, unit: Unit) -> Done[Seen]:
         """Both models over a chunk of rows."""
         of: Chunk = unit.arguments
-        before, after = (measuring.opened.checkpoint(name, dtype=options.dtype) for name in (options.before, of.after))
+        before, after = (
+            studies.worker_cache.checkpoint(name, dtype=options.dtype) for name in (options.before, of.after)
+        )
         rows = _rows(options, of.task)[of.start : of.stop]
-        change = measuring.changing.compared(before, after, rows, first=of.start, max_length=options.max_length)
+        change = studies.tuning.map_comparison.compared(
+            before, after, rows, first=of.start, max_length=options.max_length
+        )
         provenance = Provenance(
             checkpoint=f"{options.before} and {of.after}",
             weights_hash=f"{before.weights_hash} and {after.weights_hash}",

@@ -11,13 +11,13 @@ from typing import Annotated, ClassVar
 
 import pydantic.dataclasses
 
-from core import config, measuring
+from core import config, studies
 from core.errors import InputError
-from core.measuring.provenance import provenance
-from core.measuring.tuned import TunedRuns, live_file, run_key, table_rows
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
+from core.studies.provenance import provenance
+from core.studies.tuning.finetuning_results import TunedRuns, live_file, run_key, table_rows
 from core.tasks.glue import must_have_labels, read_rows, task_of
 from core.tasks.own import is_own
 from core.tuning.live import read_live
@@ -95,12 +95,12 @@ class Finetune(Study[Options, TunedRuns]):
     def run(self, options: Options, unit: Unit) -> Done[TunedRuns]:
         """One run: train, measure on dev, save."""
         of: Run = unit.arguments
-        base = measuring.opened.checkpoint(options.checkpoint, revision=options.revision)
-        run = measuring.tuning.Run(
+        base = studies.worker_cache.checkpoint(options.checkpoint, revision=options.revision)
+        run = studies.tuning.finetuning_run.Run(
             task_of(of.task), of.initialisation, of.initialisation, RunSeeds.all(of.seed), options.preset,
             Recipe.of(options.preset, options.settings), options.data, options.out, unit.key,
         )  # fmt: skip
-        tuned, row_ids = measuring.tuning.tune(base, run)
+        tuned, row_ids = studies.tuning.finetuning_run.tune(base, run)
         return Done(TunedRuns((tuned,)), provenance(base, row_ids, split="dev"))
 
     def merge(self, options: Options, partials: Sequence[TunedRuns]) -> TunedRuns:

@@ -107,11 +107,6 @@ def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
 
-def shown_folder(folder: Path) -> str:
-    """A folder as checkpoint pickers name it: relative to the project where it lies inside."""
-    return str(folder.relative_to(config.PROJECT)) if folder.is_relative_to(config.PROJECT) else str(folder)
-
-
 def state_of(folder: Path) -> Path:
     """Where a run that goes to `folder` keeps what it needs to be taken up again."""
     return folder.with_name(folder.name + ".state")

@@ -11,15 +11,22 @@ import numpy as np
 
 from core.capture.interventions import Intervention
 from core.capture.running import prepared
-from core.measuring.tuned import TunedRun, live_file, live_picture, runs_folder, shown_folder, state_of
 from core.models.checkpoint import Checkpoint
 from core.store.rows import plain
+from core.studies.tuning.finetuning_results import (
+    TunedRun,
+    live_file,
+    live_picture,
+    runs_folder,
+    state_of,
+)
 from core.tasks.glue import Task, TaskRow, must_have_labels, read_rows
 from core.tasks.metrics import majority
 from core.tuning.batches import encode
 from core.tuning.live import Live
 from core.tuning.model import initialised
 from core.tuning.recipe import Recipe, Seeds
+from core.tuning.saved import shown_folder
 from core.tuning.saving import save_tuned
 from core.tuning.training import Fit, Outcome
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core import capture, measuring
+from core import capture, studies
 from core.atlas.head_page import Gallery, Shelved
 from core.attention import Head
 from core.scoring.registry import MAP_SCORES, SCORES
@@ -36,7 +36,7 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         return Gallery()
 
     values = resources.input_scores(checkpoint, texts, key)[:, head.layer, head.head]
-    shelf = measuring.gallery.chosen(values)
+    shelf = studies.attention.gallery.chosen(values)
     if not shelf:
         st.info("No input has this score: choose another.", icon=":material/info:")
         return Gallery()

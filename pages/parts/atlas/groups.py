@@ -6,8 +6,8 @@ from statistics import fmean
 import numpy as np
 import streamlit as st
 
-from core.results.scores import AlikeHead, HeadGroup, LikenessKept
 from core.store.runs import run_rows
+from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.reports.stored_runs import pick_run
 from pages.parts.shell import resources

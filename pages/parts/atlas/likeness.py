@@ -4,9 +4,9 @@ import pandas as pd
 import streamlit as st
 
 from core.atlas.head import classes
-from core.results.scores import PlaceScore
 from core.scoring.registry import SCORES
 from core.store import runs
+from core.studies.attention.records import PlaceScore
 from pages.parts.atlas.atlas_view import Axis, axis_of
 from pages.parts.shell import resources
 

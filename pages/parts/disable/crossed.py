@@ -6,10 +6,10 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
-from core.results.disabling import SweptVariant
-from core.results.seeds import CrossedPart
 from core.store.rows import Row
 from core.store.runs import run_rows
+from core.studies.ablation.records import SweptVariant
+from core.studies.ablation.seed_records import CrossedPart
 from pages.parts.disable.results import show_results
 from pages.parts.disable.sweeps import active_jobs
 from pages.parts.reports.stored_runs import drawer

@@ -6,10 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.results.disabling import OperatorAgreement, OperatorEffect, Untouched
 from core.store.rows import Row
 from core.store.runs import run_rows
-from core.studies import operators
+from core.studies.ablation import operators
+from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Untouched
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.export import together

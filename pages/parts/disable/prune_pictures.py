@@ -5,8 +5,8 @@ import streamlit as st
 
 from core import capture, config
 from core.attention import parse_heads
-from core.results.pruning import ImportantHead, PruneStep, RankAgreement
 from core.store.runs import run_rows
+from core.studies.ablation.pruning_records import ImportantHead, PruneStep, RankAgreement
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture

@@ -7,7 +7,7 @@ import altair as alt
 import pandas as pd
 
 from core.attention import Head
-from core.results.disabling import RaceLook, RaceSummary, RaceVerdict
+from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes, Layers, Shade
 from pages.parts.charts.heads import head_picture

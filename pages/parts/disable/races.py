@@ -7,12 +7,12 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs import api
-from core.measuring.race_table import verdict_sentence
-from core.results.disabling import RaceLook, RaceSummary, RaceVerdict
-from core.results.estimate import Estimate
 from core.store.runs import run_rows
+from core.studies.ablation.race import STUDY, Options
+from core.studies.ablation.race_table import verdict_sentence
+from core.studies.ablation.records import RaceLook, RaceSummary, RaceVerdict
 from core.studies.contract import declared
-from core.studies.race import STUDY, Options
+from core.studies.estimate import Estimate
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.race_pictures import VERDICTS, gradient_beside, intervals, looks, rows_taken, verdict_counts
 from pages.parts.disable.stand_ins import mean_by

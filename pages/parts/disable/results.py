@@ -7,13 +7,13 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.measuring.disabling import PARTS
-from core.results.disabling import SplitHalf, SweptVariant, Untouched
-from core.results.estimate import Estimate
-from core.results.metrics import Metric
-from core.results.scores import Score
 from core.store.runs import head_scores, run_rows
-from core.studies.disable import shared
+from core.studies.ablation.disable import shared
+from core.studies.ablation.disabling import PARTS
+from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched
+from core.studies.attention.records import Score
+from core.studies.estimate import Estimate
+from core.studies.metric_columns import Metric
 from pages.parts.charts.curves import bars_with_intervals, histogram, points
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture

@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from core import config
-from core.measuring.disabling import PARTS
+from core.studies.ablation.disabling import PARTS
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.shell import bound

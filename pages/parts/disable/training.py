@@ -3,9 +3,9 @@
 import streamlit as st
 
 from core.attention import parse_heads
-from core.measuring.tuned import METRICS
-from core.results.tuning import HeldChange, TunedScore
 from core.store.runs import run_rows
+from core.studies.tuning.finetuning_results import METRICS
+from core.studies.tuning.records import HeldChange, TunedScore
 from core.tuning.recipe import PRESET_NOTES, PRESETS
 from pages.parts.disable.live import OPERATORS
 from pages.parts.disable.sweeps import active_jobs

@@ -11,8 +11,8 @@ import streamlit as st
 from core.attention import Head
 from core.frames.records import AnnotatedSentence
 from core.frames.rows import write_rows
-from core.measuring.distance_null import distance_null
-from core.measuring.frame_lookup import Reading, headline, links_for, picture, strips
+from core.studies.frames.distance_null import distance_null
+from core.studies.frames.frame_lookup import Reading, headline, links_for, picture, strips
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.charts.matrices import token_strips

@@ -15,8 +15,8 @@ from core.frames.lexicon import Lexicon, Roles, bundled_lexicon, release_lexicon
 from core.frames.parsed import Proposal, head_of, propose_elements
 from core.frames.records import Element, Span, Spans
 from core.frames.release import open_release
-from core.measuring.frame_lookup import propose_targets, spaced, spans_of
-from core.measuring.tagging import tag
+from core.studies.frames.frame_lookup import propose_targets, spaced, spans_of
+from core.studies.tagging import tag
 from pages.parts.shell import history, resources
 from pages.parts.shell.messages import plain
 

@@ -11,8 +11,8 @@ from core.errors import InputError
 from core.frames.papers import parse_list
 from core.frames.rows import parse_rows, write_rows
 from core.jobs import api
-from core.results.frames import FrameHead, FrameSentence, FrameSummary
 from core.store import runs
+from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from core.jobs import api
-from core.labelling.kept import training_options
-from core.labelling.snapshot import snapshot
+from core.patterns.classifier_registry import training_options
+from core.patterns.snapshot import snapshot
 from core.store import classifiers
 from core.store.database import Database
 from core.store.people import RightsError

@@ -18,9 +18,9 @@ from core import patterns
 from core.drawing.payload import as_bytes, packed
 from core.errors import AtlasError, StoreError
 from core.labelling import handing
-from core.labelling.kept import open_classifier
 from core.labelling.queue import Hint, QueueOptions, progress
 from core.patterns.classes import ClassSet
+from core.patterns.classifier_registry import open_classifier
 from core.patterns.raster import from_float16
 from core.store import labels
 from core.store.database import Database

@@ -9,14 +9,14 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.labelling.snapshot import known_class_set, standing_labels
 from core.patterns import agreement
 from core.patterns.classes import SHIPPED, ClassSet
 from core.patterns.raster import from_float16
+from core.patterns.snapshot import known_class_set, standing_labels
 from core.patterns.synthetic import drawable, synthetic_map
 from core.store import label_files, labels
 from core.store.database import Database
-from core.studies import draw_maps as draw_maps_study
+from core.studies.patterns import draw_maps as draw_maps_study
 from pages.parts.shell import bound, loading, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from core.labelling.snapshot import retire_unknown, unknown_labels
+from core.patterns.snapshot import retire_unknown, unknown_labels
 from core.store.database import Database
 from core.store.retiring import retire
 from pages.parts.shell.messages import clear_errors, plain

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core import measuring
-from core.results.scores import LengthCorrelation, Score
+from core import studies
 from core.scoring.definitions import TYPES
 from core.scoring.effective import correlation
 from core.store import runs as store
+from core.studies.attention.records import LengthCorrelation, Score
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -26,7 +26,7 @@ from pages.parts.widgets.files import show_files
 def show_effective(name: str, text: str, pair: str | None = None) -> None:
     """Every head raw, effective and the difference; each head's correlation. Errors: InputError, CheckpointError."""
     raw = resources.shown(name, text, pair)
-    weights, left = measuring.attending.both_maps(resources.checkpoint(name), raw.encoding)
+    weights, left = studies.attention.measures.both_maps(resources.checkpoint(name), raw.encoding)
     compared = panes.raw_and_effective(raw, weights, left)
     said = (text if pair is None else f"{text} | {pair}")[:200]
     maps_grid.show_kept(compared.panes, caption=said, key="effective", note=compared.note, head="none")

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core import measuring
+from core import studies
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import as_bytes
 from pages.parts.maps.inputs import Input
@@ -28,7 +28,7 @@ def beside(first: Shown, second: Shown, titles: tuple[str, str]) -> Compared:
 
 def with_effective(name: str, shown: Shown) -> Compared:
     """Raw and effective attention of one input. Errors: InputError, CheckpointError."""
-    return raw_and_effective(shown, *measuring.attending.both_maps(resources.checkpoint(name), shown.encoding))
+    return raw_and_effective(shown, *studies.attention.measures.both_maps(resources.checkpoint(name), shown.encoding))
 
 
 def raw_and_effective(shown: Shown, weights: np.ndarray, left: np.ndarray) -> Compared:

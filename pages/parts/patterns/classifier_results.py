@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from core.results.patterns import Calibration, ClassScore, Confusion, HeldOutScore, LearningPoint
-from core.results.reading import record_of
 from core.store.database import Database
+from core.studies.patterns.records import Calibration, ClassScore, Confusion, HeldOutScore, LearningPoint
+from core.studies.records import record_of
 from pages.parts.charts.curves import calibration, line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.results.reading import record_of
 from core.store.rows import Row
+from core.studies.records import record_of
 
 
 @dataclass(frozen=True)

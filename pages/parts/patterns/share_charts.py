@@ -9,10 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.labelling.kept import unfamiliar
-from core.results.patterns import ClassNote, ClassRow, ClassShare, HeadClass
+from core.patterns.classifier_registry import unfamiliar
 from core.store import runs
 from core.store.rows import Row
+from core.studies.patterns.records import ClassNote, ClassRow, ClassShare, HeadClass
 from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture

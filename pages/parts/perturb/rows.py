@@ -9,14 +9,14 @@ import pandas as pd
 import streamlit as st
 
 from core import capture
-from core.results.disabling import Changed, EdgeCut, Patched, Perturbation, SeparatorLayer, Untouched
-from core.results.estimate import Estimate
-from core.results.metrics import Metric
 from core.store.rows import Row
 from core.store.runs import run_rows
-from core.studies import patch, perturb
+from core.studies.ablation import patch, perturb
+from core.studies.ablation.knockout import Options
+from core.studies.ablation.records import Changed, EdgeCut, Patched, Perturbation, SeparatorLayer, Untouched
 from core.studies.contract import declared
-from core.studies.knockout import Options
+from core.studies.estimate import Estimate
+from core.studies.metric_columns import Metric
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture

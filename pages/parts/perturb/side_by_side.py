@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core import capture, measuring
+from core import capture, studies
 from core.attention import Head
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.heads import head_picture
@@ -24,7 +24,7 @@ def show_pair() -> None:
 
 
 def _shown(inputs: TwoInputs) -> None:
-    seen = measuring.pairs.beside(inputs.checkpoint, inputs.first, inputs.second)
+    seen = studies.ablation.pairs.beside(inputs.checkpoint, inputs.first, inputs.second)
     left, right = st.columns([3, 2])
     with right:
         show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))

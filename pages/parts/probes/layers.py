@@ -7,9 +7,9 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.results.probing import MixingWeight, ProbedLayer
-from core.results.scores import LayerSimilarity
-from core.results.tuning import BestLayer, Transferred
+from core.studies.attention.records import LayerSimilarity
+from core.studies.probing.records import MixingWeight, ProbedLayer
+from core.studies.tuning.records import BestLayer, Transferred
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Layers
 from pages.parts.probes.shipped import pick_result, say

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from core.results.probing import BestHeadTree, DrawnTree, HeadTree, LeftOut, ParsedScore, TreeDifference
+from core.studies.probing.records import BestHeadTree, DrawnTree, HeadTree, LeftOut, ParsedScore, TreeDifference
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture

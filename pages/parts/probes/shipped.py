@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 import pandas as pd
 import streamlit as st
 
-from core.results.reading import Result as Kind
 from core.store.rows import Row
 from core.store.runs import run_rows
+from core.studies.records import Result as Kind
 from pages.parts.reports.stored_runs import pick_run
 from pages.parts.shell import resources
 from pages.parts.shell.messages import plain

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from core.results.probing import DrawnTree
+from core.studies.probing.records import DrawnTree
 
 PROBE, GOLD = "probe", "gold"
 STEP, POINTS, ROOT_HEIGHT = 74, 21, 0.9

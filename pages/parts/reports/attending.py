@@ -10,12 +10,12 @@ import streamlit as st
 
 from core.attention import Head
 from core.errors import InputError
-from core.jobs.worker import find_study
-from core.results.scores import Score
 from core.store import runs as store
 from core.store.rows import Row
-from core.studies.attending import AttendingOptions
+from core.studies.attention.attending import AttendingOptions
+from core.studies.attention.records import Score
 from core.studies.contract import declared, identity
+from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
 from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import head_picture

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from core.jobs.worker import find_study
-from core.results.reading import record_of
 from core.store import runs
 from core.store.rows import from_json
+from core.studies.lookup import find_study
+from core.studies.records import record_of
 from core.tasks.glue import sampled
 from pages.parts.shell import resources
 from pages.parts.widgets.pickers import task_name

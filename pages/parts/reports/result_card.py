@@ -10,9 +10,9 @@ import streamlit as st
 from core import findings
 from core.findings import figures
 from core.report.headlines import Headline
-from core.results.scores import Score
 from core.store import runs, shipped
 from core.store.rows import Row
+from core.studies.attention.records import Score
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.export import exported, together
 from pages.parts.charts.heads import head_picture

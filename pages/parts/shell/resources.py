@@ -14,16 +14,17 @@ import psutil
 import streamlit as st
 from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
 
-from core import capture, config, measuring, models
+from core import capture, config, models, studies
 from core.atlas import example
 from core.attention import AttentionMaps
 from core.capture.words import special_positions_of, word_maps
 from core.drawing.payload import as_bytes
-from core.measuring import references, tagging
-from core.measuring.disabling import Opened
 from core.models.parts import parts_of
 from core.scoring.registry import MAP_SCORES, SCORES, map_scores
 from core.store.database import Database, Person
+from core.studies import tagging
+from core.studies.ablation import references
+from core.studies.ablation.disabling import Opened
 from core.tasks.glue import read_rows, task_of
 from core.tasks.labels import label_order
 from pages.parts.shell import loading, people
@@ -193,7 +194,7 @@ def _input_scores(name: str, texts: Any, key: str, stamp: int, _checkpoint: "Che
     score = SCORES[key]
     own = next((known for known in MAP_SCORES if known.name == score.name), score)
     encodings = [_checkpoint.encode(text, pair, max_length=PIECES_SHOWN) for text, pair in texts]
-    return measuring.gallery.input_scores(_checkpoint, encodings, replace(own, study=score.study))
+    return studies.attention.gallery.input_scores(_checkpoint, encodings, replace(own, study=score.study))
 
 
 @st.cache_resource(show_spinner="Fitting constants on train rows; some seconds a head, once ...", max_entries=32)
@@ -268,11 +269,11 @@ def _database() -> "Database":
 @st.cache_resource(show_spinner="Reading the bundled labels ...", max_entries=2)
 def _bundled_labels(class_set: str) -> "tuple[Database, tempfile.TemporaryDirectory[str]]":
     """The database, and its folder, which goes when the cache lets go of it."""
-    from core.labelling import kept  # 0.05 s of start-up that most pages need not wait for
+    from core.patterns import classifier_registry  # 0.05 s of start-up that most pages need not wait for
 
     folder = tempfile.TemporaryDirectory(prefix="bundled-labels-")
     labels = Database(Path(folder.name) / "labels.duckdb")
-    kept.bundled_labels(labels, class_set)
+    classifier_registry.bundled_labels(labels, class_set)
     return labels, folder
 
 

@@ -4,8 +4,8 @@ import pandas as pd
 import streamlit as st
 
 from core import config
-from core.labelling.snapshot import standing_labels
 from core.patterns import agreement
+from core.patterns.snapshot import standing_labels
 from core.store import shipped
 from core.store.database import Database
 from pages.parts.charts.curves import bars_with_intervals

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from core.errors import AtlasError, StoreError
 from core.labelling import handing
 from core.labelling.happenings import Standing
-from core.labelling.snapshot import known_class_set
+from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
 from pages.parts.label.label_sheet import boxes_for, with_maps

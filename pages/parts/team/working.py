@@ -5,7 +5,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import handing
 from core.labelling.queue import QueueOptions
-from core.labelling.snapshot import known_class_set
+from core.patterns.snapshot import known_class_set
 from core.store import projects
 from core.store.database import Database
 from pages.parts.label import label_tools

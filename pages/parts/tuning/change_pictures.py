@@ -12,8 +12,8 @@ import streamlit as st
 
 from core.attention import Head
 from core.report.published import QQP_CHANGE
-from core.results.scores import ChangeScore
-from core.studies.change import Options
+from core.studies.attention.records import ChangeScore
+from core.studies.tuning.change import Options
 from core.tasks.glue import read_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import CELL, Axes, Shade

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from core.results.reading import record_of
 from core.store.jobs import unit_outcomes
-from core.studies.finetune import STUDY, live_runs
+from core.studies.records import record_of
+from core.studies.tuning.finetune import STUDY, live_runs
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.shell import resources

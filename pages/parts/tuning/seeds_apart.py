@@ -6,8 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from core.report.headlines import SEED_WORDS
-from core.results.seeds import HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 from core.store.runs import run_rows
+from core.studies.ablation.seed_records import HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.stored_runs import drawer, pick_run

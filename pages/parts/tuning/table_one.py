@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.report.published import PAPER, REPLICATION, printed
-from core.results.tuning import TunedScore
+from core.studies.tuning.records import TunedScore
 from core.tasks.glue import Task, task_of
 from core.tasks.metrics import shown
 from core.tasks.own import is_own

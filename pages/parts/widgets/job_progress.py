@@ -11,8 +11,8 @@ import streamlit as st
 from core.errors import AtlasError
 from core.jobs import api, foreseen
 from core.jobs.api import JobStatus
-from core.measuring import fitting
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
+from core.studies import preflight
 from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
 
@@ -69,7 +69,7 @@ def options_of(job: str) -> dict[str, Any]:
 
 def begin(study: str, options: Any, title: str) -> str:
     """Start a job, unless it is known before that it cannot run; its id. Errors: InputError, RightsError."""
-    fitting.must_fit(study, options)
+    preflight.must_fit(study, options)
     return api.start(resources.database(), study, options, title)
 
 
@@ -77,7 +77,7 @@ def say_time(study: str, options: Any) -> None:
     """What speaks against a job of these options, in a sentence; else how long it will take, where one was timed."""
     with clear_errors():
         try:
-            fitting.must_fit(study, options)
+            preflight.must_fit(study, options)
         except AtlasError as error:
             st.caption(f":material/block: {plain(error)}")
             return

@@ -1,0 +1,8 @@
+"""What happens without: heads, edges and blocks taken out, held, patched and changed.
+
+Modules load when they are used: `from core import studies`, `studies.ablation.module.name` (docs/decisions/026).
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,52 @@
+"""Which module a study is written in: a file of its name in one of the folders beside this one."""
+
+import importlib
+import re
+from pathlib import Path
+
+from core.errors import JobError
+from core.studies.contract import Study
+
+FOLDER = Path(__file__).parent
+
+
+def study_modules() -> dict[str, str]:
+    """Every study by name, with its module; nothing is imported. A module is a study where it sets STUDY."""
+    files = [file for file in sorted(FOLDER.glob("*/*.py")) if re.search(r"^STUDY = ", file.read_text("utf-8"), re.M)]
+    return {file.stem.replace("_", "-"): f"core.studies.{file.parent.name}.{file.stem}" for file in files}
+
+
+def module_of(name: str) -> str:
+    """Where the study `name` is written: its file in a folder of core/studies, or the module itself when `name` has
+    dots.
+
+    Raises:
+        JobError: no study can have this name, or none has.
+    """
+    if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
+        raise JobError(f"A study is named by letters, digits and dashes, but {name!r} is not; see the list of studies.")
+    if "." in name:
+        return name
+    files = sorted(FOLDER.glob(f"*/{name.replace('-', '_')}.py"))
+    return f"core.studies.{files[0].parent.name}.{files[0].stem}" if files else f"core.studies.{name.replace('-', '_')}"
+
+
+def find_study(name: str) -> Study:
+    """The study called `name`.
+
+    Raises:
+        JobError: there is none, or its module does not export it.
+    """
+    module = module_of(name)
+    try:
+        imported = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module + ".").startswith(error.name + "."):
+            raise
+        raise JobError(
+            f"A study must be one of core/studies, but {name!r} is not; see `python -m core --help`."
+        ) from error
+    study = getattr(imported, "STUDY", None)
+    if not isinstance(study, Study):
+        raise JobError(f"A study's module must export STUDY, but {module} does not; see core/studies/contract.py.")
+    return study

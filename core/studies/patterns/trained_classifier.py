@@ -1,0 +1,76 @@
+"""From the rows of a finished training to a stored classifier."""
+
+import base64
+from collections.abc import Iterable
+
+import numpy as np
+
+from core import patterns
+from core.errors import InputError
+from core.patterns.snapshot import Snapshot
+from core.store import classifiers
+from core.store.database import Database
+from core.store.rows import Row
+from core.studies.patterns.records import FinalClassifier, HeldOutMap, HeldOutScore
+
+RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
+ON = {"checkpoints": "unseen checkpoints", "heads": "unseen heads", "fold": "unseen inputs"}  # the headline first
+SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
+
+
+def keep_classifier(
+    db: Database, rows: list[Row], recipe: Row, snapshot: Snapshot, *, name: str, annotator: str = ""
+) -> str:
+    """Store the classifier of a finished training under `name`; saying it twice keeps one. Returns the name.
+
+    rows: of the training; recipe: how it was fitted (RECIPE). Raises InputError when the training kept no weights.
+    """
+    final = FinalClassifier.among(rows)
+    if not final:
+        raise InputError(
+            "A classifier is kept once it is trained on all labels; this training did not come so far: resume it."
+        )
+    best = headline(rows)
+    scores = {
+        "on": best.on,
+        "macro_f1": best.macro_f1,
+        "low": best.low,
+        "high": best.high,
+        "n": best.maps,
+        "rows": [row for row in rows if row.get("part") in SCORES],
+        "confusions": confusions(rows, snapshot.classes),
+        "maps": [
+            {"map_id": kept.map_id, "truth": kept.truth, "predicted": kept.predicted} for kept in HeldOutMap.among(rows)
+        ],
+    }
+    return classifiers.save_classifier(
+        db,
+        classifiers.Trained(
+            snapshot.class_set,
+            base64.b64decode(final[0].weights),
+            annotator=annotator,
+            recipe=recipe,
+            classes=snapshot.classes,
+            scores=scores,
+            snapshot=snapshot.events,
+        ),
+        classifier=name,
+    )
+
+
+def headline(rows: Iterable[Row]) -> HeldOutScore:
+    """The scores on unseen checkpoints, else on unseen heads, else on unseen inputs; InputError when no fold is
+    done."""
+    scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
+    for name in ON.values():
+        if name in scored:
+            return scored[name]
+    raise InputError("No fold of the cross-validation is done yet: wait for the first one.")
+
+
+def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
+    """Held-out confusion [input, true, predicted] of a training, which corrects shares."""
+    held_out = HeldOutMap.among(rows)
+    truth = np.array([classes.index(kept.truth) for kept in held_out])
+    predicted = np.array([classes.index(kept.predicted) for kept in held_out])
+    return patterns.evaluation.by_group(truth, predicted, [kept.group for kept in held_out], len(classes)).tolist()

@@ -1,0 +1,12 @@
+from . import entropies as entropies
+from . import frozen_layer_probes as frozen_layer_probes
+from . import probe as probe
+from . import probe_features as probe_features
+from . import properties as properties
+from . import records as records
+from . import representation as representation
+from . import subnetworks as subnetworks
+from . import syntax as syntax
+from . import transfer as transfer
+from . import trials as trials
+from . import weight_pruning as weight_pruning

@@ -1,0 +1,8 @@
+"""Fine-tuning, and what it changes.
+
+Modules load when they are used: `from core import studies`, `studies.tuning.module.name` (docs/decisions/026).
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
