@@ -17,6 +17,7 @@ from core import config
 from core.atlas.measured import run_here
 from core.atlas.rows import score_row, scores_of
 from core.atlas.shipped import FILE, file_hash
+from core.studies.lookup import find_study
 
 LOOKING = (
     ("statistics", ("sst2", "mrpc")), ("features", ("sst2",)), ("roles", ("sst2", "mrpc")), ("norms", ("sst2",)),

@@ -10,6 +10,7 @@ from core.atlas.scores import atlas
 from core.jobs import api, worker
 from core.jobs.executors import Place
 from core.store.runs import Provenance, record_run, store_rows
+from core.studies import lookup
 from core.studies.ablation import held
 from core.studies.contract import as_json
 from core.studies.tuning.finetuning_results import TunedRun, TunedRuns
