@@ -15,7 +15,7 @@ types:
 	mypy
 
 tests:
-	python -m pytest -n 2 --dist loadfile -m "slow or not slow"
+	python -m pytest -n 2 --dist loadfile -m "slow or not slow" --jaxtyping-packages=core,beartype.beartype
 
 mutants:
 	python -m tests.mutants

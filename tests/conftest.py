@@ -1,15 +1,28 @@
 """Fixtures that every part of the tests shares."""
 
+import gc
 import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests import shape_checks
+
+pytest_plugins = ["tests.cpu_report"]
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may reach the hub
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores; tiny products on two threads wait for each other
+
+# jsonschema's grammar of internationalised addresses comes with JupyterLab, takes 1.5 s to build wherever Altair is
+# imported, and a user's installation does not have it.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+shape_checks.install()  # before anything of core is imported
+gc.disable()  # until all is collected: 300 modules of tests make much and drop nothing
 
 # An example's time says how busy the machine is, not whether the property holds: two failed under load for that alone.
 settings.register_profile("untimed", settings(deadline=None))
@@ -24,6 +37,38 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the folder of real corpora (../shared/data) is not beside this checkout")
     return SHARED
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what the imports made is not worth looking at again
+    gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def real_workers() -> Iterator[Callable]:
+    """Units of jobs run in a thread here (tests/jobs/in_process.py) from now on; yields what makes worker processes."""
+    from core.jobs import executors
+    from tests.jobs.in_process import InProcess
+
+    real = executors.worker_processes
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executors, "worker_processes", InProcess)
+        yield real
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_servers() -> None:
+    """Servers of tests are forked from a process that has their libraries (tests/pages/forked.py)."""
+    from tests.pages import browsing
+
+    browsing.FORKS = True
+
+
+@pytest.fixture(autouse=True)
+def worker_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, real_workers: Callable) -> None:
+    """With the marker `processes` jobs have workers of their own, as a user's do."""
+    if request.node.get_closest_marker("processes"):
+        monkeypatch.setattr("core.jobs.executors.worker_processes", real_workers)
 
 
 @pytest.fixture(autouse=True)

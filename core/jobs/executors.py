@@ -38,7 +38,7 @@ class Pool:
 
     def __init__(self, place: Place):
         self.place = place
-        self.executor = _cluster(place.cluster) if place.cluster else _processes(place)
+        self.executor = _cluster(place.cluster) if place.cluster else worker_processes(place)
         self.in_flight = 10_000 if place.cluster else 2 * place.workers
         self._code = code_version() if place.cluster else None
         self._scattered: deque[tuple[Any, Any]] = deque(maxlen=KEPT)
@@ -74,7 +74,7 @@ class Pool:
             self.executor.shutdown(wait=False, kill_workers=True)  # type: ignore[call-arg]
 
 
-def _processes(place: Place) -> Executor:
+def worker_processes(place: Place) -> Executor:
     """Fresh interpreters that never run this process's __main__ again, which inside Streamlit is a page."""
     from loky import ProcessPoolExecutor  # 0.1 s of start-up, of jobs only
     from loky.backend import get_context  # 0.1 s of start-up, of jobs only

@@ -1,4 +1,4 @@
-"""Jobs on worker processes: rows, errors, cancel, resume, queue."""
+"""Jobs, on worker processes where it says so: rows, errors, cancel, resume, queue."""
 
 import os
 import signal
@@ -40,6 +40,7 @@ def alive(pid):
     return True
 
 
+@pytest.mark.processes
 def test_a_job_runs_its_units_in_workers_and_keeps_a_run(db, folder):
     job = api.start(db, TINY, {"count": 6, "folder": str(folder)}, "Six squares")
     done = api.wait(db, job, 60)
@@ -73,6 +74,7 @@ def test_a_failed_unit_shows_its_error_and_is_retried_alone(db, folder):
     assert store.unit_outcomes(db, job)["attempts"].tolist() == [1, 1, 2, 1]
 
 
+@pytest.mark.processes
 def test_a_worker_that_dies_costs_nothing_but_time(db, folder):
     job = api.start(db, TINY, {"count": 5, "die": [1], "folder": str(folder)})
     done = api.wait(db, job, 60)
@@ -85,6 +87,7 @@ def test_a_worker_that_dies_costs_nothing_but_time(db, folder):
     assert who["worker"].str.fullmatch(r".+:\d+").all()
 
 
+@pytest.mark.processes
 def test_cancel_kills_a_running_unit_within_two_seconds_and_resume_finishes(db, folder):
     job = api.start(db, TINY, {"count": 3, "seconds": 600, "folder": str(folder)})
     until(lambda: len(pids(folder)) == 2)
@@ -165,6 +168,7 @@ def test_progress_knows_rate_and_time_left_while_running(db, folder):
     api.wait(db, job, 10)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("ended", [signal.SIGKILL])
 def test_killing_one_worker_from_outside_loses_nothing(db, folder, ended):
     job = api.start(db, TINY, {"count": 8, "seconds": 0.2, "folder": str(folder)})

@@ -31,6 +31,7 @@ def rows_of(db, place, options):
     return store.job_rows(db, done.job), runs.run_rows(db, done.run)
 
 
+@pytest.mark.processes
 def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed(db, folder, cluster):
     here = rows_of(db, Place(workers=2, threads=1), {})
     there = rows_of(db, Place(cluster=cluster.scheduler_address), {})

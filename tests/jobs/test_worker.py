@@ -78,6 +78,7 @@ def test_provenance_of_many_units_becomes_one(parts, whole):
     assert worker.merged(parts) == whole
 
 
+@pytest.mark.processes
 def test_the_threads_of_a_worker_do_not_spin_for_each_other():
     pool = Pool(Place(workers=1, threads=2))
     try:

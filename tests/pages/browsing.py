@@ -18,6 +18,8 @@ from urllib.error import URLError
 
 import pytest
 
+from tests.pages import forked
+
 PROJECT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 ARGUMENTS = [
@@ -31,6 +33,8 @@ ARGUMENTS = [
 ]
 BLOCK = '[data-testid="stMainBlockContainer"]'
 DRESSED = f"getComputedStyle(document.querySelector('{BLOCK}')).paddingRight === '24px'"  # page.css has come
+FORKS = False  # whether servers are forked; tests/conftest.py says so
+_SERVERS: dict[str, int] = {}  # the process behind each port
 PATIENCE = 60_000  # ms; a bound for a machine that is busy with other tests, never waited out when all is well
 
 
@@ -48,44 +52,48 @@ def serving(
     port: int = 0,
     base: str = "",
     before: Callable[[], object] | None = None,
+    fresh: bool | None = None,
     **environment: str,
 ) -> Iterator[str]:
     """`streamlit run app.py` with its own database in `folder`, and without the results that ship unless ATLAS_RECORD
     says so, so that forms are not folded away; yields its address once it answers.
 
-    base: the path it lives at, like "/atlas". before: called in the new process before the server starts.
+    base: the path it lives at, like "/atlas". before: called in the new process before the server starts. fresh: an
+    interpreter of its own, as when a user starts it, and the default outside of tests; they fork it from a process that
+    has its libraries (tests/pages/forked.py).
     """
-    port, log = port or free_port(), (folder / "server.log").open("w")
-    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+    port, log = port or free_port(), folder / "server.log"
+    words = ["run", script, "--server.port", str(port)]
     if base:
-        command += ["--server.baseUrlPath", base.strip("/")]
+        words += ["--server.baseUrlPath", base.strip("/")]
     settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1"}
     settings = settings | {"ATLAS_RECORD": str(folder / "no-record")} | environment
-    server = subprocess.Popen(
-        command, cwd=PROJECT, env=settings, stdout=log, stderr=subprocess.STDOUT, preexec_fn=before
-    )
+    alone = before or fresh or (fresh is None and not FORKS)
+    server = _started(words, settings, log, before) if alone else forked.serve(words, settings, log)
     address = f"http://127.0.0.1:{port}{base}"
+    _SERVERS[str(port)] = server.pid
     try:
         until(lambda: answers(address) or server.poll() is not None)
-        assert server.poll() is None, (folder / "server.log").read_text()
+        assert server.poll() is None, log.read_text()
         yield address
     finally:
         server.terminate()
         server.wait(PATIENCE / 1000)  # its workers end first; on a busy machine that takes a while
-        log.close()
+
+
+def _started(
+    words: list[str], settings: dict[str, str], log: Path, before: Callable[[], object] | None
+) -> subprocess.Popen:
+    command = [sys.executable, "-m", "streamlit", *words]
+    with log.open("a") as output:
+        return subprocess.Popen(
+            command, cwd=PROJECT, env=settings, stdout=output, stderr=subprocess.STDOUT, preexec_fn=before
+        )
 
 
 def process_of(address: str) -> int:
-    """The process that serves `address` (Linux)."""
-    port = address.rsplit(":", 1)[1].encode()
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = file.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"streamlit" in words and port in words:
-            return int(file.parent.name)
-    raise ProcessLookupError(address)
+    """The process that serves `address`."""
+    return _SERVERS[address.rsplit(":", 1)[1].split("/")[0]]
 
 
 def answers(address: str) -> bool:
