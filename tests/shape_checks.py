@@ -1,7 +1,7 @@
 """Shapes of arrays, checked in every call of the tests: jaxtyping reads them from annotations, beartype looks.
 
-Only in modules that state shapes, which mypy cannot check, and each function only once it is called: to prepare all 3,400
-of `core` takes 20 CPU seconds in every process. `make check` prepares them all (`--jaxtyping-packages`).
+Only in modules that state shapes, which mypy cannot check, and each function only once it is called: to prepare all
+3,400 of `core` takes 20 CPU seconds in every process. `make check` prepares them all (`--jaxtyping-packages`).
 """
 
 from collections.abc import Callable

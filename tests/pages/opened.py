@@ -16,14 +16,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.shell import shell
 
 PARTS = Path(__file__).resolve().parents[2] / "pages" / "parts"
-LIGHT = (
-    "altair",
-    "pandas",
-    "PIL.Image",
-    "pyarrow.parquet",
-    "scipy.stats",
-    "streamlit.elements.lib.column_config_utils",
-)
+LIGHT = ("altair", "pandas", "PIL.Image", "pyarrow.parquet", "scipy.stats")
 HEAVY = {"torch", "transformers", "spacy"}
 
 
