@@ -14,5 +14,6 @@ from . import memory as memory
 from . import opening as opening
 from . import parts as parts
 from . import poolings as poolings
+from . import present as present
 from . import refusals as refusals
 from . import weights as weights

@@ -20,11 +20,12 @@ from core.errors import CheckpointError
 from core.models.checkpoint import Checkpoint
 from core.models.family import family_of
 from core.models.poolings import POOLINGS
+from core.models.weights import HEAD_FILE
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-HEAD_FILE, POOLING_KEY = "head.safetensors", "atlas_pooling"
+POOLING_KEY = "atlas_pooling"
 
 
 def pooled(

@@ -14,7 +14,7 @@ from core import config
 from core.errors import CheckpointError
 from core.models.bundled import bundled_names
 from core.models.checkpoint import Checkpoint
-from core.models.classifier import HEAD_FILE, with_head
+from core.models.classifier import with_head
 from core.models.eight_bits import in_eight_bits
 from core.models.family import family_of
 from core.models.head_sets import head_sets
@@ -22,6 +22,7 @@ from core.models.hub import download
 from core.models.memory import WHOLE, maps_bytes, refuse_too_large, stored_weights
 from core.models.refusals import refuse_held, refuse_windows
 from core.models.weights import (
+    HEAD_FILE,
     hash_of_files,
     marks_of,
     refuse_half_a_checkpoint,

@@ -11,6 +11,7 @@ from core import config
 from core.errors import CheckpointError
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"  # as transformers looks for them, in this order
+HEAD_FILE = "head.safetensors"  # of a classifier of ours, beside the plain Transformer
 LARGEST_JSON = 64 * 2**20  # bytes of an index or a config
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.tiktoken", "*.bpe")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")

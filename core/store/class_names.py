@@ -9,7 +9,7 @@ from typing import Any
 from core.errors import InputError
 from core.store.database import Database
 from core.store.label_checks import check_class, time_of
-from core.store.rows import Row, among
+from core.store.rows import Row, among, marks, quoted
 
 _HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "annotator", "stored")
 SHIPPED = {
@@ -35,7 +35,7 @@ def class_history(db: Database) -> dict[str, list[Row]]:
     """What happened to the classes of each set, oldest first, as `add_history` takes it."""
     rows = (
         db.cursor()
-        .execute(f"SELECT class_set, {', '.join(_HISTORY)} FROM class_event ORDER BY ordinal")  # noqa: S608 - our names
+        .execute(f"SELECT class_set, {quoted(*_HISTORY)} FROM class_event ORDER BY ordinal")  # noqa: S608 - our names
         .fetchall()
     )
     history: dict[str, list[Row]] = {}
@@ -53,15 +53,14 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
         raise InputError("What happened to classes is a list of changes, as an export writes it; this row has another.")
     rows = [_checked(class_set, change) for change in history]
     there = cursor.execute(
-        f"SELECT {', '.join(_HISTORY)} FROM class_event WHERE class_set = ? ORDER BY ordinal",  # noqa: S608 - our names
+        f"SELECT {quoted(*_HISTORY)} FROM class_event WHERE class_set = ? ORDER BY ordinal",  # noqa: S608 - our names
         [class_set],
     ).fetchall()
     if rows[: len(there)] != there:
         return 0
     for row in rows[len(there) :]:
-        marks = ", ".join("?" * (1 + len(_HISTORY)))
         cursor.execute(
-            f"INSERT INTO class_event (class_set, {', '.join(_HISTORY)}) VALUES ({marks})",  # noqa: S608 - our names
+            f"INSERT INTO class_event (class_set, {quoted(*_HISTORY)}) VALUES ({marks(1 + len(_HISTORY))})",  # noqa: S608 - our names
             [class_set, *row],
         )
     return len(rows) - len(there)

@@ -12,6 +12,7 @@ from typing import Any
 from core.errors import InputError
 from core.store.database import Database
 from core.store.label_checks import now
+from core.store.rows import quoted
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _rename(cursor: Any, name: str, pseudonym: str) -> None:
     """Everywhere a name stands in a column or in the JSON of a project, a job or a run."""
     for table in ("label_event", "claim", "class_event", "classifier", "classifier_choice", "project", "project_event",
                   "erasure"):  # fmt: skip
-        cursor.execute(f"UPDATE {table} SET annotator = ? WHERE annotator = ?", [pseudonym, name])  # noqa: S608 - ours
+        cursor.execute(f"UPDATE {quoted(table)} SET annotator = ? WHERE annotator = ?", [pseudonym, name])  # noqa: S608 - quoted
     cursor.execute("UPDATE project_event SET person = ? WHERE person = ?", [pseudonym, name])
     cursor.execute("UPDATE label_batch SET owner = ? WHERE owner = ?", [f"name:{pseudonym}", f"name:{name}"])
     for project, text in cursor.execute("SELECT project, rules FROM project").fetchall():

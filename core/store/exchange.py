@@ -19,7 +19,8 @@ from core.config import code_version, read_text
 from core.errors import InputError, StoreError
 from core.store import migrations
 from core.store.database import Database
-from core.store.rows import Row, to_json
+from core.store.import_checks import check_columns, check_rows, check_scores, check_whole
+from core.store.rows import Row, quoted, to_json
 from core.store.runs import Provenance, one_run, record_run, run_rows, store_rows
 from core.writing import replacing, write_whole
 
@@ -67,7 +68,7 @@ def _manifest(counts: dict[str, int]) -> Row:
 
 
 def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int:
-    reader = cursor.sql(f'SELECT * FROM "{name}"').to_arrow_reader(BATCH)  # noqa: S608 - the database's own names
+    reader = cursor.sql(f"SELECT * FROM {quoted(name)}").to_arrow_reader(BATCH)  # noqa: S608 - quoted
     count = 0
     with (
         reader,  # closed also after an error: the database could not be opened again while it lives
@@ -90,13 +91,14 @@ def import_all(db: Database, folder: str | Path) -> dict[str, int]:
     known = tables(db)
     manifest = _read_manifest(folder, known)
     with db.write() as cursor:
-        full = [name for name in known if cursor.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchall()]  # noqa: S608
+        full = [name for name in known if cursor.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 1").fetchall()]  # noqa: S608
         if full:
             raise InputError(
                 f"An export can be read only into an empty database, but the table {full[0]} of {db.path} has rows; "
                 "choose a new file with --db or ATLAS_DB."
             )
         counts = {name: _read_table(cursor, name, folder / f"{name}.parquet") for name in manifest["tables"]}
+        check_whole(cursor)
         _advance_sequences(cursor)
     return counts
 
@@ -106,7 +108,7 @@ def _read_manifest(folder: Path, known: Sequence[str]) -> Row:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         unknown = set(manifest["migrations"]) - {step.number for step in migrations.known()}
         names = list(manifest["tables"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"An export is a folder with {MANIFEST} and Parquet files, but {folder} is none; name the folder that "
             "`python -m core export` wrote."
@@ -122,7 +124,7 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
         count = 0
         for batch in source.iter_batches(BATCH):
             count += insert_arrow(cursor, name, pa.Table.from_batches([batch]))
-    except (OSError, pa.ArrowException, duckdb.Error) as error:
+    except (OSError, pa.ArrowException, duckdb.Error, ValueError, OverflowError) as error:
         raise InputError(
             f"Every table of an export must be a whole Parquet file, but {file} cannot be read into {name} "
             f"({str(error).splitlines()[0][:120]}); export again."
@@ -131,11 +133,17 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
 
 
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
-    """Append an Arrow table by column name; returns how many rows."""
-    columns = ", ".join(f'"{name}"' for name in rows.schema.names)
+    """Append an Arrow table by column name; returns how many rows.
+
+    Errors: InputError for a column that the table has not, and for a row that cannot be one of it.
+    """
+    listed = cursor.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
+    check_columns(table, rows, [name for (name,) in listed])
+    check_rows(table, rows)
+    columns = quoted(*rows.schema.names)
     cursor.register("incoming", rows)
     try:
-        cursor.execute(f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM incoming')  # noqa: S608 - see caller
+        cursor.execute(f"INSERT INTO {quoted(table)} ({columns}) SELECT {columns} FROM incoming")  # noqa: S608 - quoted
     finally:
         with contextlib.suppress(duckdb.Error):  # after an error the transaction takes nothing more
             cursor.unregister("incoming")
@@ -150,7 +158,9 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
     ).fetchall()
     past: dict[str, int] = {}  # several tables may count on one sequence
     for table, column, sequence in sequences:
-        rows = cursor.execute(f'SELECT coalesce(max("{column}"), 0) FROM "{table}"').fetchall()  # noqa: S608
+        rows = cursor.execute(
+            f"SELECT coalesce(max({quoted(column)}), 0) FROM {quoted(table)}"  # noqa: S608 - quoted
+        ).fetchall()
         past[sequence] = max(past.get(sequence, 0), rows[0][0])
     for sequence, number in past.items():
         if number > 0:
@@ -201,6 +211,7 @@ def import_run(db: Database, file: Path) -> str:
     """Store the run of `file`; a run that is stored already stays as it is. Returns its id."""
     db.person.must("admin", "import a run")
     heading, rows = read_run(file)
+    check_scores(rows)
     said: dict[str, Any] = heading["provenance"]
     run = str(said["run"])
     if not db.read("SELECT 1 AS one FROM run WHERE run = ?", [run]).empty:

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.errors import InputError, StoreError
 from core.store.database import Database
-from core.store.rows import from_json, to_json
+from core.store.rows import from_json, marks, to_json
 
 LONGEST_NOTE = 5000  # characters
 _COLUMNS = """finding, kind, title, note, run, about, command, checkpoint, weights_hash, numbers, pictures, maps,
@@ -68,9 +68,8 @@ def pin(db: Database, finding: Finding) -> str:
         to_json(list(finding.pictures)), finding.maps, db.person.name or finding.annotator,
         datetime.now(UTC).replace(tzinfo=None),
     ]  # fmt: skip
-    marks = ", ".join("?" * len(values))
     with db.write() as cursor:
-        cursor.execute(f"INSERT INTO finding ({_COLUMNS}) VALUES ({marks})", values)  # noqa: S608 - names and marks
+        cursor.execute(f"INSERT INTO finding ({_COLUMNS}) VALUES ({marks(len(values))})", values)  # noqa: S608 - names and marks
     return name
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from core.errors import JobError
 from core.store.database import Database
-from core.store.rows import Row, from_json, insert, to_json
+from core.store.rows import Row, from_json, insert, quoted, to_json
 
 STATES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
 _UNIT = pa.schema(
@@ -248,7 +248,7 @@ def delete_job(db: Database, job: str) -> None:
     """Remove `job` and its units; the run that its rows became stays."""
     with db.write() as cursor:
         for table in ("job_row", "job_outcome", "job_unit", "job"):
-            cursor.execute(f"DELETE FROM {table} WHERE job = ?", [job])  # noqa: S608 - our own table names
+            cursor.execute(f"DELETE FROM {quoted(table)} WHERE job = ?", [job])  # noqa: S608 - quoted
 
 
 def jobs_of(db: Database, study: str) -> list[Row]:

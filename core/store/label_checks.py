@@ -18,6 +18,7 @@ TAKES_BACK = ("undo", "retire")  # one's own; somebody else's, by an admin
 SCALES = ("absolute", "own")
 ORDERS = ("random", "uncertain", "disagreement", "adjudication")
 LONGEST_NAME, LONGEST_NOTE = 200, 4000  # characters
+HEADS = 10_000  # layers of a model, and heads of a layer, at the very most
 LONGEST_MAP = 4096  # tokens; 32 MB of float16
 
 # fmt: off
@@ -93,6 +94,11 @@ def checked_map(given: Mapping[str, Any]) -> Row:
         row[column.name] = _fitting(column, given.get(column.name), place, least=0)
         if row[column.name] is None and column.name not in _OPTIONAL:
             raise InputError(f'A map needs "{column.name}"; {place} has none: draw it again.')
+    if max(row["layer"], row["head"]) >= HEADS:
+        raise InputError(
+            f"A layer and a head lie from 0 to {HEADS - 1}; {place} has {row['layer']} and {row['head']}: "
+            "draw it again."
+        )
     length = row["length"]
     if not 1 <= length <= LONGEST_MAP:
         raise InputError(f"A map has 1 to {LONGEST_MAP} tokens; {place} has {length}: draw it again.")
@@ -125,6 +131,11 @@ def looks_like(name: str) -> str:
     """What people see of a name: no case, no space around it, no characters that do not show, one way to write é."""
     seen = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
     return seen.strip().casefold()
+
+
+def check_name(what: str, value: Any, place: str) -> None:
+    """InputError unless `value` is None or a bounded text of letters that show. what: the column; place: whose."""
+    _fitting(pa.field(what, pa.string()), value, place, least=0)
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from core.store.class_names import known_names
 from core.store.label_checks import TAKES_BACK
 from core.store.people import Person
-from core.store.rows import Row, among
+from core.store.rows import Row, among, quoted
 
 _SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")  # what an event is, sent once or twice
 
@@ -66,7 +66,7 @@ def foreign_batch(cursor: Any, batch: str, owner: str, kept: str | None, annotat
 
 def _known(cursor: Any, rows: Sequence[Row]) -> _Known:
     named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
-    columns, (these, values) = ", ".join(_SAID), among("event", list(named))
+    columns, (these, values) = quoted(*_SAID), among("event", list(named))
     events = cursor.execute(
         f"SELECT event, {columns} FROM label_event WHERE {these}",  # noqa: S608 - our columns
         values,

@@ -27,7 +27,7 @@ from core.store.label_checks import (
     now,
 )
 from core.store.label_rules import batch_owner, foreign_batch, owner_of, refusals
-from core.store.rows import FEW, Row, among, insert, to_json
+from core.store.rows import FEW, Row, among, insert, marks, quoted, to_json
 
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
 
@@ -59,7 +59,7 @@ def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
 def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
     """What is stored of these maps, without weights, by id."""
     stored = cursor.execute(
-        f"SELECT map_id, {', '.join(SAME)} FROM attention_map "  # noqa: S608 - our columns
+        f"SELECT map_id, {quoted(*SAME)} FROM attention_map "  # noqa: S608 - our columns
         "WHERE map_id IN (SELECT unnest(?))",
         [list(map_ids)],
     ).fetchall()
@@ -156,10 +156,9 @@ def _add(cursor: Any, rows: list[Row]) -> None:
     if len(rows) > FEW:
         insert(cursor, "label_event", EVENT, rows)
         return
-    marks = ", ".join("?" * len(EVENT.names))
     for row in rows:
         cursor.execute(
-            f"INSERT INTO label_event ({', '.join(EVENT.names)}) VALUES ({marks})",  # noqa: S608 - our columns
+            f"INSERT INTO label_event ({quoted(*EVENT.names)}) VALUES ({marks(len(EVENT.names))})",  # noqa: S608 - our columns
             [row[name] for name in EVENT.names],
         )
 
@@ -280,7 +279,7 @@ def pace(db: Database, class_set: str) -> pd.DataFrame:
 def all_events(db: Database, class_set: str | None = None) -> list[Row]:
     """Every event as it is stored, oldest first (of one class set, or all)."""
     cursor = db.cursor().execute(
-        f"SELECT {', '.join(EVENT.names)} FROM label_event "  # noqa: S608 - our columns
+        f"SELECT {quoted(*EVENT.names)} FROM label_event "  # noqa: S608 - our columns
         "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal",
         {"class_set": class_set},
     )

@@ -45,23 +45,37 @@ def from_json(text: str | None) -> Any:
 FEW = 8
 
 
+def quoted(*names: str) -> str:
+    """SQL of these names of tables or columns, a comma between them: whatever they hold, each is one name.
+
+    Every name that is put into a statement outside the text of this code goes through here; values never do, they are
+    parameters (tests/store/test_statements.py).
+    """
+    return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def marks(count: int) -> str:
+    """SQL of so many parameters."""
+    return ", ".join("?" * count)
+
+
 def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """SQL that `column` (a name written in this code) is one of `values`, and its parameters.
+    """SQL that `column` is one of `values`, and its parameters.
 
     A few are written out: DuckDB plans that in half the time, and it is what a key press asks.
     """
     if 0 < len(values) <= FEW:
-        return f"{column} IN ({', '.join('?' * len(values))})", list(values)
-    return f"{column} IN (SELECT unnest(?))", [list(values)]
+        return f"{quoted(column)} IN ({marks(len(values))})", list(values)
+    return f"{quoted(column)} IN (SELECT unnest(?))", [list(values)]
 
 
 def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, rows: Iterable[Row]) -> int:
-    """Append `rows` to `table` (a name written in this code, never a user's) through Arrow; returns how many."""
+    """Append `rows` to `table` by column name through Arrow; returns how many."""
     incoming = pa.Table.from_pylist(list(rows), schema=schema)
-    columns = ", ".join(schema.names)
+    columns = quoted(*schema.names)
     cursor.register("incoming", incoming)
     try:
-        cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM incoming")  # noqa: S608 - our own names
+        cursor.execute(f"INSERT INTO {quoted(table)} ({columns}) SELECT {columns} FROM incoming")  # noqa: S608 - quoted
     finally:
         with contextlib.suppress(duckdb.Error):  # after an error the transaction takes nothing more
             cursor.unregister("incoming")

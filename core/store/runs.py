@@ -14,7 +14,7 @@ from core.config import code_version
 from core.errors import StoreError
 from core.store import shipped
 from core.store.database import Database
-from core.store.rows import Row, from_json, insert, to_json
+from core.store.rows import Row, from_json, insert, marks, quoted, to_json
 
 _ROW = pa.schema([("run", pa.string()), ("position", pa.int32()), ("body", pa.string())])
 _SCORE = pa.schema(
@@ -74,9 +74,8 @@ def record_run(
     values += [None if fields["row_ids"] is None else to_json(fields["row_ids"])]
     values += [fields[name] for name in ("seed", "dtype", "operator", "device")]
     values += [to_json(dict(options)), fields["code_version"], datetime.now(UTC).replace(tzinfo=None)]
-    marks = ", ".join("?" * len(values))
     with db.write() as cursor:
-        cursor.execute(f"INSERT INTO run ({_RUN}) VALUES ({marks})", values)  # noqa: S608 - names and marks only
+        cursor.execute(f"INSERT INTO run ({_RUN}) VALUES ({marks(len(values))})", values)  # noqa: S608 - names and marks only
     return run
 
 
@@ -191,4 +190,4 @@ def delete_runs(db: Database, chosen: Sequence[str]) -> None:
     db.person.must("admin", "delete runs")
     with db.write() as cursor:
         for table in ("study_row", "head_score", "part_score", "run"):
-            cursor.execute(f"DELETE FROM {table} WHERE run IN (SELECT unnest(?))", [list(chosen)])  # noqa: S608 - ours
+            cursor.execute(f"DELETE FROM {quoted(table)} WHERE run IN (SELECT unnest(?))", [list(chosen)])  # noqa: S608 - quoted

@@ -1,8 +1,11 @@
 """Two rows in every table, whatever tables there are: tests that must hold for all of them need no list."""
 
+import json
 from datetime import datetime
 
 from core.store import exchange
+from core.store.import_checks import NAMES
+from tests.store.labelling import a_map
 
 VALUES = {
     "VARCHAR": "naïve\n'; DROP TABLE run; -- \U0001f600",
@@ -16,7 +19,26 @@ VALUES = {
     "VARCHAR[]": ["a", None, "'"],
 }
 
-CHOSEN = {("part_score", "part"): ("encoder", "cross")}  # of few values; others are moved by a migration
+# What the store itself writes where not every value of the kind would do, in the first row and in the second.
+_MAP = a_map("m1"), a_map("m2", length=3)
+CHOSEN = {
+    ("part_score", "part"): ("encoder", "cross"),
+    ("label_event", "event"): ("tab:7", "tab:8"), ("label_event", "sequence"): (7, 8),
+    ("label_event", "batch"): ("tab", "tab"), ("label_event", "kind"): ("label", "skip"),
+    ("label_event", "scale"): ("own", "absolute"), ("label_event", "queue_order"): ("random", "uncertain"),
+    ("label_event", "class"): ("vertical", None), ("label_event", "undoes"): (None, None),
+    ("class_event", "kind"): ("add", "rename"), ("class_event", "title"): ("Wavy", "Wavier"),
+    ("class_event", "colour"): ("#123456", None), ("class_event", "key"): ("6", None),
+    ("claim", "map_id"): ("m1", "m2"), ("project_label", "event"): ("tab:7", "tab:8"),
+    ("project_map", "map_id"): ("m1", "m2"), ("label_event", "map_id"): ("m1", "m2"),
+    ("run", "row_ids"): ("[1, 2]", None), ("project_event", "body"): ('["m1"]', None),
+    ("classifier", "classes"): ('["a"]', "[]"), ("classifier", "snapshot"): ("[]", "[]"),
+    ("finding", "numbers"): ("[]", "[]"), ("finding", "pictures"): ("[]", "[]"),
+    ("frame_release", "skipped"): ("[]", "[]"),
+} | {(table, "class_set"): ("bert", "bert") for table in ("label_event", "class_event")} | {
+    ("attention_map", name): tuple(json.dumps(one[name]) if isinstance(one[name], list) else one[name] for one in _MAP)
+    for name in _MAP[0]
+}  # fmt: skip
 
 
 def fill_every_table(db) -> list[str]:
@@ -31,7 +53,7 @@ def fill_every_table(db) -> list[str]:
             ).fetchall()
             rows = [columns, [column for column in columns if not column[2] and column[3] is None]]
             for number, wanted in enumerate(rows):
-                given = {name: unlike(VALUES[kind], number) for name, kind, *_ in wanted}
+                given = {name: unlike(_value(name, kind), number) for name, kind, *_ in wanted}
                 given |= {name: CHOSEN[table, name][number] for name in given if (table, name) in CHOSEN}
                 marks = ", ".join("?" * len(given))
                 cursor.execute(
@@ -39,6 +61,10 @@ def fill_every_table(db) -> list[str]:
                     list(given.values()),
                 )
     return names
+
+
+def _value(column, kind):
+    return VALUES[kind].replace("\n", " ") if column in NAMES else VALUES[kind]
 
 
 def unlike(value, number):

@@ -1,0 +1,44 @@
+"""Which weights a checkpoint's name leads to now, without opening it, a network or torch: stored results are joined on
+them, because a name stays when the weights behind it change."""
+
+from pathlib import Path
+
+from core import config
+from core.errors import CheckpointError
+from core.models.bundled import bundled_names
+from core.models.weights import HEAD_FILE, hash_of_files, marks_of, weight_files
+
+
+def present_weights(name: str) -> str | None:
+    """SHA-256 of the weights that `name` opens now, as `Checkpoint.weights_hash`; None where they are not at hand.
+
+    name: bundled, of a package, a folder, or a hub id (with @revision) that was downloaded before.
+    """
+    try:
+        folder = _folder(name)
+        if folder is None or not config.within(folder):
+            return None
+        files = tuple(weight_files(folder, name, HEAD_FILE))
+        return hash_of_files(files, marks_of(files))
+    except (OSError, ValueError, RuntimeError, CheckpointError):  # no such folder, user or weights: opening it says so
+        return None
+
+
+def _folder(name: str) -> Path | None:
+    if name in config.packaged_checkpoints():
+        return config.packaged_checkpoints()[name]
+    if name in bundled_names():
+        return config.BUNDLED_MODELS / name
+    folder = Path(name).expanduser()
+    return folder if folder.is_dir() else _downloaded(name)
+
+
+def _downloaded(name: str) -> Path | None:
+    import huggingface_hub  # half a second that bundled names and folders need not wait for
+
+    repository, _, revision = name.partition("@")
+    try:
+        file = huggingface_hub.try_to_load_from_cache(repository, "config.json", revision=revision or None)
+    except (ValueError, OSError):  # no hub id
+        return None
+    return Path(file).parent if isinstance(file, str) else None

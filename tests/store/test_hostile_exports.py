@@ -1,0 +1,194 @@
+"""Exports that somebody changed: nothing of them is stored, and one sentence says why."""
+
+import contextlib
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.errors import AtlasError, InputError
+from core.store import exchange, labels, runs
+from core.store.database import Database
+from tests.store.filling import contents, fill_every_table
+from tests.store.labelling import a_map, event
+
+NAN = np.full((6, 6), np.nan, "<f2").tobytes()
+BIDI = "ada\u202egnp"
+INJECTED = 'event") SELECT "event" FROM incoming; CREATE OR REPLACE VIEW undone AS SELECT event FROM label_event; --'
+
+
+@pytest.fixture
+def export(tmp_path):
+    """An export of a database with maps and labels, as anybody may hand it on."""
+    with Database(tmp_path / "atlas.duckdb") as db:
+        labels.store_maps(db, [a_map("m1"), a_map("m2", head=1)])
+        labels.record_events(db, [event(1), event(2, "m2", "diagonal")])
+        run = runs.record_run(db, "statistics", {}, runs.Provenance("atlas-encoder", "abc"))
+        runs.store_rows(db, run, [{"statistic": "s", "layer": 0, "head": 0, "value": 0.5}])
+        labels.change_class(db, "bert", labels.ClassChange("add", "wavy", eye="waves"), annotator="ada")
+        exchange.export_all(db, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def changed(folder, table, **columns):
+    """Put values into the first row of a table of the export."""
+    file = folder / f"{table}.parquet"
+    rows = pq.read_table(file).to_pylist()
+    rows[0] |= columns
+    pq.write_table(pa.Table.from_pylist(rows), file)
+
+
+def renamed(folder, table, **names):
+    file = folder / f"{table}.parquet"
+    old = pq.read_table(file)
+    pq.write_table(old.rename_columns([names.get(name, name) for name in old.column_names]), file)
+
+
+def refused(folder, tmp_path):
+    """The sentence that an import ends in, once nothing of it is found stored."""
+    with Database(tmp_path / "other.duckdb") as db:
+        views = db.read("SELECT sql FROM duckdb_views() WHERE NOT internal ORDER BY view_name")["sql"].tolist()
+        with pytest.raises(AtlasError) as error:
+            exchange.import_all(db, folder)
+        assert not any(contents(db, exchange.tables(db)).values())
+        assert db.read("SELECT sql FROM duckdb_views() WHERE NOT internal ORDER BY view_name")["sql"].tolist() == views
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_an_honest_export_comes_in(export, tmp_path):
+    with Database(tmp_path / "other.duckdb") as db:
+        assert exchange.import_all(db, export)["label_event"] == 2
+        assert labels.decided(db, "bert", "ada") == {"m1": "vertical", "m2": "diagonal"}
+
+
+def test_the_name_of_a_column_never_becomes_a_statement(export, tmp_path):
+    renamed(export, "label_event", event=INJECTED)
+    assert "the store's columns" in refused(export, tmp_path)
+
+
+@pytest.mark.parametrize("table", ["label_event", "attention_map", "run", "study_row", "head_score", "class_event"])
+@pytest.mark.parametrize("name", ["", '"', "no_such", "EVENT\0", INJECTED])
+def test_columns_that_a_table_has_not(export, tmp_path, table, name):
+    first = pq.read_schema(export / f"{table}.parquet").names[0]
+    renamed(export, table, **{first: name})
+    assert "the store's columns" in refused(export, tmp_path)
+
+
+def test_a_column_that_comes_twice(export, tmp_path):
+    renamed(export, "label_event", note="class")
+    assert "each once" in refused(export, tmp_path)
+
+
+MAPS = [
+    {"weights": b"12345"}, {"weights": NAN}, {"length": -1}, {"length": 10**9}, {"length": 0}, {"length": 5},
+    {"layer": -1}, {"layer": 2**31 - 1}, {"head": 10**6}, {"maximum": float("nan")}, {"maximum": 7.0},
+    {"tokens": "[]"}, {"tokens": "not JSON"}, {"tokens": "[" * 5000}, {"tokens": '{"a": 1}'}, {"separators": "[6]"},
+    {"separators": "[-1]"}, {"map_id": BIDI}, {"map_id": ""}, {"checkpoint": BIDI}, {"row_id": "x" * 201},
+    {"weights": (np.ones((6, 6), "<f2") * 9).tobytes()}, {"map_id": "gone"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", MAPS, ids=lambda row: "-".join(f"{k}={str(v)[:12]!a}" for k, v in row.items()))
+def test_maps_that_are_none(export, tmp_path, columns):
+    changed(export, "attention_map", **columns)
+    refused(export, tmp_path)
+
+
+EVENTS = [
+    {"class": "unheard-of"}, {"class_set": "no-set"}, {"annotator": BIDI}, {"annotator": ""}, {"kind": "drop"},
+    {"seconds": float("nan")}, {"seconds": -1.0}, {"probability": 2.0}, {"sequence": -1}, {"pass": 0},
+    {"event": "tab:9"}, {"map_id": "m9"}, {"scale": "huge"}, {"queue_order": "first"}, {"note": "n" * 4001},
+    {"ordinal": -5}, {"ordinal": 2**62}, {"annotator": "a\0b"}, {"annotator": "x" * 201}, {"class": None},
+    {"seconds": float("inf")}, {"annotator": "e\u0301"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", EVENTS, ids=lambda row: "-".join(f"{k}={str(v)[:12]!a}" for k, v in row.items()))
+def test_label_events_that_are_none(export, tmp_path, columns):
+    changed(export, "label_event", **columns)
+    refused(export, tmp_path)
+
+
+OTHERS = [
+    ("class_event", {"class": BIDI}), ("class_event", {"colour": "url(x)"}), ("class_event", {"kind": "drop"}),
+    ("class_event", {"key": "Enter"}), ("run", {"options": "[1]"}), ("run", {"options": "no"}), ("run", {"run": BIDI}),
+    ("run", {"row_ids": "5"}), ("study_row", {"body": "[]"}), ("study_row", {"body": "{"}),
+    ("head_score", {"layer": 10**9}), ("head_score", {"head": -1}), ("head_score", {"layer": "x"}),
+    ("run", {"created": "yesterday"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "columns"), OTHERS, ids=str)
+def test_other_rows_that_are_none(export, tmp_path, table, columns):
+    changed(export, table, **columns)
+    refused(export, tmp_path)
+
+
+def test_a_label_of_no_class_that_was_taken_back_does_not_hold_an_export_up(export, tmp_path):
+    file = export / "label_event.parquet"
+    rows = pq.read_table(file).to_pylist()
+    undo = rows[0] | {"event": "tab:3", "sequence": 3, "kind": "undo", "undoes": "tab:1", "class": None, "ordinal": 3}
+    rows[0] |= {"class": "unheard-of"}
+    pq.write_table(pa.Table.from_pylist([*rows, undo], schema=pq.read_schema(file)), file)
+    with Database(tmp_path / "other.duckdb") as db:
+        exchange.import_all(db, export)
+        assert labels.decided(db, "bert", "ada") == {"m2": "diagonal"}
+
+
+MANIFESTS = ["", "[]", "[" * 100_000, '{"tables": 5}', '{"tables": {}, "migrations": [[]]}', "\0"]
+
+
+@pytest.mark.parametrize(
+    "text", [*MANIFESTS, '{"tables": {"undone": 1}, "migrations": []}'], ids=lambda text: ascii(text[:30])
+)
+def test_a_manifest_that_is_none(export, tmp_path, text):
+    (export / exchange.MANIFEST).write_text(text, encoding="utf-8")
+    refused(export, tmp_path)
+
+
+@pytest.mark.parametrize("table", ["attention_map", "label_event", "run"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.99])
+def test_a_table_that_was_cut(export, tmp_path, table, share):
+    file = export / f"{table}.parquet"
+    data = file.read_bytes()
+    file.write_bytes(data[: int(len(data) * share)])
+    refused(export, tmp_path)
+
+
+@pytest.mark.parametrize("place", range(0, 100, 7))
+def test_flipped_bytes_never_end_in_a_traceback_and_never_in_half_a_table(export, tmp_path, place):
+    file = export / "label_event.parquet"
+    data = bytearray(file.read_bytes())
+    at = len(data) * place // 100
+    data[at : at + 8] = bytes(255 - byte for byte in data[at : at + 8])
+    file.write_bytes(bytes(data))
+    with Database(tmp_path / "other.duckdb") as db:
+        with contextlib.suppress(AtlasError):  # anything else is a traceback
+            exchange.import_all(db, export)
+        assert len(labels.all_events(db)) in (0, 2)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"layer": 10**9, "head": 0}, {"layer": -1, "head": 0}, {"layer": 0, "head": 10**9}, {"layer": 0.5e10, "head": 1}],
+    ids=str,
+)
+def test_a_runs_file_with_heads_that_no_model_has(tmp_path, row):
+    heading = {"atlas_run": 1, "study": "s", "title": "t", "provenance": {"run": "r", "options": {}}}
+    file = tmp_path / "bad.jsonl"
+    file.write_text(json.dumps(heading) + "\n" + json.dumps({"statistic": "x", "value": 1.0} | row))
+    with Database(tmp_path / "atlas.duckdb") as db, pytest.raises(InputError, match="is a number from 0"):
+        exchange.import_run(db, file)
+
+
+def test_what_every_table_may_hold_comes_back(tmp_path):
+    with Database(tmp_path / "atlas.duckdb") as db:
+        names = fill_every_table(db)
+        exchange.export_all(db, tmp_path / "all")
+        before = contents(db, names)
+    with Database(tmp_path / "other.duckdb") as other:
+        exchange.import_all(other, tmp_path / "all")
+        assert contents(other, names) == before
