@@ -119,4 +119,5 @@ with clear_errors():
     if checkpoint and len(scores):
         show_place(scores, checkpoint, on)
     if checkpoint:
+        choices.say_left_out(checkpoint)
         offer_to_measure(checkpoint, known=scores)

@@ -112,6 +112,8 @@ with clear_errors():
         scores = choices.scores_of(checkpoint) if checkpoint else pd.DataFrame()
         task = choices.pick_task(scores) if len(scores) else None
         head = pick_head(scores) if len(scores) else None
+    if checkpoint:
+        choices.say_left_out(checkpoint)
     if checkpoint and head is not None:
         known = choices.on_task(scores, task)
         show_facts(known, head)

@@ -16,7 +16,7 @@ from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes
 from pages.parts.maps import effective
 from pages.parts.reports import attending
-from pages.parts.reports.provenance import known_runs
+from pages.parts.reports.provenance import present_runs
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.page_table import PAGES_FOLDER
@@ -29,7 +29,7 @@ COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern cl
 def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
     """Each head's majority pattern class, by its name, in the newest stored shares of a checkpoint ({} without); and
     the classes of its set, in their order."""
-    for stored in known_runs("classify-maps"):
+    for stored in present_runs("classify-maps"):
         if checkpoint in stored.settings.checkpoints:
             heads = HeadClass.among(store.run_rows(resources.database(), stored.run))
             of = stored.settings.class_set
@@ -81,9 +81,10 @@ def picture_of_heads(measured: attending.Measured[PlaceScore], places: list[Plac
         st.altair_chart(chart, width="content", key=f"heads_{checkpoint}_{task}")
         drawn.append(chart)
         first = some[0]
+        count = first.queries or first.n  # earlier results say no queries, and mean them by n
         st.caption(
-            f"Jensen-Shannon distance, mean over {first.n} rows (Clark et al. give the sum; the mean times "
-            f"{first.n} is theirs) · metric scaling, stress {first.stress:.2f} (0 keeps every distance, above "
+            f"Jensen-Shannon distance, mean over {count} rows of maps (Clark et al. give the sum; the mean times "
+            f"{count} is theirs) · metric scaling, stress {first.stress:.2f} (0 keeps every distance, above "
             "0.2 only roughly) · kinds: over half on the previous or next token, over 0.6 on separators or the first "
             "position, broad: normalised entropy over 0.85"
         )

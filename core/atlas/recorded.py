@@ -8,16 +8,21 @@ import pandas as pd
 
 from core import config
 from core.atlas.rows import score_row, scores_of
+from core.models.present import present_weights
 from core.store import shipped
+from core.studies.standing import hashes_of
 
 
 def rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """The recorded scores of a checkpoint, of the newest run that has each; the columns of ScoreRow.
+    """The recorded scores of a checkpoint, of the newest run that has each; the columns of ScoreRow. None of a run of
+    other weights than the name leads to now.
 
     task: only its scores, and those that belong to none. Without a record there are none.
     """
     every = _every(config.RECORD, _changed(config.RECORD / shipped.RUNS))
     mine = every[every["checkpoint"] == checkpoint] if len(every) else every
+    if len(mine) and (now := present_weights(checkpoint)):
+        mine = mine[[now in hashes_of(text) for text in mine["weights_hash"]]]
     return mine[mine["task"].isna() | (mine["task"] == task)] if task and len(mine) else mine
 
 
@@ -33,7 +38,8 @@ def _every(folder: Path, changed: int) -> pd.DataFrame:
         for row in scores_of(shipped.run_rows(run["run"])):
             whose = row.get("checkpoint") or row.get("after") or run["checkpoint"]
             on = row.get("task") or (run["task"] if isinstance(run["task"], str) else None)
-            kept.append(asdict(score_row(run["study"], row | {"checkpoint": whose, "task": on}, source)))
+            score = asdict(score_row(run["study"], row | {"checkpoint": whose, "task": on}, source))
+            kept.append(score | {"weights_hash": run["weights_hash"]})
     return (
         pd.DataFrame(kept).drop_duplicates(["checkpoint", "task", "score", "layer", "head"]) if kept else pd.DataFrame()
     )

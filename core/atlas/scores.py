@@ -13,7 +13,8 @@ import pandas as pd
 from core.atlas import recorded, shipped
 from core.atlas.measured import measured
 from core.atlas.rows import CORRECTED
-from core.store.atlas import atlas_rows
+from core.models.present import present_weights
+from core.store.atlas import atlas_rows, other_scores
 from core.store.database import Database
 
 DTYPES = MappingProxyType({
@@ -25,18 +26,31 @@ COLUMNS = tuple(DTYPES)
 
 
 def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Every stored score of every head of `checkpoint`, one row each: the columns of ScoreRow.
+    """Every stored score of every head of `checkpoint`, one row each: the columns of ScoreRow. Only of the weights that
+    the name leads to now: a score of others under the same name is none of its heads'.
 
     db: None where there is none to ask. task: only scores of this task, and those that belong to none. measure: where
     nothing is stored or shipped, measure a first set now (seconds; on the task's rows, or the bundled SST-2 ones).
     Errors: CheckpointError, InputError from measuring.
     """
-    stored = framed(pd.DataFrame() if db is None else atlas_rows(db, checkpoint=checkpoint, task=task))
+    now = present_weights(checkpoint)
+    stored = framed(pd.DataFrame() if db is None else atlas_rows(db, checkpoint=checkpoint, weights=now, task=task))
     scores = with_others(stored, framed(recorded.rows(checkpoint, task)))
     scores = with_others(scores, framed(shipped.rows(checkpoint, task)))
     if scores.empty and measure:
         scores = framed(pd.DataFrame([asdict(row) for row in measured(checkpoint, task)]))
     return scores
+
+
+def left_out(db: Database | None, checkpoint: str) -> str:
+    """A sentence on stored scores that `atlas` does not give, because they are of other weights; "" without any."""
+    others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
+    if not others:
+        return ""
+    return (
+        f"{others:,} stored scores of {checkpoint} are of other weights than it has now, or do not say of which, and "
+        "are not among these."
+    )
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from core.atlas.scores import atlas as scores_of
+from core.atlas.scores import left_out
 from core.commands.output import Checkpoint, Csv, Json, Latex, form_of, show_rows
 from core.config import settings
 from core.store.database import Database
@@ -26,9 +27,10 @@ def atlas(
     """Print every score of every head of a checkpoint: what is stored, what ships with it, or, where there is neither,
     a first set measured now on bundled rows."""
     form = form_of(as_json, csv, latex)
-    db, holder = _database()
+    db, note = _database()
     try:
         frame = scores_of(db, checkpoint=checkpoint, task=task)
+        note = note or left_out(db, checkpoint) or None
     finally:
         if db:
             db.close()
@@ -36,9 +38,9 @@ def atlas(
         frame = frame[frame.score.str.startswith(tuple(score))]
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     provenance = {"checkpoint": checkpoint, "task": task, "heads": frame.groupby(["layer", "head"]).ngroups}
-    show_rows("atlas", provenance | ({"note": holder} if holder else {}), rows, form)
-    if holder:
-        typer.echo(holder, err=True)
+    show_rows("atlas", provenance | ({"note": note} if note else {}), rows, form)
+    if note:
+        typer.echo(note, err=True)
 
 
 def _database() -> tuple[Database | None, str | None]:

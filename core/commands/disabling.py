@@ -54,7 +54,7 @@ def _show_sweep(ran: Ran) -> None:
 
 def earlier_sweep(run: str) -> list[Row]:
     """The rows of a stored sweep. Raises InputError where it is none, naming those there are."""
-    with database(beside=False) as db:
+    with database() as db:
         known = runs.runs(db, "disable")
         if run in set(known.run):
             return runs.run_rows(db, run)

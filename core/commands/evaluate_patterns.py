@@ -80,7 +80,7 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
     if name == "bundled":
         return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
     if not name.endswith(FILE_ENDING):
-        with database(beside=True) as db:
+        with database(held="copy") as db:
             return open_classifier(db, name, class_set=class_set), one_classifier(db, name)["class_set"]
     try:
         classifier = patterns.training.Classifier.from_bytes(Path(name).read_bytes())

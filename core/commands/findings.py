@@ -20,7 +20,7 @@ COLUMNS = ("finding", "title", "note", "about", "checkpoint", "weights_hash", "c
 def list_findings(as_json: Json = False, csv: Csv = False, latex: Latex = False) -> None:
     """Which results are pinned, newest first, each with the command that gives it again."""
     form = form_of(as_json, csv, latex)
-    with database(beside=False) as db:
+    with database() as db:
         rows = [{name: fields[name] for name in COLUMNS} for fields in map(asdict, findings(db))]
         show_rows("findings", {"database": str(db.path)}, rows, form)
 
@@ -39,6 +39,6 @@ class Exporting:
 @of_record(Exporting)
 def export_findings(asked: Exporting, form: Form) -> None:
     """Write the findings to files: pictures, numbers with intervals, the exact command and checkpoint hash."""
-    with database(beside=False) as db:
+    with database() as db:
         written = export.write(findings(db, asked.only or None), page=asked.html, text=asked.md, cited=asked.bib)
     show_rows("findings-export", {}, [{"file": str(file), "bytes": file.stat().st_size} for file in written], form)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import typer
 
 from core.commands.declared import Ran, command
+from core.scoring.few_inputs import FEWEST
 from core.studies.frames.frame_heads import STUDY
 from core.studies.frames.records import FrameHead, FrameSummary, SkippedLine
 
@@ -27,6 +28,9 @@ def _show(ran: Ran) -> None:
         for line in map(SkippedLine.of, summary.skipped_lines[:SAID]):
             typer.echo(f"skipped {line.where}: {line.why}", err=True)
         typer.echo(f"{summary.read} sentences read, {summary.kept} pass the filter; lines skipped: {summary.skipped}.")
+        if summary.n < FEWEST:
+            typer.echo(f"{summary.n} {summary.average} scored: too few to test heads on, which takes {FEWEST}.")
+            return
         typer.echo(f"{summary.n} {summary.average} scored; survive all four nulls: {kept}.")
         typer.echo(f"Beat the two place nulls alone (any word may look there): {weaker}.")
 

@@ -13,7 +13,7 @@ from core.studies.frames.records import IndexedSlice
 
 def _needs_the_database(_: Any, own: NoOptions) -> None:
     """An index is stored, not printed: LockedError where another process holds the database."""
-    with database(beside=False):
+    with database():
         pass
 
 

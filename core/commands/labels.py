@@ -35,7 +35,7 @@ def export_command(
     form = form_of(as_json, csv, latex)
     if not file.parent.is_dir():
         raise InputError(f"The folder of the file must exist; {file.parent} does not: create it or name another file.")
-    with database(beside=False) as db:
+    with database() as db:
         count = _exported(db, file, class_set, weights)
     what = "tasks" if file.suffix.lower() == ".json" else "events"
     _say("labels-export", [{"file": str(file), what: count}], form, f"{count} {what} in {file}", class_set=class_set)
@@ -74,7 +74,7 @@ def import_command(asked: Importing, form: Form) -> None:
     """Add labels to the store; rows that cannot be used are named with their number and the reason."""
     file, keep_rest = asked.file, not asked.all_or_nothing
     people = dict(map(_named, asked.person or []))
-    with database(beside=False) as db:
+    with database() as db:
         if file.suffix.lower() == ".json":
             report = import_studio(db, file, asked.class_set, people=people, keep_rest=keep_rest)
         elif file.is_dir():
@@ -112,7 +112,7 @@ def retire_command(asked: Retiring, form: Form) -> None:
     """Take labels back, whoever gave them, as events: nothing is deleted, and what stood before stands again."""
     if bool(asked.events) == bool(asked.unknown):
         raise InputError("Labels to retire are given by event or as --unknown CLASS_SET; give one of the two.")
-    with database(beside=False) as db:
+    with database() as db:
         if asked.unknown:
             count = retire_unknown(db, asked.unknown, annotator=asked.annotator)
         else:
@@ -141,7 +141,7 @@ def maps_command(
 ) -> None:
     """Bring in maps from a notebook or any model, to be labelled like our own."""
     form = form_of(as_json, csv, latex)
-    with database(beside=False) as db:
+    with database() as db:
         count, new = import_maps(db, file, facts)
     _say("labels-maps", [{"file": str(file), "maps": count, "new": new}], form, f"{count} maps, {new} of them new")
 
@@ -161,7 +161,7 @@ class Judging:
 def truth_command(asked: Judging, form: Form) -> None:
     """One class a map from many people's labels, with the probability of each class; or who can be relied on."""
     chosen = crowd.checked_method(asked.method) or "majority"
-    with database(beside=False) as db:
+    with database() as db:
         known = _titled(db, asked.project) if asked.project else None
         class_set = known.class_set if known else asked.class_set
         judged = crowd.truth_of(db, class_set, chosen, known.project if known else None)
@@ -196,7 +196,7 @@ def erase_command(
 ) -> None:
     """Take a person's name out of the whole record, or their label events too; that it was done is recorded."""
     form = form_of(as_json, csv, latex)
-    with database(beside=False) as db:
+    with database() as db:
         done = (erasure.erase_events if events else erasure.erase_name)(db, name, annotator="terminal")
     sentence = f"Done: {done.pseudonym} stands in the place of the name; {done.events} rows were touched."
     _say("labels-erase", [vars(done)], form, sentence + " Copies made before (backups, exports) still have it.")

@@ -22,15 +22,17 @@ from core.config import settings
 from core.errors import InputError, JobError
 from core.jobs import api
 from core.jobs.executors import Place
-from core.store import exchange, jobs, runs
+from core.store import backup, exchange, jobs, runs
 from core.store.database import Database
 from core.store.recovery import LockedError
 from core.store.rows import Row, plain
 from core.studies.options import LARGEST_SEED
 
 TOO_FEW = "too few"
+COPIED_WITHIN = 60.0  # seconds for the process that holds the database to make a copy
 CANCELLED_WITHIN = 5.0  # seconds for another process to take a request
 INTERRUPTED = 130  # exit status after Ctrl-C
+Held = Literal["refuse", "copy", "empty"]
 Form = Literal["table", "json", "csv", "latex"]
 Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or hub id")]
 Data = Annotated[str | None, typer.Option(help="folder in GLUE's TSV form, or hub; default: the bundled samples")]
@@ -162,15 +164,23 @@ def _file_of(run: str, study: str) -> Path:
 
 
 @contextmanager
-def database(*, beside: bool) -> Iterator[Database]:
-    """The database; where another process holds it and `beside` is on, a passing one, to prepare the work in."""
+def database(*, held: Held = "refuse") -> Iterator[Database]:
+    """The database. held: what to do where another process holds it: refuse in a sentence; read a copy that it is asked
+    for, so that nothing stored is overlooked; or prepare the work in an empty one, where nothing stored is needed.
+
+    Errors: LockedError; StoreError where the copy is needed and not made.
+    """
     passing = None
     try:
         db = Database(settings().database)
-    except LockedError:
-        if not beside:
+    except LockedError as error:
+        if held == "refuse":
             raise
-        passing = exchange.runs_folder(settings().database.expanduser().resolve()) / f"passing-{os.getpid()}.duckdb"
+        path = settings().database.expanduser().resolve()
+        passing = exchange.runs_folder(path) / f"passing-{os.getpid()}.duckdb"
+        if held == "copy":
+            backup.ask(path, passing, seconds=COPIED_WITHIN)
+            _say(f"The database is held by {error.holder}; what it has stored was read from a copy.")
         db = Database(passing)
     try:
         yield db

@@ -68,7 +68,7 @@ def train(asked: Training, form: Form, where: Place) -> None:
 
 def _training(asked: Training) -> Row:
     """The study's options, the labels beside them frozen in a snapshot."""
-    with database(beside=True) as db:
+    with database(held="empty" if asked.labels else "copy") as db:
         if asked.labels is None:
             bundled_labels(db, asked.class_set)
             kept = snapshot(db, asked.class_set, method=checked_method(asked.truth))
@@ -129,7 +129,7 @@ class Sharing:
 @of_record(Sharing, beside=FORMS | PLACES)
 def shares(asked: Sharing, form: Form, where: Place) -> None:
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
-    with database(beside=asked.classifier is None) as db:
+    with database(held="copy") as db:
         name = asked.classifier or keep_best_known(db, asked.class_set or class_set_of(asked.checkpoints[0]))
         options = classifying_options(
             db, name, checkpoints=asked.checkpoints, task=asked.task, limit=asked.limit, split=asked.split,

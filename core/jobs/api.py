@@ -16,14 +16,15 @@ import pandas as pd
 
 from core.errors import AtlasError, JobError, StoreError
 from core.jobs.executors import Place
-from core.jobs.records import jobs_of, one_job, progress
-from core.jobs.scheduler import Runner, keep
-from core.jobs.worker import complete
+from core.jobs.records import BriefJob, jobs_of, one_job, progress
+from core.jobs.scheduler import Runner, keep, provenance_of
+from core.jobs.worker import complete, merged
 from core.store import exchange, runs
 from core.store import jobs as store
 from core.store.database import Database
 from core.studies.contract import as_json, identity
 from core.studies.lookup import find_study
+from core.studies.standing import standing
 from core.tasks.own import absolute
 
 _RUNNERS: "weakref.WeakKeyDictionary[Database, Runner]" = weakref.WeakKeyDictionary()
@@ -137,17 +138,26 @@ def status(db: Database, job: str) -> JobStatus:
 
 
 def unfinished_like(db: Database, study: str, options: Any) -> str | None:
-    """The newest job of `study` with these options that has work left (unfinished, failed or cancelled), or None."""
+    """The newest job of `study` with these options that has work left (unfinished, failed or cancelled), or None; none
+    whose units were run on weights that its checkpoint's name no longer leads to."""
     wanted = _identity(study, options)
-    like = (job for job in jobs_of(db, study) if job.state != "done")
-    return next((job.job for job in like if _identity(study, job.options) == wanted), None)
+    like = (job for job in jobs_of(db, study) if job.state != "done" and _identity(study, job.options) == wanted)
+    return next((job.job for job in like if not _is_of_earlier_weights(db, study, job)), None)
 
 
 def finished_like(db: Database, study: str, options: Any) -> str | None:
-    """The run of the newest job of `study` with these options that is done, or None."""
+    """The run of the newest job of `study` with these options that is done, or None; none of weights that its
+    checkpoint's name no longer leads to."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state == "done" and job.run)
-    return next((job.run for job in like if _identity(study, job.options) == wanted), None)
+    same = (job.run for job in like if _identity(study, job.options) == wanted)
+    return next((run for run in same if run and standing(runs.one_run(db, run)) != "earlier"), None)
+
+
+def _is_of_earlier_weights(db: Database, study: str, job: BriefJob) -> bool:
+    """Whether units of it are stored that saw other weights than a unit would see now."""
+    about = provenance_of(job.options, merged(store.job_provenance(db, job.job)))
+    return standing(about.as_row() | {"study": study, "options": job.options}) == "earlier"
 
 
 def _identity(study: str, options: Any) -> str:
@@ -182,6 +192,10 @@ def resume(db: Database, job: str) -> None:
         raise JobError("Only a job that has stopped can be resumed, and this one is still at work; cancel it first.")
     if known.state == "done":
         raise JobError("Only a job with work left can be resumed, and this one is done; start it anew.")
+    if _is_of_earlier_weights(db, known.study, known):
+        raise JobError(
+            "A job goes on with the weights that it began with, and its checkpoint has others by now; start it anew."
+        )
     store.ask_again(db, job)
     store.set_state(db, job, "queued")
     keeper.put(job)

@@ -1,12 +1,14 @@
 """Which weights a checkpoint's name leads to now, without opening it, a network or torch: stored results are joined on
 them, because a name stays when the weights behind it change."""
 
+import re
 from pathlib import Path
 
 from core import config
 from core.errors import CheckpointError
-from core.models.bundled import bundled_names
 from core.models.weights import HEAD_FILE, hash_of_files, marks_of, weight_files
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
 
 
 def present_weights(name: str) -> str | None:
@@ -27,10 +29,12 @@ def present_weights(name: str) -> str | None:
 def _folder(name: str) -> Path | None:
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
-    if name in bundled_names():
+    if Path(name).name == name and (config.BUNDLED_MODELS / name / "config.json").is_file():
         return config.BUNDLED_MODELS / name
     folder = Path(name).expanduser()
-    return folder if folder.is_dir() else _downloaded(name)
+    if folder.is_dir():
+        return folder
+    return _downloaded(name) if _HUB_ID.fullmatch(name) else None
 
 
 def _downloaded(name: str) -> Path | None:

@@ -8,6 +8,7 @@ from core.report.readings import class_shares, picked, sweep, tuning
 from core.report.records import records_of
 from core.report.rendering.words import task_name
 from core.report.sentences import Headline, defined, percent
+from core.scoring.few_inputs import FEWEST
 from core.store.rows import Row
 from core.studies.ablation.pruning_records import ImportantHead, PruneStep
 from core.studies.ablation.records import (
@@ -207,7 +208,9 @@ def _statistics(rows: Sequence[Row]) -> Headline:
     kinds = [place.kind for place in mine]
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     said = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda pair: -pair[1]))
-    return Headline(f"What {len(mine)} heads mostly do on {task_name(places[0].task)}: {said}.", mine[0].n, "inputs")
+    others = picked(Score.of_heads(rows), checkpoint=places[0].checkpoint, task=places[0].task)
+    inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
+    return Headline(f"What {len(mine)} heads mostly do on {task_name(places[0].task)}: {said}.", inputs, "inputs")
 
 
 def _effective(rows: Sequence[Row]) -> Headline:
@@ -224,6 +227,13 @@ def _effective(rows: Sequence[Row]) -> Headline:
 def _frame_heads(rows: Sequence[Row]) -> Headline:
     summary, heads = FrameSummary.of(rows[0]), FrameHead.among(rows)
     kept, best = summary.survivors, heads[0]
+    if summary.n < FEWEST:
+        return Headline(
+            f"{summary.n} {summary.average} are too few to test heads on, which takes {FEWEST}; the largest mean "
+            f"weight has {best.name}.",
+            summary.n, summary.average, percent(best.low, best.high, "{:.2f}", 1),
+            f"{best.name} {best.value:.2f}, same distance elsewhere {best.baseline:.2f}",
+        )  # fmt: skip
     return Headline(
         f"{len(kept)} of {len(heads)} heads carry frame relations beyond all four nulls"
         + (f": {', '.join(kept[:6])}." if kept else f"; the largest mean weight has {best.name}."),

@@ -7,6 +7,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from core.models.present import present_weights
 from core.report.claims.registry import CLAIMS, Claim
 from core.report.data import Data, Facts, facts_of, find_data
 from core.report.evidence import Evidence, Origin, StepResult
@@ -147,7 +148,8 @@ def keep(db: Database, options: ReportOptions, records: Records) -> str:
         return newest
     names = ", ".join(options.checkpoints)
     tasks = sorted({step.task for step in records.steps if step.task})
-    about = runs.Provenance(checkpoint=names, task=", ".join(tasks) or None, split="dev", seed=options.seed)
+    weights = ", ".join(filter(None, map(present_weights, options.checkpoints))) or None
+    about = runs.Provenance(names, weights, ", ".join(tasks) or None, split="dev", seed=options.seed)
     with db.write():
         run = runs.record_run(db, STUDY_NAME, chosen, about, title=f"Report on {names}")
         runs.store_rows(db, run, rows)

@@ -10,7 +10,7 @@ rows give to special tokens. (core.scoring.queries takes distance out of these t
 A head *survives* when it beats all four, after Benjamini-Hochberg over all heads. The weaker "beats the place nulls"
 is distance and exchange alone: it looks at the linked places, but perhaps any word there would be looked at. The true
 place is one of the places in every null, so the tests keep their level, and an input without another place adds
-nothing.
+nothing. Fewer than few_inputs.FEWEST inputs are not tested: p and q are NaN then, and no head survives.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from core.scoring.few_inputs import mean_interval
+from core.scoring.few_inputs import FEWEST, mean_interval
 
 RESAMPLES = 9999  # p of .01 is known to .001: few heads near the threshold move with the seed
 LEVEL = 0.05
@@ -68,7 +68,9 @@ def p_values(observed: Float[np.ndarray, "cell"], draws: Float[np.ndarray, "draw
 
 
 def corrected(p: Float[np.ndarray, "cell"]) -> Float[np.ndarray, "cell"]:
-    """Benjamini-Hochberg adjusted p values over all heads."""
+    """Benjamini-Hochberg adjusted p values over all heads; NaN where none was tested."""
+    if np.isnan(p).any():
+        return np.full_like(p, np.nan)
     from statsmodels.stats.multitest import multipletests  # 1 s of start-up
 
     return multipletests(p, method="fdr_bh")[1]
@@ -90,10 +92,10 @@ class Null:
 class LinkTest:
     """The verdict on every head (cells in the caller's order).
 
-    score: mean over n inputs; low, high: its 95 % interval. distance, exchange: means of the two place nulls. excess:
-    how much more the linked query looks there than the text's other queries do, in even shares, distance taken out.
-    p_*: of each null. q_places: the larger p of the place nulls after Benjamini-Hochberg; beats_places: it is <= 0.05.
-    q, survives: the same over all four nulls.
+    score: mean over n inputs of a weight, 0 to 1; low, high: its 95 % interval. distance, exchange: means of the two
+    place nulls. excess: how much more the linked query looks there than the text's other queries do, in even shares,
+    distance taken out. p_*: of each null. q_places: the larger p of the place nulls after Benjamini-Hochberg;
+    beats_places: it is <= 0.05. q, survives: the same over all four nulls.
     """
 
     n: int
@@ -128,9 +130,11 @@ def verdict(
 ) -> LinkTest:
     """Compare the sum over inputs with sums drawn under the nulls (of the same inputs)."""
     n, observed = len(scores), scores.sum(0, dtype=np.float64)
-    p_distance, p_exchange = p_values(observed, distance), p_values(observed, exchange)
+    tested = np.ones_like(observed) if n >= FEWEST else np.full_like(observed, np.nan)
+    p_distance, p_exchange = p_values(observed, distance) * tested, p_values(observed, exchange) * tested
+    p_query, p_share = query.p * tested, share.p * tested
     places = np.maximum(p_distance, p_exchange)
-    low, high = mean_interval(scores)
+    low, high = (np.clip(end, 0.0, 1.0) for end in mean_interval(scores))  # of weights
     return LinkTest(
         n=n,
         score=observed / n,
@@ -141,8 +145,8 @@ def verdict(
         excess=(query.observed - query.draws.mean(0)) / n,
         p_distance=p_distance,
         p_exchange=p_exchange,
-        p_query=query.p,
-        p_share=share.p,
+        p_query=p_query,
+        p_share=p_share,
         q_places=corrected(places),
-        q=corrected(np.maximum.reduce([places, query.p, share.p])),
+        q=corrected(np.maximum.reduce([places, p_query, p_share])),
     )

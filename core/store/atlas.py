@@ -5,18 +5,32 @@ import pandas as pd
 from core.store.database import Database
 
 
-def atlas_rows(db: Database, *, checkpoint: str | None = None, task: str | None = None) -> pd.DataFrame:
-    """Which head scored what: one row a head, score, checkpoint and task, from the newest run that measured it.
+def atlas_rows(db: Database, *, checkpoint: str, weights: str | None, task: str | None = None) -> pd.DataFrame:
+    """Which head of these weights scored what: one row a head, score and task, from the newest run that measured it.
 
-    checkpoint, task: only these. Scores that belong to no task (frames, say) are given with any task.
+    weights: hash of those that the checkpoint's name leads to now; None where they are not at hand: the weights of the
+    newest run then, so that scores of two never mix. task: only this. Scores that belong to no task (frames, say) are
+    given with any task.
     """
     return db.read(
         """SELECT * FROM atlas
-           WHERE ($checkpoint IS NULL OR checkpoint = $checkpoint)
-             AND ($task IS NULL OR task IS NULL OR task = $task)
-           ORDER BY checkpoint, task, score, layer, head""",
-        {"checkpoint": checkpoint, "task": task},
+           WHERE checkpoint = $checkpoint AND ($task IS NULL OR task IS NULL OR task = $task)
+             AND CASE WHEN $weights IS NOT NULL THEN weights_hash = $weights
+                 ELSE weights_hash IS NOT DISTINCT FROM
+                      (SELECT weights_hash FROM atlas WHERE checkpoint = $checkpoint ORDER BY created DESC LIMIT 1) END
+           ORDER BY task, score, layer, head""",
+        {"checkpoint": checkpoint, "task": task, "weights": weights},
     )
+
+
+def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
+    """How many stored scores of heads of this name are of other weights than these, or do not say of which."""
+    rows = db.read(
+        """SELECT count(*) AS scores FROM atlas
+           WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
+        {"checkpoint": checkpoint, "weights": weights},
+    )
+    return int(rows["scores"].iloc[0])
 
 
 def atlas_places(db: Database) -> pd.DataFrame:

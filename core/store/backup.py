@@ -112,8 +112,8 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
         while not answer.exists():
             if time.monotonic() > end:
                 raise StoreError(
-                    f"The program that holds the database did not answer within {seconds:g} seconds; open one of the "
-                    "app's pages and ask again, or stop it and ask then."
+                    f"What is stored is copied by the program that holds the database, and it did not answer within "
+                    f"{seconds:g} seconds; open one of the app's pages and ask again, or stop it and ask then."
                 )
             time.sleep(LOOK_SECONDS)
         answered = json.loads(answer.read_text(encoding="utf-8"))

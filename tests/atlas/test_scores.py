@@ -68,6 +68,31 @@ def test_a_run_of_several_checkpoints_and_tasks_is_told_apart(db):
     assert set(atlas_places(db)["checkpoint"]) == {"a", "b"}
 
 
+def test_scores_of_other_weights_under_one_name_never_mix(db, monkeypatch):
+    monkeypatch.setattr(scores, "present_weights", {NAME: "new", "other": "o"}.get)
+    old, both = ({"checkpoint": NAME} | about for about in ({"weights_hash": "old"}, {"weights_hash": "new, o"}))
+    stored(db, "statistics", [head(0.039), head(0.2, statistic="next")], **old)
+    stored(db, "features", [head(0.9, statistic="max", q=0.1)])  # does not say of which
+    stored(db, "statistics", [head(0.92, checkpoint=NAME), head(0.5, checkpoint="other")],
+           **both | {"checkpoint": f"{NAME}, other"})  # fmt: skip
+    assert scores.atlas(db, checkpoint=NAME, measure=False)["value"].tolist() == [0.92]
+    assert scores.atlas(db, checkpoint="other", measure=False)["value"].tolist() == [0.5]
+    assert scores.left_out(db, NAME).startswith(f"3 stored scores of {NAME} are of other weights")
+    assert not scores.left_out(db, "other")
+    stored(db, "statistics", [head(0.1, statistic="next")], **old)
+    assert scores.atlas(db, checkpoint=NAME, measure=False)["value"].tolist() == [0.92]  # the newest run is not asked
+    monkeypatch.setattr(scores, "present_weights", lambda name: None)  # not at hand: of the newest run alone
+    assert scores.atlas(db, checkpoint=NAME, measure=False)["value"].tolist() == [0.1, 0.039]
+
+
+def test_a_second_checkpoint_of_a_run_has_weights_of_its_own(db, monkeypatch):
+    monkeypatch.setattr(scores, "present_weights", {NAME: "a", "beside": "b"}.get)
+    run = runs.record_run(db, "features", {"compare": "beside"}, Provenance(NAME, "a, b", "sst2"))
+    runs.store_rows(db, run, [head(0.1, checkpoint=NAME), head(0.2, checkpoint="beside")])
+    assert scores.atlas(db, checkpoint=NAME, measure=False)["value"].tolist() == [0.1]
+    assert scores.atlas(db, checkpoint="beside", measure=False)["value"].tolist() == [0.2]
+
+
 def test_the_corrected_p_of_a_sweep_is_its_q(db):
     stored(db, "disable", [head(0.2, statistic="disable heads", p=0.4)])
     stored(db, "features", [head(0.2, statistic="max", p=0.01, q=0.3)])
@@ -105,7 +130,7 @@ def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
     pd.DataFrame(rows).to_parquet(file)
     monkeypatch.setattr(shipped, "FILE", file)
     monkeypatch.setattr(config, "RECORD", tmp_path / "no-record")
-    stored(db, "statistics", [head(0.5)], checkpoint="atlas-encoder")
+    stored(db, "statistics", [head(0.5)], checkpoint="atlas-encoder", weights_hash=weights)
     frame = scores.atlas(db, checkpoint="atlas-encoder", task="sst2", measure=False).set_index("score")
     assert frame["value"].to_dict() == {"statistics/previous": 0.5, "statistics/next": 0.1}
     assert shipped.checkpoints() == ["atlas-encoder"]

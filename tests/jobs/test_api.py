@@ -193,3 +193,24 @@ def test_a_job_of_an_earlier_version_goes_on_with_its_options_and_runs_its_units
     assert numbers(db, job) == [0, 1, 2]
     assert api.finished_like(db, TINY, {"folder": str(folder), "count": 3}) == done.run
     assert api.unfinished_like(db, TINY, {"count": 3, "folder": str(folder)}) is None
+
+
+@pytest.mark.parametrize(("weights", "taken_up"), [("now", True), ("before", False)])
+def test_work_on_earlier_weights_is_neither_taken_for_todays_nor_gone_on_with(
+    db, folder, monkeypatch, weights, taken_up
+):
+    monkeypatch.setattr("core.studies.standing.present_weights", {"encoder": "now"}.get)
+    options = {"count": 3, "folder": str(folder)}
+    about = {"checkpoint": "encoder", "weights_hash": weights}
+    run = runs.record_run(db, TINY, options, runs.Provenance(**about))
+    done = store.add_job(db, TINY, "done", options)
+    store.set_state(db, done, "done", run=run)
+    stopped = store.add_job(db, TINY, "stopped", options)
+    store.add_units(db, stopped, options, [{"key": str(k), "size": 1, "arguments": {"k": k}} for k in range(3)])
+    store.store_outcome(db, stopped, 0, store.Outcome(rows=[], seconds=1.0, provenance=about))
+    store.set_state(db, stopped, "interrupted")
+    assert api.finished_like(db, TINY, options) == (run if taken_up else None)
+    assert api.unfinished_like(db, TINY, options) == (stopped if taken_up else None)
+    if not taken_up:
+        with pytest.raises(JobError, match="has others by now; start it anew"):
+            api.resume(db, stopped)

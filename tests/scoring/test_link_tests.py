@@ -87,13 +87,26 @@ def test_each_habit_is_caught_by_its_own_null(found):
 
 
 def test_survival_asks_all_nulls_and_the_weaker_verdict_two():
-    cells, draws = np.ones((4, 3)), np.zeros((99, 3))
+    cells, draws = np.ones((12, 3)), np.zeros((99, 3))
     high, low = Null(np.ones(3), draws), Null(np.array([1.0, -1.0, 1.0]), draws)
     found = verdict(cells, draws, draws, low, high)
     assert found.beats_places.tolist() == [True, True, True]
     assert found.survives.tolist() == [True, False, True]
     assert verdict(cells, draws, draws, high, low).survives.tolist() == [True, False, True]
-    assert found.excess.tolist() == [0.25, -0.25, 0.25]
+    assert found.excess.tolist() == pytest.approx([1 / 12, -1 / 12, 1 / 12])
+
+
+@pytest.mark.parametrize(("inputs", "tested"), [(2, False), (3, False), (11, False), (12, True)])
+def test_a_weight_has_an_interval_of_weights_and_few_inputs_have_no_p(inputs, tested):
+    scores = np.full((inputs, 2), 0.01)
+    scores[0] = 1.0  # one sentence says all: Student's interval of three such goes past 3
+    draws, null = np.zeros((99, 2)), Null(np.ones(2), np.zeros((99, 2)))
+    found = verdict(scores, draws, draws, null, null)
+    assert (found.low >= 0).all()
+    assert (found.high <= 1).all()
+    for p in (found.p_distance, found.p_exchange, found.p_query, found.p_share, found.q, found.q_places):
+        assert np.isfinite(p).all() == tested
+    assert found.survives.tolist() == found.beats_places.tolist() == [tested, tested]
 
 
 def test_the_score_is_the_mean_and_its_interval_holds_it(found):
@@ -139,9 +152,9 @@ def test_enough_draws_for_one_head_among_all():
 def test_every_figure_of_a_verdict_is_its_own():
     """Four nulls that say different things of three heads: sums, p and corrections by hand."""
     rng = np.random.default_rng(5)
-    scores = rng.random((6, 3))
-    draws = {name: rng.random((39, 3)) * 6 * size for name, size in (("d", 0.5), ("e", 1.0), ("q", 1.6), ("s", 2.2))}
-    nulls = {"q": Null(np.array([2.0, 4.5, 9.0]), draws["q"]), "s": Null(np.array([4.0, 1.0, 13.0]), draws["s"])}
+    scores = rng.random((12, 3))
+    draws = {name: rng.random((39, 3)) * 12 * size for name, size in (("d", 0.5), ("e", 1.0), ("q", 1.6), ("s", 2.2))}
+    nulls = {"q": Null(np.array([4.0, 9.0, 18.0]), draws["q"]), "s": Null(np.array([8.0, 2.0, 26.0]), draws["s"])}
     found = verdict(scores, draws["d"], draws["e"], nulls["q"], nulls["s"])
     sums = scores.sum(0)
 
@@ -152,13 +165,13 @@ def test_every_figure_of_a_verdict_is_its_own():
         return [min(1, *(3 * q / sum(other <= q for other in p) for q in p if q >= own)) for own in p]
 
     p = {"d": p_of(sums, draws["d"]), "e": p_of(sums, draws["e"]),
-         "q": p_of([2.0, 4.5, 9.0], draws["q"]), "s": p_of([4.0, 1.0, 13.0], draws["s"])}  # fmt: skip
+         "q": p_of([4.0, 9.0, 18.0], draws["q"]), "s": p_of([8.0, 2.0, 26.0], draws["s"])}  # fmt: skip
     assert len({tuple(values) for values in p.values()}) == 4
-    np.testing.assert_allclose(found.score, sums / 6)
-    np.testing.assert_allclose(found.distance, draws["d"].mean(0) / 6)
-    np.testing.assert_allclose(found.exchange, draws["e"].mean(0) / 6)
+    np.testing.assert_allclose(found.score, sums / 12)
+    np.testing.assert_allclose(found.distance, draws["d"].mean(0) / 12)
+    np.testing.assert_allclose(found.exchange, draws["e"].mean(0) / 12)
     np.testing.assert_allclose(
-        found.excess, [(x - np.mean(draws["q"][:, k])) / 6 for k, x in enumerate((2.0, 4.5, 9.0))]
+        found.excess, [(x - np.mean(draws["q"][:, k])) / 12 for k, x in enumerate((4.0, 9.0, 18.0))]
     )
     for name, values in (("d", found.p_distance), ("e", found.p_exchange), ("q", found.p_query), ("s", found.p_share)):
         np.testing.assert_allclose(values, p[name], err_msg=name)

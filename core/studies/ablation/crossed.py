@@ -111,7 +111,8 @@ class CrossedStudy(Study[Options, Crossed]):
         opened = disabling.opened(_sweep(options, shown_folder(run.folder)))
         some = disable.RowSlice(tuple(places.tolist()), of.again)
         swept, dtype = disable.swept_rows(_sweep(options), opened, rows, some)
-        facts = provenance(opened.checkpoint, [row.id for row in rows], split="train", dtype=dtype)
+        base = studies.worker_cache.checkpoint(options.checkpoint)  # whose the result is: the parts are tuned from it
+        facts = provenance(base, [row.id for row in rows], split="train", dtype=dtype)
         return Done(Crossed(swept, folds[places], runs), facts)
 
     def merge(self, options: Options, partials: Sequence[Crossed]) -> Crossed:

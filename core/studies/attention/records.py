@@ -98,8 +98,9 @@ class RoleScore(Score):
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
     """A head statistic; of the statistic "place" also where the head stands in the picture (x, y, its stress), by what
-    it mostly does (kind) and how far it is from the others (value: mean, sum)."""
+    it mostly does (kind) and how far it is from the others (value: mean over so many rows of maps, queries; sum)."""
 
+    queries: int | None = None
     x: float | None = None
     y: float | None = None
     stress: float | None = None

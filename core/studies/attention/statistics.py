@@ -90,7 +90,12 @@ def _places(sums: StatisticsSums, whole: Estimate, seed: int) -> list[Row]:
         rows.append(
             facts(sums)
             | {"statistic": "place", "layer": layer, "head": head, "value": float(others[number])}
-            | {"n": sums.rows, "x": float(places[number, 0]), "y": float(places[number, 1])}
+            | {
+                "n": int(whole.n.max()),
+                "queries": sums.rows,
+                "x": float(places[number, 0]),
+                "y": float(places[number, 1]),
+            }
             | {"kind": kind_of(values), "stress": stress, "sum": float(others[number] * sums.rows)}
         )
     return rows

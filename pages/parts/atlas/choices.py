@@ -11,11 +11,13 @@ from core.atlas import scores as atlas
 from core.atlas import shipped
 from core.atlas.head import CLASS_SHARE, classes
 from core.config import settings
+from core.models.present import present_weights
 from core.scoring.registry import SCORES, label_of
 from core.store.atlas import atlas_places, atlas_stamp
 from core.store.database import Database
 from core.tasks.glue import TASKS
 from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
 FIRST = ("statistics/previous", "statistics/normalised entropy", "statistics/separator")  # that a new page shows
@@ -77,7 +79,13 @@ def pick_task(frame: pd.DataFrame, key: str = "task") -> str | None:
 
 def scores_of(checkpoint: str) -> pd.DataFrame:
     """Every stored or shipped score of a checkpoint; none is measured here. Not to be written to: it is kept."""
-    return _scores(checkpoint, _mark(), resources.database())
+    return _scores(checkpoint, (*_mark(), present_weights(checkpoint)), resources.database())
+
+
+def say_left_out(checkpoint: str) -> None:
+    """That stored scores are not shown because they are of other weights of this name."""
+    if said := atlas.left_out(resources.database(), checkpoint):
+        st.caption(plain(said))
 
 
 def _mark() -> tuple[object, ...]:

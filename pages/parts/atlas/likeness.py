@@ -8,6 +8,7 @@ from core.scoring.registry import SCORES
 from core.store import runs
 from core.studies.attention.records import PlaceScore
 from pages.parts.atlas.atlas_view import Axis, axis_of
+from pages.parts.reports.provenance import present_runs
 from pages.parts.shell import resources
 
 SURE = 0.05
@@ -48,8 +49,8 @@ def lines(mine: pd.DataFrame, shape: tuple[int, int]) -> list[str]:
 
 def _stored(name: str, task: str | None) -> list[PlaceScore]:
     db = resources.database()
-    known = runs.head_scores(db, statistic="place", study="statistics")
-    for run in dict.fromkeys(known.run):
+    known = set(runs.head_scores(db, statistic="place", study="statistics").run)
+    for run in [stored.run for stored in present_runs("statistics") if stored.run in known]:
         places = [score for score in PlaceScore.among(runs.run_rows(db, run)) if score.statistic == "place"]
         mine = [score for score in places if score.checkpoint == name and score.task == task]
         if mine:

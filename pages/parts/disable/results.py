@@ -17,7 +17,7 @@ from core.studies.metric_columns import Metric
 from pages.parts.charts.curves import bars_with_intervals, histogram, points
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.reports.provenance import StoredRun, known_runs
+from pages.parts.reports.provenance import StoredRun, present_runs
 from pages.parts.reports.stored_runs import pick_run, title_of
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import plain
@@ -241,7 +241,7 @@ def _beside_another(stored: StoredRun) -> None:
     """Which heads do two tasks share? Another sweep's changes against this one's."""
     others = {
         other.run: other
-        for other in known_runs("disable")
+        for other in present_runs("disable")
         if other.run != stored.run and other.settings.what == stored.settings.what
     }
     if not others:
@@ -302,7 +302,9 @@ def _everywhere(heads: list[Head]) -> None:
     """What the heads that were asked for do in every stored sweep of single heads, whatever the task."""
     if not heads:
         return
-    stored = head_scores(resources.database(), study="disable").to_dict("records")
+    present = {stored.run for stored in present_runs("disable")}
+    every = head_scores(resources.database(), study="disable")
+    stored = every[every["run"].isin(present)].to_dict("records")
     scores = [
         score
         for score in Score.of_heads(stored)

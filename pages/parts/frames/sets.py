@@ -11,13 +11,14 @@ from core.errors import InputError
 from core.frames.papers import parse_list
 from core.frames.rows import parse_rows, write_rows
 from core.jobs import api
+from core.scoring.few_inputs import FEWEST
 from core.store import runs
 from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
-from pages.parts.reports.result_card import ORIGINS, show_card
+from pages.parts.reports.result_card import show_card
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
@@ -145,8 +146,7 @@ def show_runs() -> None:
                 icon=":material/arrow_upward:")  # fmt: skip
         return
     said = {
-        run: f"{stored.checkpoint} · {stored.settings.direction} · {stored.created:%d %b %H:%M} · "
-        + ORIGINS[stored.source]
+        run: f"{stored.checkpoint} · {stored.settings.direction} · {stored.created:%d %b %H:%M} · " + stored.origin
         for run, stored in known.items()
     }
     finished = [api.status(db, job).run for job in st.session_state.get("frame_jobs", [])]
@@ -201,6 +201,12 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
 
 def _headline(summary: FrameSummary, count: int) -> None:
     kept = summary.survivors
+    if summary.n < FEWEST:
+        st.markdown(
+            f"{plain(summary.checkpoint or '')}: **{summary.n} {summary.average} are too few to test heads on**, which "
+            f"takes {FEWEST}: weights and intervals only"
+        )
+        return
     number = f"**{len(kept)} of {count} heads survive**" + (f": {', '.join(kept[:12])}" if kept else "")
     st.markdown(f"{plain(summary.checkpoint or '')}: {number}")
     st.caption(_weaker(summary, count))

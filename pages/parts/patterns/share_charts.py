@@ -16,7 +16,7 @@ from core.studies.patterns.records import ClassNote, ClassRow, ClassShare, HeadC
 from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.reports.provenance import known_runs
+from pages.parts.reports.provenance import present_runs
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import pick_and_link
@@ -29,7 +29,7 @@ def stored_rows(study: str, class_set: str) -> list[Row]:
     """Rows of the newest run of each task and checkpoint, of this class set."""
     newest: dict[tuple[str, str], str] = {}
     kept = []
-    for stored in known_runs(study)[:MOST_RUNS]:
+    for stored in present_runs(study)[:MOST_RUNS]:
         rows = runs.run_rows(resources.database(), stored.run)
         said = ClassRow.among(rows)
         if not said or said[0].class_set != class_set:

@@ -9,9 +9,12 @@ from core.store import runs
 from core.store.rows import from_json
 from core.studies.lookup import find_study
 from core.studies.records import record_of
+from core.studies.standing import Standing, standing
 from core.tasks.glue import sampled
 from pages.parts.shell import resources
 from pages.parts.widgets.pickers import task_name
+
+ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +25,7 @@ class StoredRun:
     study: str
     title: str
     checkpoint: str | None = None
+    weights_hash: str | None = None
     task: str | None = None
     split: str | None = None
     seed: int | None = None
@@ -37,6 +41,26 @@ class StoredRun:
     def told(self) -> Mapping[str, Any]:
         """Its options as they are stored."""
         return (from_json(self.options) if isinstance(self.options, str) else self.options) or {}
+
+    @property
+    def standing(self) -> Standing:
+        """Whether it is of the weights that its checkpoint's name leads to now. What ships says nothing else."""
+        about = {"checkpoint": self.checkpoint, "weights_hash": self.weights_hash, "options": self.told}
+        now = standing(about | {"study": self.study})
+        return "present" if now == "unrecorded" and self.source == "shipped" else now
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it is of other weights than its checkpoint's name leads to now, or does not say of which."""
+        return self.standing in ("earlier", "unrecorded")
+
+    @property
+    def origin(self) -> str:
+        """Whose it is, and of which weights where those are not the present ones."""
+        whose = ORIGINS[self.source]
+        if self.standing == "earlier":
+            return f"{whose}, of earlier weights ({str(self.weights_hash)[:8]}), not those it has now"
+        return f"{whose}, of weights that were not recorded" if self.is_outdated else whose
 
     @property
     def settings(self) -> Any:
@@ -71,9 +95,15 @@ class StoredRun:
 
 
 def known_runs(study: str) -> list[StoredRun]:
-    """The runs of a study that have rows: the user's own, newest first, then those that ship."""
+    """The runs of a study that have rows: the user's own, newest first, then those that ship; after them those of
+    weights that their checkpoints' names no longer lead to."""
     known = [record_of(StoredRun, row) for row in runs.known_runs(resources.database(), study).to_dict("records")]
-    return [stored for stored in known if stored.rows > 0]
+    return sorted((stored for stored in known if stored.rows > 0), key=lambda stored: stored.is_outdated)
+
+
+def present_runs(study: str) -> list[StoredRun]:
+    """Those of the weights that are there now: what is looked up by a checkpoint's name."""
+    return [stored for stored in known_runs(study) if not stored.is_outdated]
 
 
 def stored_run(run: str) -> StoredRun:

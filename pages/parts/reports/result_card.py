@@ -23,8 +23,6 @@ from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.pin import offer_pin_of_run
 
-ORIGINS = {"yours": "your own", "shipped": "ships with Attention Atlas"}
-
 
 def show_card(stored: StoredRun, *, key: str) -> None:
     """The result that is open."""
@@ -63,7 +61,7 @@ def facts(said: Headline, stored: StoredRun) -> list[str]:
     ]
     if " (stopped: " in stored.title:
         known.append("partial: " + stored.title.rpartition(" (stopped: ")[2].rstrip(")"))
-    return [fact for fact in (*known, stored.checkpoint, stored.task_said, stored.date, ORIGINS[stored.source]) if fact]
+    return [fact for fact in (*known, stored.checkpoint, stored.task_said, stored.date, stored.origin) if fact]
 
 
 # ---------------------------------------------------------------- what the buttons do
