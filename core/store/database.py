@@ -19,7 +19,7 @@ import pandas as pd
 
 from core.errors import StoreError
 from core.store import migrations
-from core.store.opening import Opening
+from core.store.opening import Opening, begin
 from core.store.people import OWNER, Person
 from core.store.place import Place
 from core.store.reading import Reader
@@ -245,6 +245,7 @@ def _make_folder(path: Path) -> None:
 
 def _connect(path: Path) -> tuple[duckdb.DuckDBPyConnection, str | None]:
     log = LogCopy(path)
+    begin(path, CONFIG)
     try:
         connection = duckdb.connect(str(path), config=CONFIG)
     except (duckdb.Error, OSError) as error:

@@ -5,12 +5,15 @@ file must be opened anew. It comes back only when every cursor of the old openin
 or a connection, `duckdb.connect` gives out the one that stopped.
 """
 
+import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -18,6 +21,33 @@ from core.errors import StoreError
 from core.store.recovery import LET_GO, STOPPED, explain
 
 BUSY = 10.0  # seconds that statements of other threads are waited for, before the file is let go of
+
+
+def begin(path: Path, config: Mapping[str, Any]) -> None:
+    """A new database at `path`, where there is none: whole or not at all.
+
+    DuckDB writes a new file in four steps, and opens nothing that a kill leaves between them. Where this fails, DuckDB
+    says why when it is asked for `path` itself.
+    """
+    if path.exists():
+        return
+    part = path.with_name(f".{uuid.uuid4().hex[:12]}.part")
+    try:
+        duckdb.connect(str(part), config=dict(config)).close()
+        _place(part, path)
+    except (OSError, duckdb.Error):
+        return
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _place(part: Path, path: Path) -> None:
+    try:
+        os.link(part, path)  # takes nobody's place, where two begin at once
+    except FileExistsError:
+        return
+    except OSError:  # no such links on this disk
+        part.rename(path)
 
 
 class Opening:

@@ -5,8 +5,8 @@ silently, and the writes in it are lost at the next start; here that is an error
 """
 
 import contextlib
+import hashlib
 import math
-import mmap
 import re
 import shutil
 from datetime import UTC, datetime
@@ -15,11 +15,10 @@ from pathlib import Path
 import duckdb
 
 from core.errors import StoreError
+from core.store.log_file import LogContent, read_log, root_block
 
 STOPPED = "database has been invalidated"  # DuckDB's words for: nothing more until the file is opened again
 LET_GO = re.compile(r"already closed|No open result set")  # its words for: the cursor was closed, or its rows dropped
-_COMMIT = bytes.fromhex("640064ffff")  # the entry that ends a transaction in the log
-_LONGEST_HEADING = 128  # bytes of a log before its first entry
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
@@ -96,9 +95,9 @@ def _held(text: str, path: Path) -> StoreError:
 
 
 class LogCopy:
-    """A copy of the log of `path`, kept only when DuckDB could not read it whole.
+    """A copy of the log of `path`, kept only when DuckDB could not read it whole; one log has one copy.
 
-    Errors: StoreError when there is a log and no copy of it can be made.
+    Errors: StoreError when there is a log and no copy of it can be made, or no database beside it.
     """
 
     def __init__(self, path: Path):
@@ -107,7 +106,11 @@ class LogCopy:
         log = self._log
         try:
             if log.is_file() and log.stat().st_size > 0:
-                self.copy = copied(log, backups(path) / f"{log.name}.{stamp()}.unread")
+                self._must_have_database(log)
+                self._root = root_block(path)
+                with log.open("rb") as stream:
+                    content = hashlib.file_digest(stream, "blake2b").hexdigest()[:16]
+                self.copy = copied(log, backups(path) / f"{log.name}.{content}.unread")
         except (FileExistsError, NotADirectoryError) as error:
             raise StoreError(
                 f"The log of the database {path} is copied to the folder {backups(path)} before it is read, but "
@@ -120,6 +123,13 @@ class LogCopy:
     def _log(self) -> Path:
         return self.path.with_name(self.path.name + ".wal")
 
+    def _must_have_database(self, log: Path) -> None:
+        if not self.path.exists():
+            raise StoreError(
+                f"The log {log} holds the latest writes of a database, but {self.path} is gone; put it back, or move "
+                f"{log.name} away to start empty."
+            )
+
     def discard_unless(self, *, damaged: bool) -> None:
         """Remove the copy, unless the log was `damaged`."""
         if self.copy and not damaged:
@@ -128,24 +138,31 @@ class LogCopy:
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
         """What people should know of a log that was read in part, or None; the copy is kept then.
 
-        Errors: StoreError, closing `connection`, when nothing of the log was read.
+        Errors: StoreError, closing `connection`, when nothing was read of a log that holds something.
         """
         if self.copy is None:
             return None
-        size, (low, high) = self.copy.stat().st_size, _bytes(_log_size(connection))
-        if high == 0:
+        content, (low, high) = read_log(self.copy), _bytes(_log_size(connection))
+        is_folded = content.root is not None and content.root == self._root
+        if high == 0 and not is_folded and not content.is_torn:
             connection.close()
             raise self._unread()
-        whole = whole_entries(self.copy)
-        if whole is None or not low <= whole <= high:  # a form of log that is not known here, or one read in part
-            whole = min(size, high)
-        if whole == size:
+        lacking = content.size - self._read_of(content, low, high, is_folded=is_folded)
+        if lacking == 0:
             self.discard_unless(damaged=False)
             return None
         return (
-            f"The last {size - whole} bytes of the database's log could not be read, as after a crash in the middle of "
+            f"The last {lacking} bytes of the database's log could not be read, as after a crash in the middle of "
             f"a write; a copy of the log is {self.copy}."
         )
+
+    @staticmethod
+    def _read_of(content: LogContent, low: int, high: int, *, is_folded: bool) -> int:
+        """How many bytes of the log are in the database. low, high: the least and the most that DuckDB says it has."""
+        ends = [end for end in (content.whole, content.end) if end is not None and low <= end <= high]
+        if content.end is not None and (is_folded or ends):
+            return content.end
+        return min(content.size, high)  # torn, or a form of log that is not known here
 
     def _unread(self) -> StoreError:
         log = self._log
@@ -185,26 +202,3 @@ def _bytes(size: str) -> tuple[int, int]:
     if scale == 1:
         return int(number), int(number)
     return math.floor((float(number) - 0.1) * scale), math.ceil((float(number) + 0.1) * scale)
-
-
-def whole_entries(log: Path) -> int | None:
-    """Bytes of `log` up to the end of its last whole transaction; None where it is not of the form known here.
-
-    DuckDB's log is a heading, then entries: their length, a checksum (8 bytes each, little-endian) and their content;
-    an entry of its own ends each transaction.
-    """
-    with log.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        ends = [_end_of_entries(data, start) for start in range(8, min(_LONGEST_HEADING, len(data)))]
-    return max((end for end in ends if end), default=None)
-
-
-def _end_of_entries(data: mmap.mmap, start: int) -> int | None:
-    place, end = start, None
-    while place + 16 <= len(data):
-        length = int.from_bytes(data[place : place + 8], "little")
-        if not 0 < length <= len(data) - place - 16:
-            break
-        place += 16 + length
-        if data[place - length : place] == _COMMIT:
-            end = place
-    return end

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from core.errors import StoreError
-from core.store import migrations, recovery
+from core.store import log_file, migrations
 from core.store.database import Database
 from core.store.people import Person
 
@@ -433,7 +433,7 @@ def test_a_log_is_said_to_lack_what_it_lacks_to_the_byte(tmp_path, rows, width, 
     log = path.with_name(path.name + ".wal")
     size = log.stat().st_size
     os.truncate(log, size - missing)
-    whole = recovery.whole_entries(log)
+    whole = log_file.read_log(log).whole
     db = Database(path)
     kept = db.read("SELECT count(*) AS n FROM t")["n"].item()
     assert kept == rows - (missing > 0)

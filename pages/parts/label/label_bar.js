@@ -90,12 +90,13 @@ function showStatus(sheet) {
   const waiting = sheet.outbox.length + sheet.left.reduce((sum, box) => sum + box.events.length, 0);
   parts.progress.max = Math.max(1, all); parts.progress.value = done;
   parts.status.textContent = `${done} of ${all} maps done · saved ${sheet.saved} · waiting ${waiting}`
+    + (HELD.size ? ` (${HELD.size} in this tab alone)` : "")
     + ` · sheet ${Math.floor(sheet.cursor / perSheet(sheet)) + 1} of ${Math.max(1, Math.ceil(header.maps.length / perSheet(sheet)))}`;
   const given = map && stateOf(sheet, map.id), named = given && given.kind === "label" ? classOf(sheet, given.class) : null;
   parts.about.textContent = map ? `L${map.layer + 1}H${map.head + 1} · ${map.checkpoint} · ${map.task} · largest weight `
     + `${map.maximum.toFixed(3)} · ${map.length} tokens${named ? ` · ${named.title}` : ""}` : "";
-  if (map && map.said) showWord(sheet);
+  if ((map && map.said) || Number(sheet.root.dataset.held || 0) !== HELD.size) showWord(sheet);
   nameRest(sheet);
-  Object.assign(sheet.root.dataset, { cursor: map ? map.id : "", place: sheet.cursor, saved: sheet.saved, waiting, done,
+  Object.assign(sheet.root.dataset, { cursor: map ? map.id : "", place: sheet.cursor, saved: sheet.saved, waiting, done, held: HELD.size,
     mode: sheet.mode, scale: sheet.scale, brush: sheet.brush || "", rest: restOf(sheet).length, sheet: onSheet(sheet).length });
 }

@@ -83,7 +83,8 @@ async function fetchMaps(sheet) {
 
 function showWord(sheet) {
   const { word: line } = sheet.parts, map = sheet.header && sheet.header.maps[sheet.cursor];
-  const said = [sheet.refused, sheet.told, sheet.word, ...((map && map.said) || [])].filter(Boolean);
+  const held = HELD.size ? `This browser's storage takes no more: ${HELD.size} of what you did waits in this tab alone. Leave it open until it is saved.` : "";
+  const said = [held, sheet.refused, sheet.told, sheet.word, ...((map && map.said) || [])].filter(Boolean);
   line.replaceChildren(...said.map((text) => made("div", {}, text)));
   if (sheet.refused) line.append(button("Drop the labels that cannot be kept", "", () => dropRefused(sheet)));
   sheet.root.dataset.word = sheet.word || "";

@@ -197,7 +197,7 @@ function startSheet(root) {
   parts.bar.append(parts.word, parts.classes, parts.acts, line);
   parts.box.append(parts.canvas);
   root.replaceChildren(parts.bar, parts.box);
-  const sheet = { root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], parked: new Map(),
+  const sheet = { root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], adopted: [], parked: new Map(),
     saved: 0, seen: new Set(), touched: new Set(), group: null, stroke: null };
   root.onkeydown = (press) => { if (press.target.tagName !== "INPUT") onKey(sheet, press); };
   for (const kind of ["pointerdown", "pointermove"]) parts.canvas.addEventListener(kind, (press) => onPointer(sheet, press));
@@ -209,15 +209,18 @@ function listen(sheet) {
   const resized = () => { if (sheet.header) { paintAll(sheet); bringCursor(sheet); } };
   const heard = { pointerup: () => { sheet.stroke = null; }, "atlas-saved": (message) => acknowledged(sheet, message.detail),
     "atlas-labels": () => open(sheet), resize: resized };
+  const seen = () => { if (sheet.database && document.visibilityState === "visible") lookAgain(sheet); }; // another tab was closed, say
   const scrolled = () => { if (sheet.header) look(sheet); };
   const grown = new ResizeObserver(() => { if (sheet.header && !fits(sheet)) resized(); });
   for (const [kind, does] of Object.entries(heard)) window.addEventListener(kind, does);
   document.addEventListener("scroll", scrolled, true);
+  document.addEventListener("visibilitychange", seen);
   for (const each of [sheet.root, document.querySelector('[data-testid="stMainBlockContainer"]')]) if (each) grown.observe(each);
   sheet.stop = () => {
     sheet.stopped = true;
     for (const [kind, does] of Object.entries(heard)) window.removeEventListener(kind, does);
     document.removeEventListener("scroll", scrolled, true);
+    document.removeEventListener("visibilitychange", seen);
     grown.disconnect();
     SHEETS.delete(sheet.root);
   };
