@@ -1,7 +1,11 @@
-"""What each test costs in CPU seconds, with every process that it started: `pytest --cpu-report=FILE`.
+"""What the tests cost in CPU seconds, with every process that they start; `pytest --cpu-report=FILE` says it of each.
 
 Wall time says how busy the machine is; CPU seconds say what a test asks of it. Of a test's processes both the ended and
 the living are counted, so that a server or a browser that outlives a test is billed to the tests that use it.
+
+After each run a line says what all took, and others name tests that took more than LARGEST without the marker `slow`.
+They fail nothing: where cores share their caches a test takes twice its CPU seconds now and then. What does fail,
+without a clock, is more of what costs: tests/test_floors.py counts it.
 """
 
 import json
@@ -11,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+LARGEST = 8  # CPU seconds of one test; of the whole suite 600
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -28,10 +33,15 @@ def _living() -> dict[int, tuple[int, float]]:
     return found
 
 
+def own_seconds() -> float:
+    """Of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def cpu_seconds() -> float:
-    """Of this process and of all that descend from it."""
-    own = os.times()
-    total, children = own.user + own.system + own.children_user + own.children_system, defaultdict(list)
+    """Of this process and of all that descend from it, which takes 5 ms to find out."""
+    total, children = own_seconds(), defaultdict(list)
     processes = _living()
     for pid, (parent, _) in processes.items():
         children[parent].append(pid)
@@ -48,29 +58,49 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--cpu-report"):
-        config.pluginmanager.register(_Report(Path(config.getoption("--cpu-report"))))
+    path = config.getoption("--cpu-report")
+    config.pluginmanager.register(_Costs(Path(path) if path else None))
 
 
-class _Report:
-    def __init__(self, path: Path) -> None:
-        self.path, self.last, self.seconds = path, 0.0, {}
+class _Costs:
+    """Adds up what tests took; in a worker of xdist, tells its reports and its sum to the controller."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path, self.last, self.of_workers = path, 0.0, 0.0
+        self.now = cpu_seconds if path else own_seconds
+        self.tests: dict[str, dict[str, float]] = {}
+        self.slow: set[str] = set()
+
+    def pytest_collection_finish(self) -> None:
+        self.last = self.now()
+        self.tests[":collection"] = {"call": self.last}
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
         done = yield
-        now = cpu_seconds()
+        now = self.now()
         done.get_result().cpu_seconds, self.last = now - self.last, now
 
-    @pytest.hookimpl
-    def pytest_collection_finish(self, session):
-        self.last = cpu_seconds()
-        self.seconds[":collection"] = {"call": self.last}
+    def pytest_runtest_logreport(self, report) -> None:
+        costs = self.tests.setdefault(report.nodeid, {})
+        costs[report.when] = round(getattr(report, "cpu_seconds", 0.0), 3)
+        if "slow" in report.keywords:
+            self.slow.add(report.nodeid)
 
-    def pytest_runtest_logreport(self, report):
-        self.seconds.setdefault(report.nodeid, {})[report.when] = round(getattr(report, "cpu_seconds", 0), 3)
-        self.seconds[report.nodeid]["wall"] = self.seconds[report.nodeid].get("wall", 0) + report.duration
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node) -> None:
+        self.of_workers += getattr(node, "workeroutput", {}).get("cpu_seconds", 0.0)
 
-    def pytest_sessionfinish(self, session):
-        if not hasattr(session.config, "workerinput"):
-            self.path.write_text(json.dumps(self.seconds, indent=1))
+    def pytest_sessionfinish(self, session) -> None:
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["cpu_seconds"] = cpu_seconds()
+        elif self.path:
+            self.path.write_text(json.dumps(self.tests, indent=1))
+
+    def pytest_terminal_summary(self, terminalreporter) -> None:
+        total = self.of_workers or cpu_seconds()
+        terminalreporter.write_line(f"{total:.0f} CPU seconds, of all processes")
+        large = [(costs.get("call", 0.0), test) for test, costs in self.tests.items() if test not in self.slow]
+        for seconds, test in sorted(large, reverse=True):
+            if seconds > LARGEST and test != ":collection":
+                terminalreporter.write_line(f"{seconds:.0f} CPU seconds without the marker slow: {test}")

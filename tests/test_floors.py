@@ -4,6 +4,7 @@ import ast
 import graphlib
 import importlib
 import importlib.util
+import re
 import statistics
 import subprocess
 import sys
@@ -57,6 +58,37 @@ def test_functions_stay_short():
     found = [one for file in SOURCES for one in functions(file)]
     assert not [one for one in found if one[1] > 60]
     assert statistics.median(size for _, size in found) <= 12
+
+
+TESTS = sorted((PROJECT / "tests").rglob("test_*.py"))
+INTERPRETERS = 30  # files of tests that start a Python of their own: 2 CPU seconds each time, and 5 with torch
+
+
+def marked(file: Path, marker: str) -> list[str]:
+    """Tests of a file that carry a marker, by themselves or with the whole file."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    of_file = [
+        node for node in tree.body if isinstance(node, ast.Assign) and f"mark.{marker}" in ast.unparse(node.value)
+    ]
+    of_file = [node for node in of_file if ast.unparse(node.targets[0]) == "pytestmark"]
+    tests = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    return [
+        f"{file.name}::{node.name}"
+        for node in tests
+        if of_file or any(f"mark.{marker}" in ast.unparse(one) for one in node.decorator_list)
+    ]
+
+
+def test_what_makes_tests_dear_stays_rare():
+    """Counted, as a time would depend on the machine; `--cpu-report` says what each test takes."""
+    workers = [test for file in TESTS for test in marked(file, "processes") if test not in marked(file, "slow")]
+    assert len(workers) <= 12, workers
+    interpreters = [file.name for file in TESTS if "sys.executable" in file.read_text(encoding="utf-8")]
+    assert len(interpreters) <= INTERPRETERS, interpreters
+    fresh = [
+        file.name for file in TESTS if re.search(r"serving\([^)]*(fresh|before)=", file.read_text(encoding="utf-8"))
+    ]
+    assert len(fresh) <= 2, fresh
 
 
 @pytest.mark.parametrize("name", ["utils", "helpers", "common", "base", "misc"])

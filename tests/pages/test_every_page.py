@@ -13,8 +13,8 @@ from tests.pages.browsing import PROJECT, visit
 from tests.pages.opened import looked_at
 
 NAMES = [page.name for page in shell.PAGES]
-# Of a server each: 8 s a page, so most are tried with the slow tests, as their links are in test_links_browser.py.
-ALWAYS = ("maps", "head", "frames", "label", "disable", "jobs")
+# Of a server each: 5 s a page, so most are tried with the slow tests, as their links are in test_links_browser.py.
+ALWAYS = ("maps", "jobs")
 COLD = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 RUN_A_MODEL = {"generation", "perturb", "values", "disable"}  # what they show first is computed: an example
 LIGHT = [name for name in NAMES if name not in RUN_A_MODEL]

@@ -242,7 +242,13 @@ def test_the_page_opens_full_and_on_one_screen(page, fresh_address):
     assert page.evaluate("document.querySelector('[data-testid=stMain] h1').getBoundingClientRect().top") <= 24
 
 
-@pytest.mark.parametrize(("width", "height"), [(800, 800), (853, 533)], ids=["800 px", "150 % of 1280 x 800"])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [
+        pytest.param(800, 800, id="800 px", marks=pytest.mark.slow),
+        pytest.param(853, 533, id="150 % of 1280 x 800"),  # the lowest
+    ],
+)
 def test_in_a_narrow_window_the_sidebar_gives_way_and_maps_are_seen_first(page, address, width, height):
     page.set_viewport_size({"width": width, "height": height})
     visit(page, f"{address}/maps")
@@ -333,6 +339,7 @@ def test_a_screen_reader_hears_the_chosen_head(page, address):
     assert box.evaluate("element => getComputedStyle(element).outlineWidth") == "2px"
 
 
+@pytest.mark.slow  # with those of the other pages
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious(browser, address, theme):
     if not AXE.is_file():
