@@ -16,6 +16,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+import pages.parts.shell.addresses
 import pages.parts.shell.closed
 import pages.parts.shell.people
 import pages.parts.shell.resources
@@ -41,6 +42,9 @@ base = str(st.get_option("server.baseUrlPath") or "").strip("/")
 painted = Route(f"/{base}/painted".replace("//", "/"), pages.parts.shell.warming.painted, methods=["POST"])
 app = st.App(
     pages.parts.shell.shell.__file__,
-    middleware=[Middleware(pages.parts.shell.closed.Closed, base=base)],
+    middleware=[
+        Middleware(pages.parts.shell.closed.Closed, base=base),
+        Middleware(pages.parts.shell.addresses.Redirects, base=base),
+    ],
     routes=[painted, *pages.parts.team.doors.ROUTES],
 )

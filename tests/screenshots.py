@@ -8,27 +8,25 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from pages.parts.shell.page_table import PAGES
 from tests.pages.browsing import PROJECT, browsing, drawn, painted, serving, settled, visit
+from tests.pages.opening import VIEWS
 
 WIDTHS, THEMES, TALLEST = (1280, 800), ("light", "dark"), 5000
-LINKS = {  # page: name of the picture to the rest of its address
-    "maps": {
-        "pair": "?text=The company said profits rose sharply.&pair=Profits went up, the company reported.&head=L3H2",
-        "two": "?text=The keys to the old cabinet were on the table.&beside=atlas-decoder&head=L2H2&scale=own",
-        "sorted": "?text=When Mary met her sister, she smiled at her.&score=previous&show=highest&unit=words",
-        "effective": "?text=" + "It was the best of times, it was the worst of times. " * 5 + "&compare=raw, effective",
-        "long": "?text=" + "It was the best of times, it was the worst of times. " * 12 + "&head=L4H1&scale=own",
+LINKS = {  # view: name of the picture to the rest of its address
+    "maps/maps": {
+        "pair": "&text=The company said profits rose sharply.&pair=Profits went up, the company reported.&head=L3H2",
+        "two": "&text=The keys to the old cabinet were on the table.&beside=atlas-decoder&head=L2H2&scale=own",
+        "sorted": "&text=When Mary met her sister, she smiled at her.&score=previous&show=highest&unit=words",
+        "effective": "&text=" + "It was the best of times, it was the worst of times. " * 5 + "&compare=raw, effective",
+        "long": "&text=" + "It was the best of times, it was the worst of times. " * 12 + "&head=L4H1&scale=own",
     },
-    "frames": {"sentence": "?text=He was becoming agitated about the long delay.&beside=atlas-decoder"},
-    "disable": {"sentence": "?text=The old [MASK] sat in the garden.&heads=L2H2,L1H6"},
-    "features": {"sentences": "?measure=true", "rows": "?inputs=task rows"},
-    "relations": {"sentences": "?measure=true", "rows": "?inputs=task rows"},
-    "statistics": {
-        "sentences": "?measure=true",
-        "rows": "?inputs=task rows",
-        "sentence": "?effective_text="
-        + "The old man sat in the garden and looked at the quiet sea for a long time. " * 4,
+    "linguistics/frames": {"sentence": "&text=He was becoming agitated about the long delay.&beside=atlas-decoder"},
+    "interventions/ablation": {"sentence": "&text=The old [MASK] sat in the garden.&heads=L2H2,L1H6"},
+    "linguistics/tokens": {"sentences": "&inputs=sentences&measure=true"},
+    "linguistics/relations": {"sentences": "&inputs=sentences&measure=true"},
+    "statistics/heads": {"sentences": "&inputs=sentences&measure=true"},
+    "statistics/effective": {
+        "sentence": "&text=" + "The old man sat in the garden and looked at the quiet sea for a long time. " * 4,
     },
 }
 DOCS = {  # picture in docs/images: what is on it
@@ -46,7 +44,7 @@ def main() -> None:
     place = parser.add_mutually_exclusive_group(required=True)
     place.add_argument("--out", type=Path, help="folder to write into")
     place.add_argument("--docs", action="store_true", help="only the pictures of the docs, into docs/images")
-    parser.add_argument("--pages", nargs="*", default=[page.name for page in PAGES], help="only these pages")
+    parser.add_argument("--pages", nargs="*", default=VIEWS, help="only these views")
     parser.add_argument("--db", type=Path, help="a database with results to show (default: an empty one)")
     options = parser.parse_args()
     if options.docs:
@@ -59,8 +57,9 @@ def main() -> None:
             for width in WIDTHS:
                 for page in options.pages:
                     for name, link in {"": "", **LINKS.get(page, {})}.items():
-                        file = options.out / "-".join(filter(None, [page, name, theme, f"{width}.png"]))
-                        take(browser, f"{address}/{page}{link}", file, theme=theme, width=width)
+                        place, _, view = page.partition("/")
+                        file = options.out / "-".join(filter(None, [place, view, name, theme, f"{width}.png"]))
+                        take(browser, f"{address}/{place}?view={view}{link}", file, theme=theme, width=width)
                         print(file)
 
 
@@ -70,7 +69,9 @@ def for_docs(folder: Path) -> None:
         files = files_for_docs(Path(place))
         with serving(Path(place)) as address, browsing() as browser:
             window = browser.new_page(viewport={"width": 1280, "height": 860})
-            visit(window, f"{address}/findings")  # before the maps page, after which the server imports torch
+            visit(
+                window, f"{address}/results?view=pinned"
+            )  # before the maps page, after which the server imports torch
             window.locator(
                 '[data-testid="stVegaLiteChart"] svg, [data-testid="stVegaLiteChart"] canvas'
             ).first.wait_for()
@@ -122,7 +123,7 @@ def take(browser, address: str, file: Path, *, theme: str, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
     window = context.new_page()
     visit(window, address)
-    if "/maps?" in address:
+    if "/maps?view=maps" in address:
         painted(window)
     window.wait_for_load_state("networkidle")  # charts fetch their script once
     height = window.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")

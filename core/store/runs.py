@@ -115,9 +115,9 @@ def runs(db: Database, study: str | None = None) -> pd.DataFrame:
     )
 
 
-def known_runs(db: Database, study: str) -> pd.DataFrame:
-    """The runs of a study as `runs` gives them, then those of the record that ships; `source` is "yours" or
-    "shipped"."""
+def known_runs(db: Database, study: str | None) -> pd.DataFrame:
+    """The runs of a study (None: of all) as `runs` gives them, then those of the record that ships; `source` is
+    "yours" or "shipped"."""
     own, recorded = runs(db, study), shipped.runs(study)
     both = [some.assign(source=name) for some, name in ((own, "yours"), (recorded, "shipped")) if len(some)]
     return pd.concat(both, ignore_index=True) if both else own.assign(source="yours")

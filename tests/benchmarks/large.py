@@ -26,9 +26,7 @@ PATIENCE = 300_000  # ms: a download of 440 MB and a model that is opened, on an
 WORDS = ["Mary", "old", "dog", "saw", "a", "small", "cat", "near", "the", "river", "and", "ran", "home"]
 TEXT = " ".join(WORDS[k % len(WORDS)] for k in range(TOKENS - 2))  # with [CLS] and [SEP]
 CHOICES: dict[str, dict[str, str]] = {  # what a link must say besides the checkpoint, for the page to use it
-    "head": {"head": "L3H2"},
-    "values": {"view": "norms"},
-    "disable": {"view": "One sentence"},
+    "heads/one": {"head": "L3H2"},
 }
 PAINTED = '[data-testid="stMain"] [data-painted], [data-testid="stMain"] canvas'
 ERRORS = '[data-testid="stException"], [data-testid="stAlertContentError"]'
@@ -46,17 +44,20 @@ def main() -> dict[str, object]:
         figures: dict[str, object] = {"download_and_open": opened(window, address, "maps")}
         trouble = []
         for page in PAGES:
-            for when in ("first", "again"):
-                figures[f"{page.name}_{when}"] = opened(window, address, page.name)
-            trouble += [f"{page.name}: {said}" for said in window.locator(ERRORS).all_inner_texts()]
+            for view in page.views:
+                name = f"{page.name}/{view.name}"
+                for when in ("first", "again"):
+                    figures[f"{name}_{when}"] = opened(window, address, name)
+                trouble += [f"{name}: {said}" for said in window.locator(ERRORS).all_inner_texts()]
         return figures | {"trouble": trouble}
 
 
 def opened(window, address: str, page: str) -> float:
     """Seconds from following a link to a page until nothing on it moves any more."""
-    asked = {"checkpoint": NAME, "text": TEXT} | CHOICES.get(page, {})
+    place, _, view = page.partition("/")
+    asked = {"checkpoint": NAME, "text": TEXT, "view": view} | CHOICES.get(page, {})
     began = time.perf_counter()
-    visit(window, f"{address}/{page}?{urlencode(asked)}")
+    visit(window, f"{address}/{place}?{urlencode(asked)}")
     while True:
         before = window.locator(PAINTED).count()
         settled(window)

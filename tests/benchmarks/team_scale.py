@@ -28,6 +28,7 @@ from core.store.projects import ProjectMap
 from core.store.rows import insert
 from tests.benchmarks.team import Team
 from tests.pages.browsing import serving
+from tests.pages.opening import switched
 from tests.survival.viewers import Seen, opened
 
 MAPS, EACH, PEOPLE, NEW, LENGTH = 100_000, 3, 40, 8, 12
@@ -119,7 +120,7 @@ def label_page(project: str | None) -> tuple[float, float]:
         page.session_state["annotator"] = f"viewer{k}"
         page.session_state["project"] = project or ""
         began = time.monotonic()
-        page.switch_page("../../label.py").run()
+        switched(page, "label").run()
         taken.append(time.monotonic() - began)
         assert not page.exception
         assert not page.error, page.error[0].value

@@ -23,6 +23,7 @@ from core.studies.contract import as_json, identity
 from core.studies.lookup import find_study
 from pages.parts.shell import resources, shell
 from tests.drawing.made import random_maps, random_pane
+from tests.pages.opening import switched
 
 EVIL = "<img src=x onerror=window.owned=1></script>`${x}` {\\input|y}"
 ROWS = [
@@ -194,12 +195,12 @@ def test_a_stored_run_is_pinned_on_its_page_and_stands_among_the_findings(db, mo
     app = AppTest.from_file(shell.__file__, default_timeout=120)
     app.query_params["inputs"] = "task rows"
     app.run()
-    app.switch_page("../../statistics.py").run()
+    switched(app, "statistics").run()
     app.text_area(key="pin_run_statistics_note").set_value("look *here*")
     app.button(key="pin_run_statistics_pin").click().run()
     assert not app.exception
     assert "Pinned." in [one.value for one in app.success]
-    app.switch_page("../../findings.py").run()
+    switched(app, "findings").run()
     assert "look *here*" in [one.value for one in app.text]
     assert any("jobs start statistics" in one.value for one in app.code)
     app.button[-1].click().run()

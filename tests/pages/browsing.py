@@ -143,8 +143,8 @@ def visit(page, address: str) -> None:
 
 
 def named(page) -> None:
-    """Wait until the sidebar's component has come and has named its lists for screen readers."""
-    page.locator('[data-testid="stSidebarNavItems"][role]').wait_for(state="attached", timeout=PATIENCE)
+    """Wait until the sidebar has its pages."""
+    page.locator(".st-key-pages a").first.wait_for(state="attached", timeout=PATIENCE)
 
 
 def painted(page, number: int = 0):

@@ -11,9 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from streamlit.testing.v1 import AppTest
-
-from pages.parts.shell import shell
+from tests.pages.opening import opened
 
 PARTS = Path(__file__).resolve().parents[2] / "pages" / "parts"
 LIGHT = ("altair", "pandas", "PIL.Image", "pyarrow.parquet", "scipy.stats")
@@ -30,8 +28,8 @@ def import_parts() -> None:
 
 
 def looked_at(name: str) -> dict[str, Any]:
-    """What a page shows to who comes with an empty database, and which heavy modules came in with it."""
-    app = AppTest.from_file(shell.__file__, default_timeout=60).switch_page(f"../../{name}.py").run()
+    """What a view shows to who comes with an empty database, and which heavy modules came in with it."""
+    app = opened(name, timeout=60)
     inputs = [*app.selectbox, *app.text_input, *app.button, *app.segmented_control, *app.multiselect]
     return {
         "titles": [title.value for title in app.title],
@@ -44,7 +42,7 @@ def looked_at(name: str) -> dict[str, Any]:
 def _in_a_fork(name: str, folder: Path) -> dict[str, Any]:
     reader, writer = os.pipe()
     if os.fork() == 0:
-        os.environ["ATLAS_DB"] = str(folder / f"{name}.duckdb")
+        os.environ["ATLAS_DB"] = str(folder / f"{name.replace('/', '-')}.duckdb")
         status = 1
         try:
             with os.fdopen(writer, "w") as stream:

@@ -20,6 +20,7 @@ from pages.parts.atlas.atlas_view import axis_of, kinds_of
 from pages.parts.atlas.small_maps import SmallMap
 from pages.parts.shell import resources, shell
 from pages.parts.shell.messages import plain as escaped
+from tests.pages.opening import switched
 
 NAME = "atlas-encoder"
 
@@ -49,7 +50,7 @@ def filled(tmp_path, monkeypatch):
 
 def opened(page):
     app = AppTest.from_file(shell.__file__, default_timeout=120).run()
-    app.switch_page(f"../../{page}.py").run()
+    switched(app, page).run()
     assert not app.exception
     assert not app.error, app.error[0].value
     return app
@@ -88,7 +89,7 @@ def test_the_views_beyond_weights_open_computed_and_can_be_left_off(filled):
     assert app.info
     app.toggle(key="compute").set_value(True).run()
     for kind in ("norms", "rollout", "flow", "value zeroing"):
-        app.segmented_control(key="view").set_value(kind).run()
+        app.segmented_control(key="mode").set_value(kind).run()
         assert not app.exception, kind
         assert not app.error, kind
         assert any("n = 1 input" in one.value for one in app.caption)
@@ -168,7 +169,7 @@ def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled,
     app = AppTest.from_file(shell.__file__, default_timeout=120)
     for key, value in settings.items():
         app.session_state[key] = value
-    app.switch_page(f"../../{page}.py").run()
+    switched(app, page).run()
     assert not app.exception
     assert not app.error, app.error[0].value
     source = app.dataframe[0].value
@@ -198,5 +199,5 @@ def test_what_is_stored_meanwhile_is_shown_on_the_next_run(filled):
 def test_the_brush_and_the_groups_of_disable_heads_do_not_meet(filled):
     app = opened("atlas")
     for page in ("disable", "atlas", "statistics", "atlas", "values", "perturb"):
-        app.switch_page(f"../../{page}.py").run()
+        switched(app, page).run()
         assert not app.exception, page

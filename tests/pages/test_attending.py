@@ -14,6 +14,7 @@ from core.studies.attention import effective, features, relations, statistics
 from pages.parts.maps import panes
 from pages.parts.maps.inputs import EFFECTIVE
 from pages.parts.shell import resources
+from tests.pages.opening import switched
 
 SENTENCES = "The old dog never bit the small child.\nShe said he saw it. | The dog said nothing."
 
@@ -35,7 +36,7 @@ def opened(name: str, **query: str) -> AppTest:
     page.run()
     for key, value in query.items():
         page.query_params[key] = value
-    return page.switch_page(f"../../{name}.py").run()
+    return switched(page, name).run()
 
 
 def measured(name: str, sentences: str = SENTENCES) -> AppTest:

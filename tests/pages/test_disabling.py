@@ -16,6 +16,7 @@ from core.studies.contract import as_json
 from core.studies.tuning.finetuning_results import TunedRun, TunedRuns
 from pages.parts.shell import resources
 from pages.parts.widgets import pickers
+from tests.pages.opening import switched
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
 
@@ -51,7 +52,7 @@ def opened(name, **query):
     page.run()
     for key, value in query.items():
         page.query_params[key] = value
-    return page.switch_page(f"../../{name}.py").run()
+    return switched(page, name).run()
 
 
 def fine(page):
@@ -97,7 +98,7 @@ def test_results_of_a_sweep(db, planted):
     stored(db, "disable", planted | {"limit": None})
     stored(db, "disable", planted | {"limit": None, "operator": "zero"})
     page = opened("disable")
-    page.segmented_control(key="view").set_value("A task's rows")
+    page.segmented_control(key="mode").set_value("A task's rows")
     fine(page.run())
     assert "n = 24 rows" in said(page)
     assert "on the other half" in said(page)

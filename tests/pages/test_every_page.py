@@ -1,4 +1,4 @@
-"""Every page of the table: opens at its own URL on a cold server, says something, and leaves torch alone."""
+"""Every page and view of the table: opens at its own URL, says something, and leaves torch alone."""
 
 import json
 import subprocess
@@ -11,13 +11,15 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.shell import resources, shell
 from tests.pages.browsing import PROJECT, visit
 from tests.pages.opened import looked_at
+from tests.pages.opening import VIEWS
 
 NAMES = [page.name for page in shell.PAGES]
 # Of a server each: 5 s a page, so most are tried with the slow tests, as their links are in test_links_browser.py.
-ALWAYS = ("maps", "jobs")
+ALWAYS = ("maps", "results")
 COLD = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
-RUN_A_MODEL = {"generation", "perturb", "values", "disable"}  # what they show first is computed: an example
-LIGHT = [name for name in NAMES if name not in RUN_A_MODEL]
+# what they show first is computed: an example of their own
+RUN_A_MODEL = {"maps/generation", "maps/norms", "interventions/ablation", "interventions/patching"}
+LIGHT = [name for name in VIEWS if name not in RUN_A_MODEL]
 TITLES = {page.name: page.title for page in shell.PAGES}
 
 
@@ -32,7 +34,7 @@ def own_database(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory) -> dict[str, dict]:
-    """Every page as a link opens it, each in a process that has opened no other; this one has imported everything."""
+    """Every view as a link opens it, each in a process that has opened no other; this one has imported everything."""
     folder = tmp_path_factory.mktemp("opened")
     done = subprocess.run(
         [sys.executable, "-m", "tests.pages.opened", str(folder), *LIGHT],
@@ -46,11 +48,11 @@ def opened(tmp_path_factory) -> dict[str, dict]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_page_opens_with_its_title_and_something_to_do(name, opened, own_database):
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_opens_with_its_title_and_something_to_do(name, opened, own_database):
     page = opened[name] if name in opened else looked_at(name)
     assert page["troubles"] == []
-    assert page["titles"][0] == TITLES[name]
+    assert page["titles"][0] == TITLES[name.partition("/")[0]]
     assert page["says what to do"], "an empty page says what to do next"
 
 
@@ -68,11 +70,11 @@ def test_a_link_to_a_page_opens_it_on_a_server_that_nobody_has_visited(name, fre
     visit(page, f"{fresh_address}/{name}?kept=yes")
     assert page.locator('[data-testid="stMain"] h1').first.inner_text() == TITLES[name]
     expect(page.get_by_role("dialog")).to_have_count(0)  # "Page not found" would be one
-    expect(page.get_by_test_id("stSidebarNav")).to_have_count(1 if len(NAMES) > 1 else 0)
+    expect(page.locator(".st-key-pages")).to_have_count(1 if len(NAMES) > 1 else 0)
     assert "kept=yes" in page.evaluate("location.search")
 
 
 @pytest.mark.parametrize("name", LIGHT)
-def test_a_page_opens_without_torch(name, opened):
+def test_a_view_opens_without_torch(name, opened):
     assert opened[name]["titles"], "the page showed nothing"
     assert opened[name]["heavy"] == [], "came in with the page"

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from core import config
 from core.store import frames, runs
 from pages.parts.shell import resources, shell
+from tests.pages.opening import switched
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
@@ -22,7 +23,7 @@ SENTENCE = "The old teacher was getting angry about the noise."
 def app(tmp_path, monkeypatch) -> AppTest:
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources.database.clear()
-    yield AppTest.from_file(shell.__file__, default_timeout=120).run().switch_page("../../frames.py").run()
+    yield switched(AppTest.from_file(shell.__file__, default_timeout=120).run(), "frames").run()
     resources.database.clear()
 
 
@@ -129,7 +130,7 @@ def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
     db = resources.database()
     run = runs.record_run(db, "frame-heads", as_json(options), runs.Provenance(checkpoint="atlas-encoder"))
     runs.store_rows(db, run, rows)
-    app.session_state["view"] = "A set of sentences"
+    app.session_state["mode"] = "A set of sentences"
     app.run()
     assert not app.exception
     assert f"{len(rows[0]['survivors'])} of 36 heads survive" in said(app)
@@ -152,7 +153,7 @@ def test_a_search_takes_its_sentences_over_as_a_set(app):
         for k, word in enumerate(("angry", "agitated"))
     ]
     frames.replace_release(resources.database(), "fndata-1.5", rows, folder="/x", run="r", skipped=[])
-    app.session_state["view"] = "Search FrameNet"
+    app.session_state["mode"] = "Search FrameNet"
     app.run()
     assert "CC BY 3.0" in said(app)
     app.text_input(key="search_unit").set_value("agit").run()

@@ -11,6 +11,7 @@ from pages.parts.maps import maps_grid
 from pages.parts.shell import resources, shell
 from pages.parts.shell.sized_cache import SizedCache
 from tests.capture.conftest import tiny
+from tests.pages.opening import switched
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-translator").is_dir(), reason="the bundled checkpoints are not in data/models"
@@ -40,7 +41,7 @@ def app(tmp_path, monkeypatch, sent):
 
 
 def opened(page, link):
-    made = AppTest.from_file(shell.__file__, default_timeout=180).switch_page(f"../../{page}.py")
+    made = switched(AppTest.from_file(shell.__file__, default_timeout=180), page)
     for name, value in link.items():
         made.query_params[name] = value
     return made.run()

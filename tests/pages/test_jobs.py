@@ -17,6 +17,7 @@ from core.store.database import Database
 from core.studies.contract import as_json
 from pages.parts.shell import resources
 from pages.parts.widgets import job_progress
+from tests.pages.opening import switched
 from tests.studies.test_train_patterns import label_everything, run_all
 
 TINY = "tests.jobs.tiny"
@@ -37,7 +38,7 @@ def db(tmp_path, monkeypatch):
 def opened() -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=30)
     page.run()
-    return page.switch_page("../../jobs.py").run()
+    return switched(page, "jobs").run()
 
 
 def text(page: AppTest) -> str:

@@ -19,6 +19,7 @@ from core.studies.contract import Finished
 from core.studies.patterns.train_patterns import STUDY
 from pages.parts.label import label_sheet
 from pages.parts.shell import resources
+from tests.pages.opening import switched
 from tests.store.labelling import event
 from tests.studies.test_train_patterns import label_everything, run_all
 
@@ -48,7 +49,7 @@ def filled(trained, tmp_path, monkeypatch):
 
 def opened(name):
     page = AppTest.from_file(shell.__file__, default_timeout=90).run()
-    page.switch_page(f"../../{name}.py").run()
+    switched(page, name).run()
     assert not page.exception
     assert not page.error, page.error[0].value
     return page

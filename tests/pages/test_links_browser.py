@@ -10,44 +10,51 @@ from core.labelling.projects import Recipe, make_project
 from core.store import jobs
 from core.store.database import Database
 from core.store.projects import Heading
-from pages.parts.shell.page_table import PAGES
 from tests.labelling.test_projects import fill, label_all
 from tests.pages import browsing
 from tests.pages.browsing import PATIENCE, settled, visit
+from tests.pages.opening import VIEWS
 
 pytestmark = pytest.mark.browser
-CHOICES = {  # page: the kind of a widget, its label, and what is chosen in it ("": the last)
-    "atlas": ("select", "Across", "to separator"),
-    "head": ("select", "Head", "L2H3"),
-    "values": ("segment", "View", "rollout"),
-    "maps": ("segment", "Tokens", "words"),
-    "generation": ("text", "Prompt", "The old dog"),
-    "frames": ("segment", "View", "A set of sentences"),
-    "features": ("segment", "Shown", "excess over random tokens"),
-    "relations": ("select", "Direction", ""),
-    "statistics": ("segment", "Colour", "layer"),
-    "probes": ("segment", "View", "Layers"),
-    "label": ("select", "Class set", ""),
-    "patterns": ("select", "Classifier", "logistic regression"),
-    "shares": ("select", "Class set", ""),
-    "agreement": ("select", "First rater", "bob"),
-    "truth": ("segment", "One class a map by", "Dawid"),
-    "adjudication": ("toggle", "Show who voted", ""),
-    "projects": ("select", "Project", "First"),
-    "dashboard": ("select", "Project", "First"),
-    "finetune": ("select", "Recipe", "replication"),
-    "change": ("segment", "Statistic", "Jensen-Shannon divergence of the rows, nats"),
-    "disable": ("segment", "View", "Race"),
-    "perturb": ("segment", "View", "Cut edges"),
-    "prune": ("segment", "View", "Curve"),
-    "subnetworks": ("segment", "View", "Good, bad and random"),
-    "reproduction": ("select", "Checkpoints", ""),
-    "jobs": ("row", "", ""),
+CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it ("": the last)
+    "heads/overview": ("select", "Across", "to separator"),
+    "heads/one": ("select", "Head", "L2H3"),
+    "heads/similar": ("segment", "Colour", "layer"),
+    "maps/norms": ("segment", "Measure", "rollout"),
+    "maps/maps": ("segment", "Tokens", "words"),
+    "maps/generation": ("text", "Sentence", "The old dog"),
+    "linguistics/frames": ("segment", "What is shown", "A set of sentences"),
+    "linguistics/tokens": ("segment", "Shown", "excess over random tokens"),
+    "linguistics/relations": ("select", "Direction", ""),
+    "linguistics/probes": ("segment", "What is shown", "Layers"),
+    "statistics/heads": ("select", "Rows", ""),
+    "statistics/effective": ("text", "Sentence", "The old dog"),
+    "statistics/shares": ("select", "Class set", ""),
+    "annotate/label": ("select", "Class set", ""),
+    "annotate/codebook": ("select", "Class set", ""),
+    "annotate/classes": ("select", "Class set", ""),
+    "annotate/classifier": ("select", "Classifier", "logistic regression"),
+    "projects/agreement": ("select", "First rater", "bob"),
+    "projects/aggregated": ("segment", "One class a map by", "Dawid"),
+    "projects/adjudication": ("toggle", "Show who voted", ""),
+    "projects/setup": ("select", "Project", "First"),
+    "projects/progress": ("select", "Project", "First"),
+    "finetuning/train": ("select", "Recipe", "replication"),
+    "finetuning/change": ("segment", "Statistic", "Jensen-Shannon divergence of the rows, nats"),
+    "finetuning/seeds": ("select", "Rows", ""),
+    "interventions/ablation": ("segment", "What is run", "Operators"),
+    "interventions/sequential": ("select", "Rows", ""),
+    "interventions/patching": ("segment", "What is shown", "Cut edges"),
+    "interventions/pruning": ("segment", "What is shown", "Curve"),
+    "interventions/subnetworks": ("segment", "What is shown", "Good, bad and random"),
+    "reproduction/report": ("select", "Checkpoints", ""),
+    "results/all": ("text", "Search", "mrpc"),
+    "results/jobs": ("row", "", ""),
 }
-NOTHING_TO_CHOOSE = {"findings"}
-ALWAYS = ("maps", "frames", "features")  # 10 s a page, so the others are tried with the slow tests
+NOTHING_TO_CHOOSE = {"start/start", "results/pinned"}
+ALWAYS = ("maps/maps", "linguistics/frames", "linguistics/tokens")  # 10 s a view: the others are with the slow tests
 TRIED = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in CHOICES]
-DRAWERS = {"finetune": "Fine-tune a checkpoint", "reproduction": "Make a report of your own"}  # where the choice lies
+DRAWERS = {"finetuning/train": "Fine-tune a checkpoint", "reproduction/report": "Make a report of your own"}
 CONTROLS = """() => {
   const main = document.querySelector('[data-testid=stMain]'), all = (what) => [...main.querySelectorAll(what)];
   const labelOf = (box) => box.getAttribute('aria-label')
@@ -122,13 +129,13 @@ def says(page, wanted: list[str]) -> None:
         assert page.evaluate(CONTROLS) == wanted
 
 
-def test_every_page_is_tried():
-    assert set(CHOICES) | NOTHING_TO_CHOOSE == {page.name for page in PAGES}
+def test_every_view_is_tried():
+    assert set(CHOICES) | NOTHING_TO_CHOOSE == set(VIEWS)
 
 
 @pytest.mark.parametrize("name", TRIED)
 def test_a_link_opens_what_was_chosen_and_back_takes_it_back(page, browser, worked_address, name):
-    before = opened(page, f"{worked_address}/{name}", name)
+    before = opened(page, worked_address + "/{}?view={}".format(*name.split("/")), name)
     address = page.url
     choose(page, *CHOICES[name])
     expect(page).not_to_have_url(address)

@@ -11,6 +11,7 @@ from pages.parts.charts.heads import SMALLEST_CELL, WIDEST, cell_of
 from pages.parts.maps import maps_grid
 from pages.parts.shell import resources, shell
 from tests.capture.conftest import byte_level
+from tests.pages.opening import switched
 
 LAYERS, HEADS = 16, 32
 
@@ -36,7 +37,7 @@ def test_all_512_heads_are_sent_at_once_and_every_table_has_them(tmp_path, monke
         return type("Result", (), {"view": None})()
 
     monkeypatch.setattr(maps_grid, "_workbench", workbench)
-    page = AppTest.from_file(shell.__file__, default_timeout=180).switch_page("../../maps.py")
+    page = switched(AppTest.from_file(shell.__file__, default_timeout=180), "maps")
     page.query_params["checkpoint"], page.query_params["text"] = wide(tmp_path / "wide"), "the old dog ran"
     page.run()
     assert not page.exception
@@ -46,7 +47,7 @@ def test_all_512_heads_are_sent_at_once_and_every_table_has_them(tmp_path, monke
     assert (pane["layers"], pane["heads"]) == (LAYERS, HEADS)
     assert size == LAYERS * HEADS * pane["length"] ** 2 * 2
     page.query_params["inputs"] = "sentences"
-    page.switch_page("../../statistics.py").run()
+    switched(page, "statistics").run()
     page.selectbox(key="checkpoint").set_value(str(tmp_path / "wide"))
     page.text_area(key="sentences").set_value("the old dog ran\nnobody saw it")
     page.toggle(key="measure").set_value(True)

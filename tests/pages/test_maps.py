@@ -12,6 +12,7 @@ from core.drawing.panes import Pane, difference, telling_head
 from core.drawing.payload import FULL, as_bytes, difference_as_bytes, packed
 from pages.parts.maps import maps_grid
 from pages.parts.shell import history, resources, shell
+from tests.pages.opening import switched
 
 pytestmark = pytest.mark.skipif(
     not (config.BUNDLED_MODELS / "atlas-encoder").is_dir(), reason="the bundled encoder is not in data/models"
@@ -28,7 +29,7 @@ def app(tmp_path, monkeypatch) -> AppTest:
 
 def opened(**link: str) -> AppTest:
     made = AppTest.from_file(shell.__file__, default_timeout=180)  # the first run imports torch, on a busy machine too
-    made.switch_page("../../maps.py")
+    switched(made, "maps")
     for name, value in link.items():
         made.query_params[name] = value
     return made.run()
@@ -126,9 +127,9 @@ def test_a_link_with_nonsense_opens_the_usual_view(app):
 def test_a_link_from_another_page_wins_over_what_the_session_had(app):
     app = opened(text="A sentence.", head="L1H1")
     assert app.session_state["grid_opened"]["head"] == "L1H1"
-    app.switch_page("../../jobs.py").run()
+    switched(app, "jobs").run()
     app.query_params["text"], app.query_params["head"] = "Another one.", "L2H2"
-    app.switch_page("../../maps.py").run()
+    switched(app, "maps").run()
     assert app.text_input(key="text").value == "Another one."
     assert app.session_state["grid_opened"]["head"] == "L2H2"
 

@@ -11,6 +11,7 @@ from core.store.database import Person
 from core.tasks.glue import read_rows
 from pages.parts.shell import resources, shell
 from pages.parts.widgets import own_rows
+from tests.pages.opening import switched
 
 LIST = "The first sentence.\nThe second, with a comma.\n"
 TABLE = "text,label\nA good film.,positive\nA bad film.,negative\n"
@@ -42,7 +43,7 @@ def opened(place: str) -> tuple[AppTest, str]:
     """The page on the view that takes rows, and the key of its picker."""
     name, _, view = place.partition(": ")
     key, query = PLACES[name]
-    app = AppTest.from_file(shell.__file__, default_timeout=120).switch_page(f"../../{name}.py")
+    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), name)
     for asked, value in (query | ({"view": view} if view else {})).items():
         app.query_params[asked] = value
     app.run()
@@ -74,7 +75,7 @@ def test_a_table_is_uploaded_with_its_labels(db):
 
 
 def test_the_maps_page_steps_through_a_list(db):
-    app = AppTest.from_file(shell.__file__, default_timeout=120).switch_page("../../maps.py").run()
+    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "maps").run()
     app.text_area(key="own_pasted").set_value(LIST)
     app.button(key="own_use").click().run()
     assert app.session_state["text"] == "The first sentence."
@@ -83,7 +84,7 @@ def test_the_maps_page_steps_through_a_list(db):
 
 
 def test_the_sentences_that_are_measured_at_once_come_from_a_file_too(db):
-    app = AppTest.from_file(shell.__file__, default_timeout=120).switch_page("../../features.py")
+    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "features")
     app.query_params["inputs"] = "sentences"
     app.run()
     app.file_uploader(key="sentences_file").upload("films.csv", TABLE.encode(), "text/csv").run()

@@ -10,6 +10,7 @@ from core.store.people import Person, RightsError
 from pages.parts.shell import resources, shell
 from pages.parts.widgets import pickers
 from tests.capture.conftest import tiny
+from tests.pages.opening import switched
 from tests.studies.through_json import rows_of
 
 pytestmark = pytest.mark.slow
@@ -64,7 +65,7 @@ def test_an_own_task_goes_through_tuning_change_sweep_features_and_maps(mail, tm
 
 def test_a_path_is_typed_on_the_fine_tune_page_and_an_error_names_the_column(db, mail, tmp_path, monkeypatch):
     page = AppTest.from_file(shell.__file__, default_timeout=60).run()
-    page = page.switch_page("../../finetune.py").run()
+    page = switched(page, "finetune").run()
     (tasks,) = [one for one in page.multiselect if one.label == "Tasks"]
     (tmp_path / "bad.csv").write_text("sentence,mark\na,b\n")
     tasks.set_value([str(tmp_path / "bad.csv")]).run()

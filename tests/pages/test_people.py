@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 from core.store import exchange
 from core.store.people import RightsError
 from pages.parts.shell import people, resources, shell
+from tests.pages.opening import switched
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_a_viewer_reads_every_page_and_none_writes_while_it_draws(monkeypatch, t
     db = resources._database()
     before = contents(db)
     for page in shell.PAGES:
-        app = AppTest.from_file(shell.__file__, default_timeout=90).switch_page(f"../../{page.name}.py").run()
+        app = switched(AppTest.from_file(shell.__file__, default_timeout=90), page.name).run()
         assert not app.exception, page.name
         assert not [one.value for one in app.error], page.name
         assert app.title[0].value == page.title

@@ -39,7 +39,7 @@ def test_two_inputs_side_by_side(page):
 
 
 def test_the_carrying_head_brings_the_first_answer_back(page):
-    page.segmented_control(key="view").set_value("Patching")
+    page.segmented_control(key="mode").set_value("Patching")
     fine(page.run())
     assert "Compared by the logit of" in said(page)
     assert "n = 1 pair, so there is no interval" in said(page)
@@ -50,14 +50,14 @@ def test_the_carrying_head_brings_the_first_answer_back(page):
 
 def test_a_pair_that_does_not_differ_is_said_in_a_sentence(page):
     page.text_input(key="text2").set_value("the old engine ; ran all night")
-    page.segmented_control(key="view").set_value("Patching")
+    page.segmented_control(key="mode").set_value("Patching")
     page.run()
     assert not page.exception
     assert "choose inputs on which the prediction moves" in page.error[0].value.replace("\\", "")
 
 
 def test_cut_edges(page):
-    page.segmented_control(key="view").set_value("Cut edges")
+    page.segmented_control(key="mode").set_value("Cut edges")
     fine(page.run())
     assert "edges (" in said(page).replace("\\", "")
     page.selectbox(key="edges").set_value("chosen words")

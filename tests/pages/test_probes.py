@@ -9,6 +9,7 @@ from core.store import shipped
 from core.studies.probing.records import DrawnTree
 from pages.parts.probes.tree_picture import GOLD, PROBE, arcs, tree_picture, words_table
 from pages.parts.shell import resources, shell
+from tests.pages.opening import switched
 
 SHIPPED = json.loads(shipped.EXAMPLES.read_text())
 
@@ -25,7 +26,7 @@ def opened(name, **query):
     app = AppTest.from_file(shell.__file__, default_timeout=60)
     app.query_params.update(query)
     app.run()
-    return fine(app.switch_page(f"../../{name}.py").run())
+    return fine(switched(app, name).run())
 
 
 def fine(app):

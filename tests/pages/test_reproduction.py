@@ -20,6 +20,7 @@ from core.store import jobs, runs
 from pages.parts.reports.reproduction_pictures import _zipped
 from pages.parts.shell import resources, shell
 from tests.pages.browsing import PATIENCE, serving, until, visit
+from tests.pages.opening import switched
 from tests.report.evidence_made import head_rows, layer_rows
 
 OPTIONS = ReportOptions(checkpoints=["atlas-encoder"], tasks=["rte", "qqp"], parts=["change", "frames"])
@@ -57,7 +58,7 @@ def db(tmp_path, monkeypatch):
 
 def opened() -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=120).run()
-    return page.switch_page("../../reproduction.py").run()
+    return switched(page, "reproduction").run()
 
 
 @pytest.mark.shipped

@@ -16,23 +16,19 @@ from core.studies.lookup import find_study
 from pages.parts.reports import headlines, result_card
 from pages.parts.shell import resources, shell
 from pages.parts.widgets import job_progress
+from tests.pages.opening import VIEWS, switched
 
 TINY = "tests.jobs.tiny"
-OWN_LISTS = {
-    "label",
-    "adjudication",
-    "projects",
-    "dashboard",
-    "findings",
-    "jobs",
-}  # a word first, then what ships
-PARTS = {"relations", "statistics"}  # further down, of what needs a treebank, or groups of heads
-OF_COMPONENTS = {"atlas", "head", "values", "maps", "generation"}  # drawn in the browser
-VIEWS = {
-    "disable": ["One sentence", "A task's rows"],
-    "perturb": ["Two inputs", "A task's rows"],
+OWN_LISTS = {"annotate/label", "projects/setup", "projects/adjudication", "projects/progress", "results/pinned",
+             "results/jobs"}  # a word first, then what ships  # fmt: skip
+PARTS = {"linguistics/relations", "heads/similar"}  # further down, of what needs a treebank, or groups of heads
+OF_COMPONENTS = {"heads/overview", "heads/one", "maps/norms", "maps/maps", "maps/generation"}  # drawn in the browser
+WORDS = {"start/start", "results/all", "annotate/codebook", "annotate/classes", "statistics/effective"}  # no result
+MODES = {
+    "interventions/ablation": ["One sentence", "A task's rows"],
+    "interventions/patching": ["Two inputs", "A task's rows"],
 }
-OPENINGS = [(page.name, view) for page in shell.PAGES for view in VIEWS.get(page.name, [""])]
+OPENINGS = [(name, mode) for name in VIEWS if name not in WORDS for mode in MODES.get(name, [""])]
 NOTHING = re.compile(r"\b(nothing|no \w+)\b.*\byet\b|\byet\b.*\b(nothing|nobody)\b", re.IGNORECASE)
 
 
@@ -48,7 +44,7 @@ def opened(name, **query):
     app = AppTest.from_file(shell.__file__, default_timeout=120).run()
     for key, value in query.items():
         app.query_params[key] = value
-    return app.switch_page(f"../../{name}.py").run()
+    return switched(app, name).run()
 
 
 def said(app):
@@ -72,11 +68,11 @@ def sweep(db, change, title):
 
 
 @pytest.mark.shipped
-@pytest.mark.parametrize(("name", "view"), OPENINGS)
-def test_every_page_opens_with_results(db, name, view):
-    app = AppTest.from_file(shell.__file__, default_timeout=120).switch_page(f"../../{name}.py")
-    if view:
-        app.query_params["view"] = view
+@pytest.mark.parametrize(("name", "mode"), OPENINGS)
+def test_every_view_opens_with_results(db, name, mode):
+    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), name)
+    if mode:
+        app.query_params["mode"] = mode
     app.run()
     assert not app.exception
     assert not [error.value for error in app.error]
@@ -234,5 +230,5 @@ def test_the_picture_of_a_result_is_of_its_first_statistic():
 @pytest.mark.shipped
 def test_from_disabling_to_what_heads_attend_to(db):
     app = opened("disable")
-    app.switch_page("../../features.py").run()
+    switched(app, "features").run()
     assert not app.error, app.error[0].value  # both pages once kept different things under one name

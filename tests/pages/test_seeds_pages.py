@@ -12,6 +12,7 @@ from core.studies.ablation.disable import Swept
 from core.studies.tuning.finetuning_results import TunedRun
 from core.tuning.recipe import Seeds
 from pages.parts.shell import resources, shell
+from tests.pages.opening import switched
 
 HEADS, ROWS = (2, 4), 60
 
@@ -50,7 +51,7 @@ def opened(name: str, view: str) -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=60)
     page.query_params["view"] = view
     page.run()
-    return page.switch_page(f"../../{name}.py").run()
+    return switched(page, name).run()
 
 
 def store(db, study, options, rows):

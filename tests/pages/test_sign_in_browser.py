@@ -72,7 +72,7 @@ def sign_in(page, address: str, sub: str) -> None:
 def test_nobody_sees_a_page_before_signing_in(guarded, page):
     page.goto(f"{guarded}/jobs")
     page.get_by_role("button", name="Sign in").wait_for(timeout=PATIENCE)
-    expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
+    expect(page.locator(".st-key-pages")).to_have_count(0)
     assert "No job has run" not in page.inner_text("body")
 
 
@@ -129,7 +129,7 @@ def test_who_signs_in_opens_no_folder_that_the_app_was_not_given(guarded, page):
 def test_someone_without_a_role_or_a_verified_address_stays_out(guarded, page, sub, said):
     sign_in(page, guarded, sub)
     page.get_by_text(said).wait_for(timeout=PATIENCE)
-    expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
+    expect(page.locator(".st-key-pages")).to_have_count(0)
 
 
 def test_a_forged_cookie_is_nobody(guarded, page):

@@ -13,6 +13,7 @@ from core.store import labels, projects
 from core.store.projects import Heading
 from pages.parts.shell import resources
 from tests.labelling.test_projects import Hand, fill
+from tests.pages.opening import switched
 from tests.store.labelling import event
 
 
@@ -42,7 +43,7 @@ def opened(name, **query):
     page = AppTest.from_file(shell.__file__, default_timeout=90)
     page.query_params.update({key: [value] for key, value in query.items()})
     page.run()
-    page.switch_page(f"../../{name}.py").run()
+    switched(page, name).run()
     assert not page.exception
     assert not page.error, page.error[0].value
     return page

@@ -13,6 +13,7 @@ from core.studies.tuning.finetuning_results import live_file
 from core.tuning.live import Live
 from pages.parts.shell import resources, shell
 from tests.capture.conftest import tiny
+from tests.pages.opening import switched
 
 SETTINGS = {"epochs": 1, "train_limit": 16, "dev_limit": 8, "batch": 8, "max_length": 24}
 
@@ -56,7 +57,7 @@ def db(tmp_path, monkeypatch):
 
 def opened(name: str) -> AppTest:
     page = AppTest.from_file(shell.__file__, default_timeout=60).run()
-    return page.switch_page(f"../../{name}.py").run()
+    return switched(page, name).run()
 
 
 def test_table_1_stands_beside_the_papers(db, done):

@@ -22,6 +22,7 @@ from core.store import labels, runs
 from core.store.database import Database
 from core.store.runs import Provenance
 from pages.parts.shell import resources, shell
+from tests.pages.opening import VIEWS, switched
 from tests.robustness import files, folders, texts
 from tests.robustness.doors import contents, one_sentence, terminal
 from tests.store.labelling import a_map, event
@@ -63,9 +64,7 @@ class Place:
     def page(self, name: str, query: Mapping[str, str] | None = None, **state: Any) -> AppTest:
         """A page that was opened with a link, then given `state`."""
         app = AppTest.from_file(shell.__file__, default_timeout=PATIENCE)
-        for key, value in (query or {}).items():
-            app.query_params[key] = value
-        app.run().switch_page(f"../../{name}.py").run()
+        switched(app.run(), name, **(query or {})).run()
         return self.given(app, **state) if state else app
 
     def given(self, app: AppTest, **state: Any) -> AppTest:
@@ -111,7 +110,7 @@ def checkpoint(place: Place, value: Callable[[Path], None]) -> str | None:
 
 
 def query(place: Place, value: Mapping[str, str]) -> str | None:
-    return max((said(place.page(page.name, value)) or "" for page in shell.PAGES), key=len) or None
+    return max((said(place.page(name, value)) or "" for name in VIEWS), key=len) or None
 
 
 def label_row(place: Place, value: str) -> str | None:

@@ -7,10 +7,11 @@ from streamlit.testing.v1 import AppTest
 
 from core.store.database import Database
 from pages.parts.shell import resources, shell
+from tests.pages.opening import VIEWS, switched
 from tests.robustness.doors import contents, one_sentence
 from tests.robustness.texts import NAMES, QUERIES, TEXTS
 
-PAGES = [page.name for page in shell.PAGES]
+PAGES = VIEWS
 SHOWN_TEXTS = {name: TEXTS[name] for name in ("NUL", "only combining marks", "300,000 characters", "a script", "SQL")}
 SHOWN_NAMES = {
     name: NAMES[name] for name in ("5,000 letters", "NUL", "another person's home", "a script", "a folder that is none")
@@ -29,7 +30,7 @@ def store(tmp_path, monkeypatch):
 
 def opened(page: str, query: dict[str, str]) -> AppTest:
     """The page as a link with this query opens it: no other page has run before."""
-    app = AppTest.from_file(shell.__file__, default_timeout=PATIENCE).switch_page(f"../../{page}.py")
+    app = switched(AppTest.from_file(shell.__file__, default_timeout=PATIENCE), page)
     for name, value in query.items():
         app.query_params[name] = value
     return app.run()

@@ -11,8 +11,8 @@ from core.store import exchange, labels, runs
 from core.store import jobs as job_store
 from core.store.database import Database
 from core.store.runs import Provenance
-from pages.parts.shell import shell
 from tests.pages.browsing import PATIENCE, serving, settled
+from tests.pages.opening import VIEWS
 from tests.pages.test_label_browser import all_saved, open_sheet
 from tests.store.labelling import a_map, event
 
@@ -67,7 +67,8 @@ def stays_text(page, address: str, name: str, *fields: str) -> None:
     """A page by a link whose fields hold script, over a store that does."""
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-    open_evil(page, address, name, f"?{urlencode(dict.fromkeys(fields, EVIL))}")
+    place, _, view = name.partition("/")
+    open_evil(page, address, place, f"?{urlencode(dict.fromkeys(fields, EVIL) | {'view': view})}")
     nothing_ran(page)
     assert not dialogs
 
@@ -78,8 +79,8 @@ def test_script_is_text(address, page, name):
     stays_text(page, address, name, *(FIELDS if name == "maps" else AFTER_THE_CHECKPOINT))
 
 
-@pytest.mark.slow  # two more visits of each page in a browser
-@pytest.mark.parametrize("name", [one.name for one in shell.PAGES])
+@pytest.mark.slow  # two more visits of each view in a browser
+@pytest.mark.parametrize("name", VIEWS)
 def test_script_is_text_in_a_bare_link_and_in_every_field(address, page, name):
     stays_text(page, address, name)
     stays_text(page, address, name, *FIELDS)

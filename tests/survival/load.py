@@ -25,7 +25,7 @@ def memory_of(address: str) -> float:
 
 BROWSE = """
 ([start, visits, pause]) => {
-  const links = () => [...document.querySelectorAll('[data-testid="stSidebarNavLink"]')];
+  const links = () => [...document.querySelectorAll('.st-key-pages a')];
   const title = () => document.querySelector('[data-testid="stMain"] h1')?.textContent;
   const taken = [], found = { taken, errors: [] };
   window.atlasVisits = found;

@@ -16,12 +16,11 @@ from core.scoring.registry import SCORES, label_of
 from core.store.atlas import atlas_places, atlas_stamp
 from core.store.database import Database
 from core.tasks.glue import TASKS
-from pages.parts.shell import bound, resources
+from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
 FIRST = ("statistics/previous", "statistics/normalised entropy", "statistics/separator")  # that a new page shows
-ASKED = "head_asked"
 CLASS, GROUP = "pattern class", "redundancy/group"  # by kind, not by size
 HIDDEN = ("statistics/place x", "statistics/place y", "statistics/place stress")
 
@@ -36,44 +35,35 @@ class Place(NamedTuple):
         return f"{self.checkpoint} · {pickers.task_name(self.task)}" if self.task else self.checkpoint
 
 
-def ask_for(head: str, checkpoint: str, task: str | None) -> None:
-    """What the page of one head opens with when its link names nothing else."""
-    st.session_state[ASKED] = {"checkpoint": checkpoint, "head": head} | ({"task": task} if task else {})
-
-
-def remember(key: str) -> None:
-    """Start from what a click on the Atlas page asked for, unless the link or the user says otherwise."""
-    asked = st.session_state.get(ASKED, {}).get(key)
-    if asked and key not in st.session_state and key not in st.query_params:
-        st.session_state[key] = asked
-
-
 def known_checkpoints() -> list[str]:
     """Those that have stored or shipped scores, then the others that can be opened."""
     measured = _measured_checkpoints(_mark(), resources.database())
     return list(dict.fromkeys([*measured, *pickers.checkpoint_names()]))
 
 
-def pick_place(key: str = "checkpoint", *, label: str = "Checkpoint", none: str | None = None) -> str | None:
-    """A checkpoint by name; any other can be typed."""
-    names = ([none] if none else []) + known_checkpoints()
-    remember(key)
-    asked = st.session_state.get(key) or st.query_params.get(key)
-    if asked and asked not in names:
-        names.append(asked)
-    usual = none or (config.ENCODER if config.ENCODER in names else names[0])
-    chosen = bound.pick(st.selectbox, label, names, key=key, default=usual, accept_new_options=True,
-                        help=pickers.CHECKPOINT_HELP)  # fmt: skip
-    return None if chosen in (None, none) else chosen
+def tasks_of(frame: pd.DataFrame) -> list[str]:
+    """The tasks that these scores are on."""
+    return [task for task in dict.fromkeys(frame["task"]) if isinstance(task, str)]
 
 
-def pick_task(frame: pd.DataFrame, key: str = "task") -> str | None:
+def task_here(frame: pd.DataFrame) -> str | None:
+    """The context's task, or another with a word where these scores are not on it; None where they are on none."""
+    tasks, wanted = tasks_of(frame), context.now().rows
+    if not tasks or wanted in tasks:
+        return wanted if tasks else None
+    usual = "sst2" if "sst2" in tasks else tasks[0]
+    st.caption(plain(f"Nothing is stored on {pickers.rows_name(str(wanted))}: scores on {pickers.rows_name(usual)} are "
+                     "shown."))  # fmt: skip
+    return usual
+
+
+def pick_task(frame: pd.DataFrame, key: str) -> str | None:
     """One of the tasks that these scores are on; None where they are on none."""
-    tasks = [task for task in dict.fromkeys(frame["task"]) if isinstance(task, str)]
+    tasks = tasks_of(frame)
     if not tasks:
         return None
-    remember(key)
-    usual = "sst2" if "sst2" in tasks else tasks[0]
+    here = context.now().rows
+    usual = here if here in tasks else tasks[0]
     return bound.pick(st.selectbox, "Task", tasks, key=key, default=usual, format_func=pickers.rows_name)
 
 

@@ -10,9 +10,8 @@ from core.store.runs import run_rows
 from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import resources
+from pages.parts.shell import links, resources
 from pages.parts.shell.messages import plain
-from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.widgets import pickers
 
 CELL = 12  # pixels
@@ -30,7 +29,7 @@ def show_groups() -> None:
         "more of this checkpoint on the Atlas.", "run_redundancy", icon=":material/database:",
     )  # fmt: skip
     if stored is None:
-        st.page_link(PAGES_FOLDER / "atlas.py", label="Atlas", icon=":material/map:")
+        links.link("heads", "Overview of heads")
         return
 
     rows = run_rows(resources.database(), stored.run)

@@ -12,7 +12,7 @@ from core.capture.components import Component, parse_components
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.disable.stand_ins import constants_of, mean_by, pick_fitting_task
-from pages.parts.shell import bound, resources
+from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.head_links import show_links
@@ -20,7 +20,6 @@ from pages.parts.widgets.head_links import show_links
 if TYPE_CHECKING:
     from core.capture.interventions import Operator
 
-EXAMPLE = "The old dog [MASK] in the garden."
 OPERATORS: "dict[Operator, str]" = {
     "disable": "uniform (Kovaleva)",
     "zero": "zero (Michel)",
@@ -38,28 +37,27 @@ SWEPT: "dict[Operator, str]" = OPERATORS | {
 
 def show_live() -> None:
     """One sentence or pair, before and after."""
+    here = context.now()
+    name, text, pair = here.checkpoint, here.text or "", here.pair_or_none
     left, right = st.columns([3, 1])
-    with left:
-        name = pickers.pick_checkpoint()
     operator = bound.pick(
         right.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
     )
-    text = pickers.pick_text(
-        placeholder="Type a sentence; [MASK] asks a masked model for a word", key="text", default=EXAMPLE
-    )
-    pair = pickers.pick_text("Second sentence (optional)", key="pair")
-    typed = pickers.pick_text(
-        "Heads to change",
-        key="heads",
-        placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",
-    )
+    with left:
+        typed = pickers.pick_text(
+            "Heads to change",
+            key="heads",
+            default=here.head or "",
+            placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",
+            help="[MASK] in the sentence asks a masked model for a word",
+        )
     task = pick_fitting_task() if operator == "constant" else ""
     by = mean_by(operator, key="live_mean_by").get("mean_by", "class")
     if not name or not text:
         st.info("Type a sentence, then click heads in the picture to disable them.", icon=":material/touch_app:")
         return
     with clear_errors():
-        _compared(LiveChange(name, text, pair or None, typed, operator, task, by))
+        _compared(LiveChange(name, text, pair, typed, operator, task, by))
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def _compared(asked: LiveChange) -> None:
     with right:
         _said(checkpoint, encoding, effects, components)
     if heads:
-        show_links(name, heads[0], here="disable", text=asked.text, pair=pair or "")
+        show_links(name, heads[0], here="interventions", text=asked.text, pair=pair or "")
         st.button("Disable these on a task's rows", icon=":material/playlist_play:", on_click=_on_rows)
     cut = f" · {encoding.cut} tokens cut" if encoding.cut else ""
     st.caption(plain(f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · operator {operator}"))
@@ -131,7 +129,7 @@ def _toggle(key: str) -> None:
 
 def _on_rows() -> None:
     """Go on with the heads that were clicked as one group."""
-    st.session_state.view, st.session_state.what = "A task's rows", "groups"
+    st.session_state.mode, st.session_state.what = "A task's rows", "groups"
 
 
 def _said(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) -> None:

@@ -82,7 +82,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
         f"{stored.checkpoint} · {stored.task} · n = {baseline.n} rows, loss {baseline.loss:.3f} "
         f"· {stored.date} · intervals: bootstrap over rows; p: max-T over heads and operators"
     ))  # fmt: skip
-    pick_and_link(stored.of, names, here="disable", key="operators_go_on")
+    pick_and_link(stored.of, names, here="interventions", key="operators_go_on")
 
 
 def _pictures(effects: list[OperatorEffect], name: str) -> list:

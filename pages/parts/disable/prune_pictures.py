@@ -42,7 +42,7 @@ def show_importance() -> None:
     for agreement in RankAgreement.among(rows):
         rho = "undefined" if agreement.spearman is None else f"{agreement.spearman:.2f}"
         right.markdown(f"Spearman with {plain(agreement.name)} when zeroed: **{rho}**")
-    pick_and_link(stored.of, [head.name for head in heads], here="prune", key="weighed_head")
+    pick_and_link(stored.of, [head.name for head in heads], here="interventions/pruning", key="weighed_head")
     place = f"{stored.task_said} {stored.split}"
     st.caption(plain(f"{stored.checkpoint} · {place} · n = {heads[0].n} rows · {stored.date}"))
 

@@ -54,7 +54,7 @@ def show_results(study: str = "disable") -> StoredRun | None:
     _table(variants, metric)
     st.caption(plain(" · ".join(_facts(stored, baseline, len(variants), first))))
     if baseline.what in ("heads", "all-but-one"):
-        pick_and_link(stored.of, [str(_head_of(variant)) for variant in variants], here="disable", key="go_on")
+        pick_and_link(stored.of, [str(_head_of(variant)) for variant in variants], here="interventions", key="go_on")
     _everywhere(asked_heads())
     return stored
 

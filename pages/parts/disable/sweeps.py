@@ -9,7 +9,7 @@ from core import config
 from core.studies.ablation.disabling import PARTS
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
-from pages.parts.shell import bound
+from pages.parts.shell import bound, context
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
@@ -43,14 +43,11 @@ class SweepInputs:
 
 def shared_options() -> SweepInputs | None:
     """The choices that sweeps and pruning share: checkpoint, task, rows, data; None until there is a checkpoint."""
-    left, middle, right = st.columns([3, 2, 1])
-    with left:
-        name = pickers.pick_checkpoint("Fine-tuned checkpoint")
-    with middle:
-        task = pickers.pick_task(key="task")
-    limit = right.number_input("Rows", 0, 100_000, 500, key="limit", bind="query-params",
+    name, task = context.now().checkpoint, str(context.now().rows)
+    left, right = st.columns([1, 4])
+    limit = left.number_input("Rows", 0, 100_000, 500, key="limit", bind="query-params",
                                help="Dev rows, drawn with a fixed seed; 0 for all.")  # fmt: skip
-    folder = st.text_input(
+    folder = right.text_input(
         "Data",
         value=str(config.settings().glue or ""),
         key="data",

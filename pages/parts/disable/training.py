@@ -10,7 +10,7 @@ from core.tuning.recipe import PRESET_NOTES, PRESETS
 from pages.parts.disable.live import OPERATORS
 from pages.parts.disable.sweeps import active_jobs
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning import table_one
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
@@ -29,8 +29,8 @@ def show_training() -> None:
 
 def _start() -> None:
     left, middle, right = st.columns([3, 3, 1])
-    with left:
-        checkpoint = pickers.pick_checkpoint("Pre-trained checkpoint")
+    checkpoint = context.now().checkpoint
+    left.caption(f"Pre-trained checkpoint: {plain(str(checkpoint))}")
     with middle:
         tasks = pickers.pick_tasks("sst2", key="held_tasks")
     seeds = right.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params")

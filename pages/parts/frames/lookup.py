@@ -18,9 +18,8 @@ from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.charts.matrices import token_strips
 from pages.parts.frames.marking import Marked, mark
 from pages.parts.frames.sets import show_runs
-from pages.parts.shell import bound, history, resources
+from pages.parts.shell import bound, context, history, resources
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
 
@@ -51,7 +50,8 @@ def _null_of(weights: str, _checkpoint: Any) -> Any:
 def show_lookup() -> None:
     """The whole view; a fragment, so that a click reruns nothing else."""
     with clear_errors():
-        first, second, text = _inputs()
+        here = context.now()
+        first, second, text = here.checkpoint, here.beside, here.text or ""
         if not text.strip():
             _offer_examples()
             return
@@ -84,17 +84,6 @@ def _offer_annotation(marked: Marked) -> None:
 
 def _take(text: str) -> None:
     st.session_state["text"] = text
-
-
-def _inputs() -> tuple[str | None, str | None, str]:
-    places = st.columns([3, 3, 6], vertical_alignment="bottom")
-    with places[0]:
-        first = pickers.pick_checkpoint()
-    with places[1]:
-        second = pickers.pick_checkpoint("Compare with", key="beside", none="no second checkpoint")
-    with places[2]:
-        text = pickers.pick_text(placeholder="Type a sentence and press Enter")
-    return first, second, text
 
 
 # ---------------------------------------------------------------- the heads
@@ -228,4 +217,4 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
         key=f"strip|{name}",
     )
     st.caption("Rows: weights of a query over all keys, pieces of a word averaged; position 0 is marked as the sink.")
-    show_links(name, head, here="frames", text=marked.text)
+    show_links(name, head, here="linguistics/frames", text=marked.text)

@@ -19,9 +19,8 @@ from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import show_card
-from pages.parts.shell import bound, resources
+from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.job_progress import begin, say_time, show_job
@@ -50,16 +49,13 @@ def show_sets() -> None:
 
 
 def _inputs() -> tuple[str | None, str | None, dict[str, Any]]:
-    places = st.columns(4, vertical_alignment="bottom")
-    with places[0]:
-        first = pickers.pick_checkpoint()
-    with places[1]:
-        second = pickers.pick_checkpoint("Compare with", key="beside", none="no second checkpoint")
+    places = st.columns(2, vertical_alignment="bottom")
+    first, second = context.now().checkpoint, context.now().beside
     source = bound.pick(
-        places[2].selectbox, "Sentences", list(SOURCES), key="frame_source", format_func=SOURCES.__getitem__
+        places[0].selectbox, "Sentences", list(SOURCES), key="frame_source", format_func=SOURCES.__getitem__
     )
     direction = bound.pick(
-        places[3].selectbox, "Direction", list(DIRECTIONS), key="frame_direction", format_func=DIRECTIONS.__getitem__
+        places[1].selectbox, "Direction", list(DIRECTIONS), key="frame_direction", format_func=DIRECTIONS.__getitem__
     )
     options: dict[str, Any] = {"direction": direction} | _sentences(source) | _filter()
     return first, second, options
@@ -282,7 +278,7 @@ def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummar
                              column_config={"weight": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
         number = event["selection"]["rows"][0] if event["selection"]["rows"] else 0
         text = listed["sentence"].iloc[number]
-    show_links(summary.checkpoint or "", head, here="frames", text=text)
+    show_links(summary.checkpoint or "", head, here="linguistics/frames", text=text)
 
 
 def settings_folder() -> str:

@@ -4,10 +4,6 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from pages.parts.widgets import pickers
-
-USUAL = "The small engine ran all night without a pause. Nobody in the village"
-
 
 class Prompt(NamedTuple):
     """text: the prompt, or the user's message of a chat. system: a chat's first message, which may be empty."""
@@ -20,9 +16,8 @@ class Prompt(NamedTuple):
     seed: int = 0
 
 
-def pick_prompt() -> Prompt:
-    """A field, and in a popover how to write on; the prompt stands in the URL."""
-    text = pickers.pick_text("Prompt", key="prompt", default=USUAL, placeholder="a prompt; Enter writes on", bare=True)
+def pick_prompt(text: str) -> Prompt:
+    """How to write on from `text`, in a popover."""
     with st.popover("How", icon=":material/tune:", help="Chat, number of tokens, how they are chosen"):
         chat = st.toggle("As a chat, in the checkpoint's own template", key="chat", bind="query-params")
         system = st.text_input("System message", key="chat_system", bind="query-params", disabled=not chat) or ""

@@ -54,10 +54,10 @@ def codebook(db: Database, classes: ClassSet, place: DeltaGenerator) -> None:
     drawer = place.popover("Codebook", icon=":material/menu_book:", width="stretch", key="codebook", on_change="rerun")
     if drawer.open:
         with drawer:
-            _codebook(db, classes)
+            show_codebook(db, classes)
 
 
-def _codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> None:
+def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> None:
     """Each class with what the eye sees and two maps that people gave it, or drawn from its words until they have."""
     standing = standing_labels(db, classes.name)
     for member in classes.classes:
@@ -82,7 +82,7 @@ def _codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> None:
 def docked_codebook(db: Database, classes: ClassSet) -> None:
     """The codebook beside the sheet: a class under the other, each with two small maps."""
     with st.container(height=620, border=True):
-        _codebook(db, classes, columns=False)
+        show_codebook(db, classes, columns=False)
 
 
 def draw_maps() -> None:

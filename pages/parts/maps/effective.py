@@ -17,7 +17,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.maps import maps_grid, panes
 from pages.parts.reports import attending
 from pages.parts.reports.stored_runs import pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
@@ -90,7 +90,7 @@ def show_stored() -> None:
 
 
 def _start() -> None:
-    name = pickers.pick_checkpoint(key="effective_run_checkpoint")
+    name = context.now().checkpoint
     tasks = pickers.pick_tasks("mrpc", key="effective_tasks")
     wanted = {"checkpoint": name, "tasks": tasks}
     if name and tasks:

@@ -9,7 +9,7 @@ from core.attention import PARTS
 from core.models.parts import parts_of
 from core.tasks.glue import TASKS
 from core.tasks.pasted import Pasted, read_pasted
-from pages.parts.shell import bound, history, resources
+from pages.parts.shell import bound, context, history, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import own_rows, pickers
 
@@ -18,7 +18,7 @@ EXAMPLES = {
     "A sentence": ("The keys to the old cabinet were on the table.", ""),
     "A pronoun": ("When Mary met her sister, she smiled at her.", ""),
 }
-ALONE, CHECKPOINT, SENTENCE, EFFECTIVE = "not compared", "two checkpoints", "two sentences", "raw, effective"
+ALONE, CHECKPOINT, SENTENCE, EFFECTIVE = "one input", "two checkpoints", "two sentences", "raw, effective"
 
 
 class Input(NamedTuple):
@@ -31,30 +31,13 @@ class Input(NamedTuple):
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
 
-def pick_input() -> Input:
-    """Two fields in the bar; both stand in the URL, unless they hold the example that the page opens with."""
-    usual = (example.TEXT, example.PAIR) if "text" not in st.query_params else ("", "")
-    for key, otherwise in zip(("text", "pair"), usual, strict=True):
-        if bound.asks_link(key):
-            st.session_state[key] = st.query_params.get(key, otherwise)
-    text = st.text_input("Sentence", key="text", placeholder="Type a sentence and press Enter",
-                         label_visibility="collapsed") or ""  # fmt: skip
-    pair = st.text_input("Second sentence", key="pair", placeholder="second sentence, optional", width=150,
-                         label_visibility="collapsed") or ""  # fmt: skip
-    if not history.went_back():
-        _keep("text", text, "pair", pair, opened=(text, pair) == (example.TEXT, example.PAIR))
-    return Input(text, pair if pair.strip() else None)
-
-
 def pick_beside() -> str:
-    """ALONE, CHECKPOINT, SENTENCE or EFFECTIVE; a link that only names a second checkpoint means that one."""
-    named = "compare" not in st.query_params and st.query_params.get("beside")
+    """ALONE, SENTENCE or EFFECTIVE; a second checkpoint is the context's."""
     return bound.pick(
         st.selectbox,
-        "Compare with",
-        [ALONE, CHECKPOINT, SENTENCE, EFFECTIVE],
+        "Compare",
+        [ALONE, SENTENCE, EFFECTIVE],
         key="compare",
-        default=CHECKPOINT if named else ALONE,
         label_visibility="collapsed",
         width=158,
     )
@@ -110,7 +93,7 @@ def pick_row() -> None:
 
 
 def _keep(text_key: str, text: str, pair_key: str, pair: str, *, opened: bool) -> None:
-    short = len(text) + len(pair) <= pickers.LINK_CHARACTERS and not opened
+    short = len(text) + len(pair) <= context.LINK_CHARACTERS and not opened
     history.keep({text_key: text if short else None, pair_key: pair if short else None})
 
 

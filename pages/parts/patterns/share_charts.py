@@ -135,4 +135,4 @@ def heads(every: Sequence[HeadClass], names: list[str]) -> None:
         )
         with place:
             named = [str(Head(head.layer, head.head)) for head in mine]
-            pick_and_link(name, named, here="shares", key=f"go_on_{number}")
+            pick_and_link(name, named, here="", key=f"go_on_{number}")

@@ -8,28 +8,25 @@ import streamlit as st
 from core import capture
 from core.capture.words import words_of
 from core.errors import InputError
-from pages.parts.perturb.inputs import EXAMPLES, opened
+from pages.parts.perturb.inputs import opened
 from pages.parts.perturb.side_by_side import show_choices
-from pages.parts.shell import bound, resources
+from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.widgets import pickers
 
 CHOSEN = "chosen words"
 
 
 def show_cutting() -> None:
     """Pick an input and the edges to cut."""
-    left, right = st.columns([3, 2])
-    with left:
-        name = pickers.pick_checkpoint()
-        text = pickers.pick_text("Sentence", key="text", default=EXAMPLES["text"])
-        pair = pickers.pick_text("Second sentence (optional)", key="pair")
+    here = context.now()
+    name, text, pair = here.checkpoint, here.text, here.pair_or_none
+    right = st.container()
     if not name or not text:
         st.info("Type a sentence to begin.", icon=":material/edit:")
         return
     with clear_errors():
         checkpoint = opened(name)
-        encoding = checkpoint.encode(text, pair or None, max_length=resources.PIECES_SHOWN)
+        encoding = checkpoint.encode(text, pair, max_length=resources.PIECES_SHOWN)
         with right:
             edges, layers, renormalised = _pick(checkpoint, encoding)
         _shown(name, checkpoint, encoding, edges, layers, renormalised)

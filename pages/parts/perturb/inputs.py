@@ -7,14 +7,14 @@ import streamlit as st
 
 from core import models
 from core.tasks.perturbations import KINDS, Choice, Perturbed, Text, perturb
-from pages.parts.shell import bound, resources
+from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
 
 if TYPE_CHECKING:
     from core.models.encoding import Encoding
 
-EXAMPLES = {"text": "Karen said that the big dog was in the garden .", "kind": "name-gender"}
+KIND = "name-gender"  # that the view opens with
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,16 @@ class TwoInputs:
 def pick_two() -> TwoInputs | None:
     """Widgets for both inputs; None until there is something to compare. Raises InputError where the second cannot be
     made."""
-    left, right = st.columns([3, 2])
-    with left:
-        name = pickers.pick_checkpoint()
-        text = pickers.pick_text("First input", key="text", default=EXAMPLES["text"])
-        pair = pickers.pick_text("Its second sentence (optional)", key="pair")
+    here = context.now()
+    name, text, pair = here.checkpoint, here.text or "", here.pair_or_none
+    left, right = st.columns([2, 3])
     kinds = list(KINDS)
     kind = bound.pick(
-        right.selectbox,
+        left.selectbox,
         "The second input is made by",
         kinds,
         key="kind",
-        default=EXAMPLES["kind"],
+        default=KIND,
         format_func=lambda way: f"{way}: {KINDS[way].meaning}",
     )
     with right:
@@ -53,8 +51,8 @@ def pick_two() -> TwoInputs | None:
         return None
     checkpoint = opened(name)
     mask = getattr(checkpoint.tokenizer, "mask_token", None)
-    made = perturb(kind, text, pair or None, seed=seed, choice=Choice(word, mask, typed))
-    first, second = Text(text, pair or None), made.made
+    made = perturb(kind, text, pair, seed=seed, choice=Choice(word, mask, typed))
+    first, second = Text(text, pair), made.made
     encodings = [
         checkpoint.encode(given.text, given.pair, max_length=resources.PIECES_SHOWN) for given in (first, second)
     ]

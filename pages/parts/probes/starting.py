@@ -5,8 +5,9 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.disable.sweeps import active_jobs
+from pages.parts.shell import context
 from pages.parts.shell.messages import clear_errors
-from pages.parts.widgets import job_progress, pickers
+from pages.parts.widgets import job_progress
 
 ON_TREES = ("syntax", "probe")
 
@@ -14,10 +15,9 @@ ON_TREES = ("syntax", "probe")
 def start_study(study: str, *, view: str) -> None:
     """A folded form: what is asked, and a button; below it the jobs under way. view: names the widgets."""
     with st.expander("Measure another checkpoint", icon=":material/play_arrow:"):
-        left, right = st.columns([3, 2])
-        with left:
-            name = pickers.pick_checkpoint(key="checkpoint")
-        told = _trees(right) if study in ON_TREES else _task(right, study)
+        name = context.now().checkpoint
+        place = st.container()
+        told = _trees(place) if study in ON_TREES else _task(place, study)
         if name:
             job_progress.say_time(study, {"checkpoint": name} | told)
         if st.button("Measure", type="primary", disabled=not name, key=f"measure_{view}") and name:
@@ -39,7 +39,7 @@ def _trees(place: Any) -> dict[str, Any]:
 
 def _task(place: Any, study: str) -> dict[str, Any]:
     with place:
-        task = pickers.pick_task(key="task")
+        task = str(context.now().rows)
         folder = st.text_input("Data", key="data", bind="query-params",
                                placeholder="a folder in GLUE's TSV form; empty for the samples")  # fmt: skip
         told: dict[str, Any] = {"data": folder or None}

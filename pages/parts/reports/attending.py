@@ -19,8 +19,9 @@ from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
 from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import head_picture
+from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, resources
+from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
@@ -91,7 +92,7 @@ def rows_of(study: str, kind: type[S], *, task: str, options: dict[str, Any]) ->
 
 
 def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> Measured[S] | None:
-    name = pickers.pick_checkpoint()
+    name = context.now().checkpoint
     text = pickers.pick_text(
         "Sentences, one a line",
         key="sentences",
@@ -145,8 +146,11 @@ def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Me
         f"run_{study}",
         icon=":material/database:",
     )
-    if stored is None:
-        return None
+    return None if stored is None else stored_measurement(stored, kind)
+
+
+def stored_measurement(stored: StoredRun, kind: type[S]) -> Measured[S]:
+    """The rows of a stored run. kind: of record that its rows are read as."""
     shown = [fact for fact in (stored.checkpoint, stored.task_said, stored.split) if fact]
     inputs = f"{stored.inputs} inputs" if stored.inputs else "rows of several tasks"
     caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
@@ -183,13 +187,8 @@ def _first_of(options: AttendingOptions) -> tuple[str, str]:
 
 def _start(study: str, task: str, options: dict[str, Any]) -> None:
     limit = declared(find_study(study).options)["limit"]
-    places = st.columns(3)
-    with places[0]:
-        name = pickers.pick_checkpoint(key="run_checkpoint")
-    with places[1]:
-        beside = pickers.pick_checkpoint("Less another", key="run_compare", none="no second checkpoint")
-    with places[2]:
-        tasks = pickers.pick_tasks(task, key=f"tasks_{study}")
+    name, beside = context.now().checkpoint, context.now().beside
+    tasks = pickers.pick_tasks(task, key=f"tasks_{study}")
     places = st.columns(3)
     most = places[0].number_input(
         "Rows of each task, at most",

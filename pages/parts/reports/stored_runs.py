@@ -1,12 +1,14 @@
 """Choosing among the results of a study: the user's own, newest first, then those that ship."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 
 from pages.parts.reports import result_card
 from pages.parts.reports.provenance import StoredRun, known_runs
-from pages.parts.shell import history
+from pages.parts.shell import context, history
+from pages.parts.shell.messages import plain
+from pages.parts.widgets.pickers import task_name
 
 MOST_LISTED = 12
 
@@ -34,7 +36,8 @@ def pick_run(
     if not known:
         st.info(empty, icon=icon)
         return None
-    run = _opened(list(known), key)
+    run = _opened(known, key)
+    _say_other(known[run])
     result_card.show_card(known[run], key=key)
     others = [other for other in known.values() if other.run != run]
     if others:
@@ -54,17 +57,38 @@ def drawer(title: str, study: str, icon: str = ":material/play_circle:"):
     return st.expander(title, expanded=not has_results(study), icon=icon)
 
 
-def _opened(there: list[str], key: str) -> str:
-    """The one that was opened or that the link names; the newest where that is new, or nothing was said."""
-    newest = f"{key}_newest"
+def _opened(known: Mapping[str, StoredRun], key: str) -> str:
+    """The one that was opened or that the link names; the newest where that is new; else the newest of the context's
+    checkpoint and rows, and again when these change."""
+    there, newest, asked_key = list(known), f"{key}_newest", f"{key}_context"
+    asked = (context.now().checkpoint, context.now().rows)
     seen, st.session_state[newest] = st.session_state.get(newest), there[0]
+    before, st.session_state[asked_key] = st.session_state.get(asked_key), asked
+    usual = max(there, key=lambda run: _fit(known[run]))  # the first of those that fit best
     if key not in st.session_state or history.went_back():
-        st.session_state[key] = st.query_params.get(key, there[0])
+        st.session_state[key] = st.query_params.get(key, usual)
     elif seen != there[0]:
         st.session_state[key] = there[0]
+    elif before != asked:
+        st.session_state[key] = usual
     if st.session_state[key] not in there:
-        st.session_state[key] = there[0]
+        st.session_state[key] = usual
     run: str = st.session_state[key]
-    if run != there[0] or key in st.query_params:
-        history.keep({key: run})
+    if run != usual or key in st.query_params:
+        history.keep({key: None if run == usual else run})
     return run
+
+
+def _fit(stored: StoredRun) -> tuple[bool, bool]:
+    """Whether a run is of the context's checkpoint, and on its rows."""
+    here = context.now()
+    return stored.checkpoint == here.checkpoint, here.rows in (stored.task or "").split(", ")
+
+
+def _say_other(stored: StoredRun) -> None:
+    """A word where what is shown is not what was chosen."""
+    chosen, (of, on) = context.chosen(), _fit(stored)
+    wrong = [f"of {chosen.checkpoint}"] if chosen.checkpoint and not of else []
+    wrong += [f"on {task_name(chosen.rows)}"] if chosen.rows and not on else []
+    if wrong and stored.checkpoint:
+        st.caption(plain(f"This result is not {' or '.join(wrong)}: none of it is stored, or another was opened."))

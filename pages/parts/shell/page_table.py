@@ -1,46 +1,117 @@
-"""The pages, in the order of the sidebar."""
+"""The pages in the order of the sidebar, and the views of each: a new view is one line here and its module."""
 
 from pathlib import Path
 from typing import NamedTuple
 
+from core.atlas import example
+from core.config import DECODER
+
 PAGES_FOLDER = Path(__file__).resolve().parents[2]
+VIEWS_ROOM = "pages.parts.views"
+
+
+class View(NamedTuple):
+    """One view of a page.
+
+    Attributes:
+        name: in the URL (`view=`).
+        title: on the page.
+        module: of pages/parts/views, whose `show(tools)` draws the view; it is imported when the view is opened.
+        uses: what of the context it reads (pages/parts/shell/context.py); nothing: it shows no context at all.
+        starts: what it reads where the context names nothing: pairs of a field and its value.
+        ready: whether it stands without a model, so that it need not wait while models load.
+    """
+
+    name: str
+    title: str
+    module: str
+    uses: tuple[str, ...] = ()
+    starts: tuple[tuple[str, str], ...] = ()
+    ready: bool = False
 
 
 class Page(NamedTuple):
     """One entry of the sidebar. name: of pages/<name>.py and of its URL."""
 
-    section: str
     name: str
     title: str
     icon: str
+    views: tuple[View, ...]
 
+    def view(self, name: str | None) -> View:
+        """The view of this name; the first where there is none."""
+        return next((view for view in self.views if view.name == name), self.views[0])
+
+
+_WEIGHTS, _RESULT = ("checkpoint", "input"), ("checkpoint", "rows")
+PROMPT = "The small engine ran all night without a pause. Nobody in the village"
+_PAIR = (("text", example.TEXT), ("pair", example.PAIR))
 
 PAGES = (
-    Page("Look", "atlas", "Atlas", ":material/map:"),
-    Page("Look", "head", "One head", ":material/pin_drop:"),
-    Page("Look", "values", "Beyond weights", ":material/functions:"),
-    Page("Look", "maps", "Attention maps", ":material/grid_on:"),
-    Page("Look", "generation", "Generation", ":material/edit_note:"),
-    Page("Look", "frames", "Frames", ":material/account_tree:"),
-    Page("Look", "features", "What heads attend to", ":material/center_focus_strong:"),
-    Page("Look", "relations", "Token to token", ":material/swap_horiz:"),
-    Page("Look", "statistics", "Head statistics", ":material/query_stats:"),
-    Page("Look", "probes", "Probes", ":material/biotech:"),
-    Page("Label", "label", "Label maps", ":material/stylus:"),
-    Page("Label", "patterns", "Pattern classifier", ":material/model_training:"),
-    Page("Label", "shares", "Class shares", ":material/stacked_bar_chart:"),
-    Page("Label", "agreement", "Agreement", ":material/group:"),
-    Page("Label", "truth", "Truth", ":material/balance:"),
-    Page("Label", "adjudication", "Adjudication", ":material/gavel:"),
-    Page("Label", "projects", "Projects", ":material/groups:"),
-    Page("Label", "dashboard", "Dashboard", ":material/monitoring:"),
-    Page("Train", "finetune", "Fine-tune", ":material/school:"),
-    Page("Train", "change", "Change", ":material/compare:"),
-    Page("Test", "disable", "Disable heads", ":material/block:"),
-    Page("Test", "perturb", "Perturb", ":material/shuffle:"),
-    Page("Test", "prune", "Prune", ":material/content_cut:"),
-    Page("Test", "subnetworks", "Subnetworks", ":material/filter_alt:"),
-    Page("Papers", "reproduction", "Reproduction", ":material/menu_book:"),
-    Page("Keep", "findings", "Findings", ":material/push_pin:"),
-    Page("Keep", "jobs", "Jobs", ":material/pending_actions:"),
-)
+    Page("start", "Start", ":material/home:", (View("start", "Start", "start", ready=True),)),
+    Page("maps", "Attention maps", ":material/grid_on:", (
+        View("maps", "Maps", "workbench", ("checkpoint", "beside", "input"), _PAIR),
+        View("generation", "Generation", "generation", ("checkpoint", "sentence"), (
+            ("checkpoint", DECODER), ("text", PROMPT))),
+        View("norms", "Norms, rollout and flow", "norms", _WEIGHTS, _PAIR),
+    )),
+    Page("heads", "Heads", ":material/map:", (
+        View("overview", "Overview", "overview", ("checkpoint", "beside", "rows"), (("rows", "sst2"),), ready=True),
+        View("one", "One head", "one_head", ("checkpoint", "rows", "head"),
+             (("rows", "sst2"), ("head", "L1H1")), ready=True),
+        View("similar", "Similar heads", "similar", _RESULT, (("rows", "sst2"),), ready=True),
+    )),
+    Page("linguistics", "Linguistics", ":material/account_tree:", (
+        View("tokens", "Token types", "token_types", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
+        View("relations", "Syntactic relations", "relations", ("checkpoint", "beside", "rows"), (("rows", "mrpc"),)),
+        View("frames", "Frame relations", "frame_relations", ("checkpoint", "beside", "sentence", "head")),
+        View("probes", "Probes", "probes", _RESULT, (("rows", "sst2"),)),
+    )),
+    Page("statistics", "Statistics", ":material/query_stats:", (
+        View("heads", "Head statistics", "head_statistics", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
+        View("effective", "Effective attention", "effective_attention", ("checkpoint", "input", "rows"),
+             (("rows", "mrpc"),)),
+        View("shares", "Pattern shares", "pattern_shares", ("checkpoint", "beside", "rows"), (("rows", "mrpc"),)),
+    )),
+    Page("finetuning", "Fine-tuning", ":material/school:", (
+        View("train", "Train", "training", _RESULT, (("rows", "sst2"),)),
+        View("change", "Change in attention", "change", ("checkpoint", "rows")),
+        View("seeds", "Seed variance", "seed_variance", _RESULT, (("rows", "sst2"),)),
+    )),
+    Page("interventions", "Interventions", ":material/block:", (
+        View("ablation", "Ablation", "ablation", ("checkpoint", "rows", "input", "head"),
+             (("rows", "sst2"), ("text", "The old dog [MASK] in the garden."))),
+        View("sequential", "Sequential test", "sequential_test", _RESULT, (("rows", "sst2"),)),
+        View("pruning", "Pruning", "pruning", _RESULT, (("rows", "sst2"),)),
+        View("patching", "Patching and perturbation", "patching", ("checkpoint", "rows", "input"), (
+            ("rows", "sst2"), ("text", "Karen said that the big dog was in the garden ."))),
+        View("subnetworks", "Subnetworks", "subnetworks", _RESULT, (("rows", "sst2"),)),
+    )),
+    Page("reproduction", "Reproduction", ":material/menu_book:", (
+        View("report", "Report", "reproduction"),
+    )),
+    Page("annotate", "Annotate", ":material/stylus:", (
+        View("label", "Label", "labelling", ready=True),
+        View("codebook", "Codebook", "codebook", ready=True),
+        View("classifier", "Classifier", "classifier", ready=True),
+        View("classes", "Class sets", "class_sets", ready=True),
+    )),
+    Page("projects", "Projects", ":material/groups:", (
+        View("setup", "Setup", "project_setup", ready=True),
+        View("progress", "Progress", "project_progress", ready=True),
+        View("agreement", "Agreement", "agreement", ready=True),
+        View("adjudication", "Adjudication", "adjudication", ready=True),
+        View("aggregated", "Aggregated labels", "aggregated_labels", ready=True),
+    )),
+    Page("results", "Results", ":material/inventory_2:", (
+        View("all", "All", "all_results", ready=True),
+        View("pinned", "Pinned", "pinned", ready=True),
+        View("jobs", "Jobs", "jobs", ready=True),
+    )),
+)  # fmt: skip
+ANNOTATOR = {"annotate": ("label", "codebook")}  # the pages and views of who only labels
+
+
+def page_of(name: str) -> Page:
+    """A page by its name. Raises KeyError where there is none."""
+    return {page.name: page for page in PAGES}[name]

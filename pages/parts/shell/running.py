@@ -4,9 +4,8 @@ import streamlit as st
 
 from core.errors import AtlasError
 from core.jobs import api
-from pages.parts.shell import resources
+from pages.parts.shell import links, resources
 from pages.parts.shell.messages import clear_errors
-from pages.parts.shell.page_table import PAGES_FOLDER
 
 
 def running_indicator() -> None:
@@ -25,4 +24,4 @@ def _indicator() -> None:
         if not count:
             st.rerun()
         label = f"{count} job{'s' if count > 1 else ''} running"
-        st.page_link(PAGES_FOLDER / "jobs.py", label=label, icon=":material/progress_activity:")
+        links.link("results/jobs", label, icon=":material/progress_activity:")

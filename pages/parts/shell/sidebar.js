@@ -1,15 +1,6 @@
 
 // The sidebar. In a narrow window (or an enlarged one) it gives its room to the page, and opens again with its own button.
-// Its sections are boxes between a list and its items, so they are named as the lists that they are, again whenever
-// Streamlit has drawn them anew.
-const NARROW = 1000, ITEMS = '[data-testid="stSidebarNavItems"]', UNNAMED = `${ITEMS}:not([role]), ${ITEMS} > :not(li):not([role])`;
-
-function nameLists() {
-  const list = document.querySelector(ITEMS);
-  if (!list) return;
-  list.setAttribute("role", "presentation");
-  for (const section of list.children) if (section.tagName !== "LI") section.setAttribute("role", "list");
-}
+const NARROW = 1000;
 
 // Say once that the first page stands: the script has run, its maps are painted, and the browser has nothing else to do.
 function whenPainted(say) {
@@ -21,11 +12,6 @@ function whenPainted(say) {
 }
 
 export default function () {
-  nameLists();
-  if (!window.atlasNames) {
-    window.atlasNames = new MutationObserver(() => { if (document.querySelector(UNNAMED)) nameLists(); });
-    window.atlasNames.observe(document.body, { childList: true, subtree: true });
-  }
   const fold = () => {
     const sidebar = document.querySelector('[data-testid="stSidebar"][data-collapsed="false"]');
     if (window.innerWidth < NARROW && sidebar) sidebar.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click();

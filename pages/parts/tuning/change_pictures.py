@@ -18,9 +18,8 @@ from core.tasks.glue import read_rows
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import CELL, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
-from pages.parts.shell import bound, history
+from pages.parts.shell import bound, history, links
 from pages.parts.shell.messages import plain
-from pages.parts.shell.page_table import PAGES_FOLDER
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.pickers import task_name
 
@@ -120,21 +119,19 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
         key="changed_head",
         help="Or click it in a picture above.",
     )
-    show_links(after, Head.parse(name), here="change")
+    show_links(after, Head.parse(name), here="")
     chosen = known[name]
     texts = {row.id: row for row in read_rows(chosen.task, compared.split, folder=compared.data)}
     for changed in chosen.most_changed:
         row = texts.get(changed.row)
         if row is None:
             continue
-        asked = {"checkpoint": compared.before, "beside": after, "text": row.text, "head": name}
-        asked |= {"pair": row.pair} if row.pair else {}
         place, link = st.columns([5, 2], vertical_alignment="center")
         second = f"\n{row.pair}" if row.pair else ""
         place.text(f"{changed.row} · cosine {changed.cosine:.3f}\n{row.text}{second}")
-        link.page_link(
-            PAGES_FOLDER / "maps.py", label=f"{name} before and after", icon=":material/grid_on:", query_params=asked
-        )
+        with link:
+            links.link("maps", f"{name} before and after", checkpoint=compared.before, beside=after, text=row.text,
+                       pair=row.pair, head=name)  # fmt: skip
 
 
 def _most_changed() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.tuning.recipe import PRESET_NOTES, PRESETS
-from pages.parts.shell import bound
+from pages.parts.shell import bound, context
 from pages.parts.shell.messages import clear_errors
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
@@ -28,11 +28,7 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
 
     limit: the option that bounds the train rows; verb: on the button; title: of the job, before "CHECKPOINT on TASK".
     """
-    left, right = st.columns(2)
-    with left:
-        checkpoint = pickers.pick_checkpoint("Pre-trained checkpoint")
-    with right:
-        task = pickers.pick_task(key=f"{study}_task")
+    checkpoint, task = context.now().checkpoint, str(context.now().rows)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     preset = bound.pick(
         left.selectbox, "Recipe", list(PRESETS), key=f"{study}_preset", default="small",

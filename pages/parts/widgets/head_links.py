@@ -4,13 +4,14 @@ import streamlit as st
 
 from core.attention import Head
 from core.capture.components import parse_components
-from pages.parts.shell.page_table import PAGES_FOLDER
+from pages.parts.shell import links
 
-LINKS = {  # page: what its link says, and what the page calls the head; two pages may not bind the same name
+LINKS = {  # view: what its link says, and what the view calls the head
+    "heads/one": ("All about {}", ":material/pin_drop:", "head"),
     "maps": ("Maps of {}", ":material/grid_on:", "head"),
-    "frames": ("Frame relations of {}", ":material/account_tree:", "head"),
-    "disable": ("What happens without {}", ":material/block:", "heads"),
-    "prune": ("Importance of {}", ":material/content_cut:", "heads"),
+    "linguistics/frames": ("Frame relations of {}", ":material/account_tree:", "head"),
+    "interventions": ("What happens without {}", ":material/block:", "heads"),
+    "interventions/pruning": ("Importance of {}", ":material/content_cut:", "heads"),
 }
 
 
@@ -21,14 +22,12 @@ def asked_heads() -> list[Head]:
 
 
 def show_links(checkpoint: str, head: Head | str, *, here: str, text: str = "", pair: str = "") -> None:
-    """Links to the other pages with this head chosen. here: the page they are on, left out."""
-    asked = {"checkpoint": checkpoint, "text": text, "pair": pair}
-    asked = {name: value for name, value in asked.items() if value}
+    """Links to other views with this head chosen. here: the view they are on, left out."""
+    asked = {"checkpoint": checkpoint, "text": text, "pair": pair, "head": str(head)}
     with st.container(horizontal=True):
-        for page, (label, icon, name) in LINKS.items():
-            if page != here:
-                place = PAGES_FOLDER / f"{page}.py"
-                st.page_link(place, label=label.format(head), icon=icon, query_params=asked | {name: str(head)})
+        for view, (label, icon, name) in LINKS.items():
+            if view != here:
+                links.link(view, label.format(head), icon=icon, **(asked | {name: str(head)}))
 
 
 def pick_and_link(checkpoint: str, heads: list[str], *, here: str, key: str) -> None:

@@ -49,9 +49,14 @@ def lines_of(file: Any) -> list[str]:
     return [" | ".join(filter(None, pasted)) for pasted in read_pasted(_text(file))]
 
 
-def offer_own_rows(take: Callable[[str], None], *, key: str) -> None:
-    """A popover that keeps a list as a task. take: makes that task, by its path, the chosen one. key: of the picker."""
-    with st.popover("Your own sentences", icon=":material/playlist_add:", width="stretch"):
+def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False) -> None:
+    """A popover that keeps a list as a task. take: makes that task, by its path, the chosen one. key: of the picker.
+
+    bare: a button of its icon alone, as in a bar.
+    """
+    told = "Rows of your own: paste sentences or drop a file" if bare else None
+    with st.popover("" if bare else "Your own sentences", icon=":material/playlist_add:", help=told,
+                    width="content" if bare else "stretch"):  # fmt: skip
         ask_lines(f"own_{key}")
         st.text_input("Name", key=f"own_{key}_name", placeholder="sentences", max_chars=40)
         st.toggle("A model is to learn from them", key=f"own_{key}_learned",

@@ -10,13 +10,11 @@ import streamlit as st
 
 from core import config
 from core.errors import InputError
+from core.tuning.saved import shown_folder
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, sampled, task_of
-from core.tuning.saved import shown_folder
-from pages.parts.shell import bound, history, resources
+from pages.parts.shell import bound, context, history, resources
 from pages.parts.widgets import own_rows
-
-LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it
 
 CHECKPOINT_HELP = (
     "A bundled checkpoint, a folder that holds config.json and safetensors, or a hub id with an optional "
@@ -91,7 +89,7 @@ def pick_text(
     field: Callable[..., str | None] = st.text_input if height is None else partial(st.text_area, height=height)
     shown = "collapsed" if bare else "visible"
     text = field(label, key=key, placeholder=placeholder, help=help, label_visibility=shown) or ""
-    history.keep({key: text if text != default and len(text) <= LINK_CHARACTERS else None})
+    history.keep({key: text if text != default and len(text) <= context.LINK_CHARACTERS else None})
     return text
 
 
@@ -102,9 +100,9 @@ def pick_tasks(default: str, *, label: str = "Tasks", key: str | None = None) ->
     tasks = bound.pick_many(
         st.multiselect,
         label,
-        [*TASKS, *own_rows.known_lists()],
+        list(dict.fromkeys([*TASKS, *own_rows.known_lists(), context.chosen().rows or default])),
         key=key,
-        default=[default],
+        default=[context.chosen().rows or default],
         format_func=rows_name,
         accept_new_options=True,
         help=TASK_HELP,

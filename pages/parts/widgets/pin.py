@@ -5,14 +5,13 @@ from collections.abc import Callable
 import streamlit as st
 
 from core import findings
-from pages.parts.shell import people, resources
+from pages.parts.shell import links, people, resources
 from pages.parts.shell.messages import clear_errors
-from pages.parts.shell.page_table import PAGES_FOLDER
 
 
 def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
     """A popover that asks for a title, a note and a name. pin: keeps them, in this order. key: of this result."""
-    with st.popover("Pin", icon=":material/push_pin:", help="Keep this result with a note, on the page Findings"):
+    with st.popover("Pin", icon=":material/push_pin:", help="Keep this result with a note, under Results, Pinned"):
         title = st.text_input("Title", key=f"{key}_title", placeholder="the result's own", max_chars=200)
         note = st.text_area("Note", key=f"{key}_note", placeholder="what it shows", max_chars=5000)
         who = people.annotator_name(key=f"{key}_who")
@@ -20,7 +19,7 @@ def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
             with clear_errors():
                 pin(title, note, who)
                 st.success("Pinned.")
-                st.page_link(PAGES_FOLDER / "findings.py", label="Findings", icon=":material/push_pin:")
+                links.link("results/pinned", icon=":material/push_pin:")
 
 
 def offer_pin_of_run(run: str, *, key: str) -> None:

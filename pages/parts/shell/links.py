@@ -1,0 +1,35 @@
+"""Links from one page to another: they carry the context, so that nobody chooses it twice."""
+
+from typing import Any
+
+import streamlit as st
+
+from pages.parts.shell import context
+from pages.parts.shell.page_table import PAGES_FOLDER, page_of
+
+
+def query_of(page: str, view: str | None = None, **asked: str | None) -> dict[str, str]:
+    """The parameters of a link: the view, the chosen context, and what is asked for, which wins."""
+    kept = context.parameters()
+    if asked.get("text"):  # a sentence of the link does not go with an older second one
+        kept = {name: value for name, value in kept.items() if name not in ("pair", context.CUT)}
+    first = page_of(page).views[0].name
+    named = {"view": view} if view and view != first else {}
+    return named | kept | {name: value for name, value in asked.items() if value}
+
+
+def link(
+    target: str, label: str | None = None, *, icon: str | None = None, help: str | None = None, **asked: Any
+) -> None:
+    """A link to "page" or "page/view". asked: other parameters; its title and the page's icon unless told."""
+    page, _, view = target.partition("/")
+    table = page_of(page)
+    shown = table.view(view).title if view else table.title
+    st.page_link(PAGES_FOLDER / f"{page}.py", label=label or shown, icon=icon or table.icon, help=help,
+                 query_params=query_of(page, view or None, **asked))  # fmt: skip
+
+
+def go(target: str, **asked: str | None) -> None:
+    """Open "page" or "page/view" now."""
+    page, _, view = target.partition("/")
+    st.switch_page(PAGES_FOLDER / f"{page}.py", query_params=query_of(page, view or None, **asked))

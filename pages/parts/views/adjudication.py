@@ -1,0 +1,52 @@
+"""Adjudication: maps whose labels differ or are doubted, decided on by key; every decision is an event."""
+
+from datetime import date
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.labelling import adjudicating
+from core.labelling.queue import QueueOptions
+from core.labelling.snapshot import known_class_set
+from pages.parts.label.label_sheet import send_maps, show_sheet
+from pages.parts.shell import bound, people, resources
+from pages.parts.shell.messages import plain
+from pages.parts.team import choosing
+from pages.parts.team.bundled import show_bundled_disputes
+from pages.parts.team.deciding import sheet_of
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    db = resources.database()
+    left, *places, right = st.columns([2, 2, 2, 1.6], vertical_alignment="bottom")
+    class_set, project = choosing.pick(db, places)
+    with left:
+        annotator = people.annotator_name()
+    named = bound.switch(right.toggle, "Show who voted", key="named",
+                         help="Hidden, so that the map decides and not the name.")  # fmt: skip
+    classes = known_class_set(db, class_set)
+    if not annotator:
+        st.info("Type your name above; decisions carry it.", icon=":material/badge:")
+        show_bundled_disputes(db, class_set)
+        return
+    db.person.must("annotator", "decide on maps")
+    key = (class_set, project, annotator, named, classes)
+    kept = st.session_state.get("queue")
+    if kept is None or kept[0] != key:  # the queue as it was first made, so that what the browser holds stays the same
+        found = adjudicating.disputes(db, class_set, project)
+        kept = (key, found, sheet_of(db, found, classes, annotator, named=named))
+        st.session_state["queue"] = kept
+    found, (queue_name, data) = kept[1:]
+    if not found:
+        st.success("No map is in dispute: labels agree, or everything is settled.", icon=":material/done_all:")
+    send_maps(data)
+    show_sheet(db, queue_name, QueueOptions(class_set, annotator, adjudicating.PASS, "adjudication"))
+    doubted = sum(one.doubt is not None for one in found)
+    st.caption(
+        plain(
+            f"{len(found)} maps were in dispute when this page was opened, {doubted} of them doubted by a classifier · "
+            f"class set {class_set} · {date.today():%d %B %Y} · digits decide, Space skips, n writes a note, Backspace "
+            "undoes"
+        )
+    )

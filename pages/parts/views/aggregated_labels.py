@@ -1,0 +1,141 @@
+"""Truth: one class a map from many people's labels, who can be relied on, and which labels are in doubt."""
+
+from datetime import date
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.labelling import adjudicating, crowd
+from core.patterns import agreement
+from core.patterns.alpha import alpha_with_interval
+from core.patterns.snapshot import known_class_set, snapshot
+from core.store import labels
+from pages.parts.charts.encoding import Axes
+from pages.parts.charts.matrices import matrix
+from pages.parts.shell import bound, links, people, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.team import choosing
+from pages.parts.team.bundled import labels_to_read
+from pages.parts.team.judging import judged
+from pages.parts.widgets.files import show_files
+
+MOST = 200  # rows of the table of maps
+AT_ONCE = 10_000  # labels that are weighed without being asked
+
+
+def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a map, the least sure first: likeliest class, its probability, votes, every class's probability."""
+    best = truth.probabilities.max(axis=1)
+    about = pd.DataFrame({"class": truth.labels.fillna("(tie)"), "probability": best})
+    about["votes"] = rows.drop_duplicates(["map_id", "annotator"]).groupby("map_id").size()
+    return about.join(truth.probabilities).sort_values("probability").rename_axis("map").reset_index()
+
+
+def person_part(db, truth, rows: pd.DataFrame, class_set: str, names: list[str]) -> None:
+    """Everybody's skill, confusion and pace."""
+    st.subheader("People")
+    st.dataframe(crowd.people_table(truth, labels.pace(db, class_set)), hide_index=True)
+    who = bound.pick(st.selectbox, "Confusion of", [person.name for person in truth.people], key="who")
+    person = next(somebody for somebody in truth.people if somebody.name == who)
+    long = person.confusion.reset_index().melt("true", var_name="given", value_name="share")
+    st.altair_chart(
+        matrix(long.fillna(0.0), Axes(x="given", y="true"), value="share", order=names, title=f"{who}: given by true"),
+        width="content",
+    )
+
+
+def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
+    """Alpha with its interval, kappa of two people and of pairs of classes."""
+    st.subheader("Agreement")
+    all_ = alpha_with_interval(votes[votes["pass"] == 1], by_input=True)  # of different people alone
+    if not all_.maps:
+        st.caption("Agreement is shown once two people have labelled the same map.")
+        return
+    st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, "
+              f"{all_.maps} maps, {all_.raters} people", delta_color="off", delta_arrow="off")  # fmt: skip
+    raters = agreement.raters_of(votes)
+    left, right = st.columns(2)
+    first = bound.pick(left.selectbox, "First", raters, key="first")
+    second = bound.pick(right.selectbox, "Second", agreement.others(raters, first), key="second")
+    with clear_errors():
+        both = agreement.agreement(votes, first, second)
+        st.caption(
+            f"kappa {both.kappa:.3f} (95 % {both.low:.2f} to {both.high:.2f} over inputs), equal {both.share:.0%}, "
+            f"{both.maps} maps"
+        )
+        pairs = agreement.pair_agreements(votes, first, second, names)
+        rows = [{"classes": " / ".join(p.classes), "maps": p.maps, "differ": p.differ, "kappa": p.kappa} for p in pairs]
+        by_pair, by_name = st.columns(2)
+        by_pair.dataframe(pd.DataFrame(rows), hide_index=True)
+        by_class = agreement.class_agreements(votes, first, second, names)
+        by_name.dataframe(pd.DataFrame([vars(each) for each in by_class]), hide_index=True)
+        with st.expander("Every two people"):
+            everybody = [vars(each) for each in agreement.rater_pairs(votes)]
+            st.dataframe(pd.DataFrame(everybody), hide_index=True)
+
+
+def doubts_part(db, class_set: str) -> None:
+    """Labels a classifier doubts, and the button that queues them."""
+    st.subheader("Labels in doubt")
+    if st.button(
+        "Look for label errors", help="Trees are fitted on other inputs five times; takes seconds to minutes."
+    ):
+        with clear_errors(), st.spinner("Fitting classifiers on other inputs ..."):
+            st.session_state["doubts"] = (class_set, adjudicating.doubted(snapshot(db, class_set)))
+    known = st.session_state.get("doubts")
+    if known is None or known[0] != class_set:
+        return
+    suspects = known[1]
+    st.caption(f"{len(suspects)} labels are in doubt: another class passes its own threshold and the given one's.")
+    st.dataframe([vars(suspect) for suspect in suspects[:MOST]], hide_index=True)
+    by = people.annotator_name(key="doubts_by")
+    if suspects and db.person.may("annotator") and st.button("Queue them for adjudication", disabled=not by):
+        with clear_errors():
+            st.success(f"{adjudicating.queue_doubts(db, class_set, suspects, annotator=by)} were new in the queue.")
+    links.link("projects/adjudication", "Decide on them", icon=":material/gavel:")
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    db = resources.database()
+    class_set, project = choosing.pick(db)
+    if project is None:
+        db, _ = labels_to_read(db, class_set)
+    method = bound.pick(
+        st.segmented_control, "One class a map by", list(crowd.METHODS), key="method", default="majority",
+        required=True,
+        format_func=crowd.METHODS.__getitem__,
+    )  # fmt: skip
+    votes = crowd.votes_of(db, class_set, project)
+    if votes[(votes["pass"] == 1) & (votes["queue_order"] != "adjudication")].empty:
+        st.info("Nobody has labelled a map here yet: label some on the Label page.", icon=":material/stylus:")
+        return
+    names = list(known_class_set(db, class_set).names)
+    truth = judged(votes, tuple(names), method)
+    if len(votes) <= AT_ONCE or bound.switch(
+        st.toggle, "Is a learned truth worth it here?", key="weighed", help="Weighs every label; takes minutes."
+    ):
+        st.info(crowd.advice(judged(votes, tuple(names), "dawid-skene")).sentence, icon=":material/balance:")
+    table = maps_table(truth, votes)
+    st.dataframe(table.head(MOST), hide_index=True)
+    show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
+    st.caption(
+        plain(
+            f"{len(table)} maps, {len(truth.ties)} of them ties; the {min(MOST, len(table))} least sure are shown. "
+            "Train "
+            "on these soft labels on the Pattern classifier page, under One label a map by."
+        )
+    )
+    person_part(db, truth, votes, class_set, names)
+    agreement_part(votes, names)
+    doubts_part(db, class_set)
+    st.caption(
+        plain(
+            f"{votes['map_id'].nunique()} maps, {len(votes)} labels of {votes['annotator'].nunique()} people · "
+            "class set "
+            f"{class_set} · {date.today():%d %B %Y} · a person's own votes count in the truth they are held "
+            "against, so "
+            "skills are a little high"
+        )
+    )

@@ -1,0 +1,109 @@
+"""Agreement: do people see the same classes in the same maps, how fast do they label, and what is disputed?"""
+
+from datetime import date
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.patterns import agreement
+from core.patterns.snapshot import known_class_set, standing_labels
+from core.store import labels
+from pages.parts.charts.encoding import Axes
+from pages.parts.charts.matrices import matrix
+from pages.parts.label.label_tools import pick_class_set, show_disputed
+from pages.parts.label.retiring import retire_one, say_unknown
+from pages.parts.shell import bound, links, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.team.bundled import labels_to_read
+
+MOST = 8
+
+
+def pair(db, rows, raters: list[str], names: list[str]) -> None:
+    """Two raters on the maps both labelled."""
+    left, right = st.columns(2)
+    first = bound.pick(left.selectbox, "First rater", raters, key="first")
+    second = bound.pick(right.selectbox, "Second rater", agreement.others(raters, first), key="second")
+    with clear_errors():
+        both = agreement.agreement(rows, first, second)
+        said = f"95 % {both.low:.2f} to {both.high:.2f} over inputs, {both.maps} maps"
+        kappas, equal, alphas = st.columns(3)
+        kappas.metric("Cohen's kappa", f"{both.kappa:.3f}", said, delta_color="off", delta_arrow="off")
+        equal.metric("Equal labels", f"{100 * both.share:.1f} %")
+        alphas.metric("Krippendorff's alpha, all raters", f"{agreement.alpha(rows):.3f}")
+        counts = agreement.confusion(rows, first, second, names)
+        st.altair_chart(
+            matrix(
+                counts,
+                Axes(x="second", y="first"),
+                value="n",
+                order=names,
+                title=f"{first} (down) and {second} (across)",
+            ),
+            width="content",
+        )
+
+
+def disputed(db, rows, class_set: str) -> None:
+    """Maps with different labels that nobody has settled."""
+    maps = agreement.disputed(rows)
+    st.subheader("To adjudicate")
+    if not maps:
+        st.caption("No map has labels that differ, or all of them are settled.")
+        return
+    show_disputed(db, rows, maps[:MOST])
+    st.caption(f"{len(maps)} maps have labels that differ.")
+    retire_one(db, rows, maps[:MOST])
+    if not db.person.may("annotator"):
+        return
+    links.link("projects/adjudication", "Decide on them", icon=":material/gavel:", class_set=class_set)
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    db = resources.database()
+    class_set = pick_class_set(db)
+    db, _ = labels_to_read(db, class_set)
+    say_unknown(db, class_set)
+    found = standing_labels(db, class_set)
+    if found.empty:
+        st.info(
+            "Nobody has labelled a map of this class set yet: label some on the Label page, or add the bundled "
+            "annotations there under Files.",
+            icon=":material/stylus:",
+        )
+        return
+    raters = agreement.raters_of(found)
+    if len(raters) < 2:
+        st.info(
+            "Agreement needs a second opinion: another person, or you again with Pass 2 on the Label page.",
+            icon=":material/group:",
+        )
+    else:
+        pair(db, found, raters, list(known_class_set(db, class_set).names))
+        disputed(db, found, class_set)
+    st.subheader("Pace")
+    pace = labels.pace(db, class_set)
+    st.dataframe(
+        pace,
+        hide_index=True,
+        column_config={
+            "per_hour": st.column_config.NumberColumn("labels per hour", format="%d"),
+            "median_seconds": st.column_config.NumberColumn("median seconds"),
+        },
+    )
+    flags = labels.flagged(db, class_set)
+    if len(flags):
+        st.subheader("Flags and notes")
+        st.dataframe(
+            flags[["map_id", "kind", "annotator", "note", "checkpoint", "task", "layer", "head", "happened"]].assign(
+                layer=flags["layer"] + 1, head=flags["head"] + 1
+            ),
+            hide_index=True,
+        )
+    st.caption(
+        plain(
+            f"{found['map_id'].nunique()} maps, {len(found)} labels that stand, {len(raters)} raters · class set "
+            f"{class_set} · {date.today():%d %B %Y} · labels per hour counts gaps over a minute as one minute"
+        )
+    )

@@ -1,0 +1,16 @@
+"""Codebook: each class of maps in words, with two maps that people gave it."""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.parts.label import label_tools
+from pages.parts.shell import resources
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The classes of a set, what the eye sees, and maps."""
+    db = resources.database()
+    with tools:
+        class_set = label_tools.pick_class_set(db, bare=True)
+    with st.container(width=760):
+        label_tools.show_codebook(db, label_tools.classes_now(db, class_set))

@@ -1,0 +1,24 @@
+"""Effective attention: what is left of a map when the part that cannot reach the output is taken away."""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.parts.maps import effective
+from pages.parts.shell import context
+from pages.parts.shell.messages import clear_errors
+
+
+def show(tools: DeltaGenerator) -> None:
+    """Raw and effective maps of the context's sentence, then the stored measurements on rows."""
+    st.caption(
+        "What is left of a map when the part that cannot reach the output is taken away (Brunner et al. 2020); inputs "
+        "of no more tokens than a head has dimensions lose nothing."
+    )
+    asked = context.now()
+    with clear_errors():
+        if asked.checkpoint and (asked.text or "").strip():
+            effective.show_effective(asked.checkpoint, str(asked.text), asked.pair_or_none)
+        else:
+            st.info("Type a text of about 40 words or more above, to see raw and effective attention side by side.",
+                    icon=":material/compare:")  # fmt: skip
+        effective.show_stored()

@@ -1,0 +1,147 @@
+"""Label maps: sort attention maps into classes by click or key, fast, with nothing lost."""
+
+from datetime import date
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.labelling.queue import queue
+from core.patterns.classifier_registry import bundled_labels
+from core.store import classifiers, labels
+from pages.parts.label import label_settings, label_tools
+from pages.parts.label.label_retrain import offer_retraining, say_changes
+from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
+from pages.parts.label.retiring import say_unknown
+from pages.parts.shell import people, resources
+from pages.parts.shell.messages import plain
+from pages.parts.shell.remembered import recalled, remember
+from pages.parts.team import working
+from pages.parts.team.bundled import show_bundled_work
+
+
+def names_of(db, settings, classes, suggesting) -> list[str]:
+    """The queue as it was first made for this wish, so that what the browser holds stays the same."""
+    kept = st.session_state.get("queue")
+    key = (settings.wish, settings.hinted, suggesting, classes)
+    if kept is None or kept[0] != key:
+        hints = (lambda names: hints_of(db, suggesting, names)) if suggesting else None
+        kept = (key, queue(db, settings.wish, hints))
+        st.session_state["queue"] = kept
+        st.session_state.pop("label_payload", None)
+    return kept[1]
+
+
+def payload_of(db, settings, classes, suggesting, names) -> tuple[str, bytes]:
+    """What the browser draws: made anew when somebody comes back to the page, with the work as it is stored."""
+    if "label_payload" not in st.session_state:
+        hints = hints_of(db, suggesting, names[:1000]) if settings.hinted and suggesting and names else {}
+        if hints:
+            say_changes(hints)
+        made = payload(db, settings.wish, names, classes, hints=hints, classifier=suggesting)
+        st.session_state["label_payload"] = made
+    return st.session_state["label_payload"]
+
+
+def add_bundled(db, classes) -> None:
+    """The bundled maps with their labels, into this database."""
+    st.toast(f"{bundled_labels(db, classes.name)} labels were new")
+    st.session_state.pop("queue", None)
+
+
+def more_tools(db, classes, annotator: str) -> None:
+    """Drawing maps, changing classes, and files, behind one button."""
+    with st.popover("Maps and files", icon=":material/folder:"):
+        what = st.segmented_control("What to do", ["Draw maps", "Classes", "Files"], default="Draw maps", required=True,
+                                    label_visibility="collapsed")  # fmt: skip
+        if what == "Draw maps":
+            label_tools.draw_maps()
+        elif what == "Classes":
+            label_tools.change_classes(db, classes, annotator or "nobody")
+        else:
+            label_tools.files(db, classes.name)
+        if st.button("Add the bundled annotations"):
+            add_bundled(db, classes)
+
+
+def station(db, settings, classes, suggesting, *, docked: bool) -> None:
+    """The sheet, and the codebook at its side."""
+    names = names_of(db, settings, classes, suggesting)
+    queue_name, data = payload_of(db, settings, classes, suggesting, names)
+    if not names:
+        st.success("Every map of this choice is done: draw more, or change the queue.", icon=":material/done_all:")
+    send_maps(data)
+    with st.container(horizontal=True, wrap=False, key="station"):
+        with st.container(key="station_sheet"):
+            show_sheet(db, queue_name, settings.wish)
+        with st.container(width=260 if docked else "content", key="station_codebook"):
+            if docked:
+                label_tools.docked_codebook(db, classes)
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    db = resources.database()
+    with tools:
+        with st.container(width=110, gap=None):
+            annotator = people.annotator_name(bare=True)
+        open_projects = working.open_projects(db)
+        project = None
+        if open_projects:
+            with st.container(width=200):
+                project = working.pick_project(open_projects)
+        if project is not None:
+            codebook = st.container(width=130)
+        else:
+            class_set = label_tools.pick_class_set(db, bare=True)
+            classes = label_tools.classes_now(db, class_set)
+            kinds = labels.map_kinds(db)
+            suggesting = classifiers.suggesting(db, class_set)
+            settings = (
+                None if kinds.empty else label_settings.ask(kinds, classes, annotator, suggests=suggesting is not None)
+            )
+            docked = st.toggle(
+                "Codebook", bool(recalled().get("codebook")), key="label_codebook", persist_state="session"
+            )
+            more_tools(db, classes, annotator)
+            training = st.container(width="content")
+    if project:
+        if not annotator:
+            st.info("Type your name above; labels carry it.", icon=":material/badge:")
+            return
+        working.work(db, project, annotator, codebook)
+        return
+    say_unknown(db, class_set)
+    if settings is None:
+        st.info(
+            "There is no map to label yet: draw some from a checkpoint, or add the bundled annotations, under *Maps "
+            "and "
+            "files*.",
+            icon=":material/add_photo_alternate:",
+        )
+        if st.button("Add the bundled maps and their labels", type="primary"):
+            add_bundled(db, classes)
+            st.rerun()
+        show_bundled_work(class_set)
+        return
+    if not annotator:
+        st.info("Type your name above; labels carry it.", icon=":material/badge:")
+        return
+    db.person.must("annotator", "label")
+    station(db, settings, classes, suggesting if settings.asks_classifier else None, docked=docked)
+    with training:
+        offer_retraining(db, class_set)
+    say_stored(kinds, class_set)
+    remember({"codebook": docked, "label": settings.kept}, key="remember_label")
+
+
+def say_stored(kinds, class_set: str) -> None:
+    """What is stored, and the keys."""
+    st.caption(
+        plain(
+            f"{kinds['maps'].sum()} maps of {kinds['checkpoint'].nunique()} checkpoints are stored · class set "
+            f"{class_set} "
+            f"· {date.today():%d %B %Y} · digits label, b takes the brush and Shift with a digit picks its class, "
+            "Enter "
+            "accepts, Space skips, Backspace or Ctrl+Z undoes, arrows move; red ticks mark separators"
+        )
+    )

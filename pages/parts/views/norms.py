@@ -1,0 +1,31 @@
+"""Beyond weights: norms |alpha f(x)|, rollout, flow and value zeroing of one input."""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.parts.atlas import beyond
+from pages.parts.shell import bound, context
+from pages.parts.shell.messages import clear_errors
+
+SHOWN = {
+    "norms": beyond.show_norms,
+    "rollout": beyond.show_rollout,
+    "flow": beyond.show_flow,
+    "value zeroing": beyond.show_zeroing,
+}
+
+
+def show(tools: DeltaGenerator) -> None:
+    """One of the four, of the sentence of the context."""
+    asked = context.now()
+    with tools:
+        kind = bound.pick(st.segmented_control, "Measure", list(SHOWN), key="mode", required=True,
+                          label_visibility="collapsed")  # fmt: skip
+        wanted = bound.switch(st.toggle, "Compute", key="compute", default=True, help="Runs the checkpoint once")
+    with clear_errors():
+        st.caption(beyond.MEANING[kind])
+        text = asked.text or ""
+        if asked.checkpoint and text.strip() and wanted:
+            SHOWN[kind](asked.checkpoint, text, asked.pair_or_none)
+        else:
+            st.info("Type a sentence, and switch on “Compute”.", icon=":material/play_circle:")

@@ -1,0 +1,134 @@
+"""One head: all that is known of it with its sources, the heads most like it, and its gallery."""
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.atlas.example_grid import example_grid
+from core.atlas.head import facts, nearest, sentence
+from core.atlas.head_page import Gallery, head_page
+from core.attention import Head
+from core.drawing.packing import Grid
+from core.errors import AtlasError
+from core.scoring.registry import label_of
+from pages.parts.atlas import choices
+from pages.parts.atlas.gallery import show_gallery
+from pages.parts.atlas.measuring import offer_to_measure
+from pages.parts.shell import bound, context, links
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.files import show_files
+from pages.parts.widgets.head_links import show_links
+
+EVERYTHING = "everything"
+ABOUT = {  # a head's scores by what they are about: the studies that measure them, and the pages that show those
+    "pattern class": (("classify-maps",), ("statistics/shares",)),
+    "where it looks": (("statistics", "features", "roles"), ("statistics", "linguistics/tokens")),
+    "relations and frames": (("relations", "frame-heads"), ("linguistics/relations", "linguistics/frames")),
+    "beyond weights": (("norms", "effective"), ("linguistics/tokens", "statistics/effective", "maps/norms")),
+    "effect": (
+        ("disable", "operators", "race", "importance", "patch"),
+        ("interventions/ablation", "interventions/pruning", "interventions/patching"),
+    ),
+    "fine-tuning": (("change",), ("finetuning/change",)),
+    "likeness": (("redundancy",), ("heads/similar",)),
+}
+NUMBER = st.column_config.NumberColumn(format="%.3g")
+
+
+def head_here(scores: pd.DataFrame) -> Head:
+    """The context's head; the first that has scores, with a word, where the checkpoint has none of that name."""
+    heads = [Head(int(a), int(b)) for a, b in sorted(set(zip(scores["layer"], scores["head"], strict=True)))]
+    wanted = context.heads_named(context.now().head or "")
+    if wanted and wanted[0] in heads:
+        return wanted[0]
+    if wanted:
+        st.caption(f"Nothing is stored of {wanted[0]} here: {heads[0]} is shown.")
+    return heads[0]
+
+
+def show_facts(scores: pd.DataFrame, head: Head) -> None:
+    """One sentence, each part with its source."""
+    known = facts(scores, head)
+    st.markdown(f"**{plain(str(head))}**: {plain(sentence(known))}")
+    if known:
+        st.caption(plain("Sources: " + "; ".join(f"{fact.about}: {fact.source}" for fact in known)))
+
+
+def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
+    """Every score with interval, baseline and source, or those about one thing, and the pages that they come from;
+    returns what is shown."""
+    mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    mine = mine[~mine["score"].isin(choices.HIDDEN)]
+    studies = mine["score"].str.partition("/")[0]
+    offered = [name for name, (about, _) in ABOUT.items() if studies.isin(about).any()]
+    chosen = bound.pick(st.segmented_control, "About", [EVERYTHING, *offered], key="about", required=True)
+    pages: tuple[str, ...] = ()
+    if chosen != EVERYTHING:
+        about, pages = ABOUT[chosen]
+        mine = mine[studies.isin(about)]
+    mine = mine.set_index("score").loc[choices.keys_of(mine)].reset_index()
+    mine.insert(0, "what", [label_of(key) for key in mine["score"]])
+    columns = ["what", "value", "low", "high", "baseline", "q", "n", "task", "source"]
+    numbers = dict.fromkeys(["value", "low", "high", "baseline", "q"], NUMBER)
+    st.dataframe(mine[columns], hide_index=True, height=360, column_config=numbers)
+    if pages:
+        with st.container(horizontal=True):
+            st.caption("These come from")
+            for page in pages:
+                links.link(page)
+    return mine[columns]
+
+
+def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) -> None:
+    """Links to the heads whose statistics are most alike."""
+    alike = nearest(scores, head)
+    if alike:
+        st.subheader("Nearest heads", anchor=False)
+        with st.container(horizontal=True):
+            for other, apart in alike:
+                links.link("heads/one", f"{other} ({apart:.2f})", checkpoint=name, head=str(other), rows=task)
+        st.caption("by their statistics: root mean square difference, in standard deviations over heads")
+
+
+def example_maps(checkpoint: str, head: Head) -> Grid | str:
+    """What the page's file opens with: all heads on the example pair, or why they are left out."""
+    try:
+        return example_grid(checkpoint, head=str(head))
+    except AtlasError as error:
+        return str(error)
+
+
+def page_of(
+    head: Head, checkpoint: str, scores: pd.DataFrame, rows: pd.DataFrame, task: str | None, gallery: Gallery
+) -> str:
+    """The page in one file. scores: of all heads on the task; rows: this head's, as the table shows them."""
+    maps = example_maps(checkpoint, head)
+    return head_page(head, checkpoint, scores, rows, task=task, gallery=gallery, maps=maps)
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    with clear_errors():
+        checkpoint = str(context.now().checkpoint)
+        scores = choices.scores_of(checkpoint)
+        choices.say_left_out(checkpoint)
+        if len(scores):
+            task, head = choices.task_here(scores), head_here(scores)
+            known = choices.on_task(scores, task)
+            show_facts(known, head)
+            show_links(checkpoint, head, here="heads/one")
+            show_nearest(known, head, checkpoint, task)
+            gallery = Gallery()
+            st.subheader("Gallery", anchor=False)
+            with clear_errors():
+                gallery = show_gallery(checkpoint, head, task)
+            st.subheader("Every score", anchor=False)
+            rows = show_scores(known, head)
+            show_files(
+                rows, [], f"head-{head}",
+                page=partial(page_of, head, checkpoint, known, rows, task, gallery),
+            )  # fmt: skip
+        else:
+            offer_to_measure(checkpoint, known=scores)

@@ -1,0 +1,117 @@
+"""The atlas: every head of a checkpoint by any of its scores, as a picture and on a plane."""
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.scoring.registry import label_of
+from core.store.rows import Row
+from pages.parts.atlas import choices, likeness
+from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
+from pages.parts.atlas.measuring import offer_to_measure
+from pages.parts.shell import bound, context, history, links
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.files import show_files
+
+PLANE, LIKENESS, COMPARE = "two scores", "alike heads", "two places"
+
+
+def rows_of(frame: pd.DataFrame, key: str) -> pd.DataFrame:
+    """The rows of one score."""
+    return frame[frame["score"] == key]
+
+
+def colour_of(frame: pd.DataFrame, key: str, shape: tuple[int, int]) -> Axis:
+    """A score of every head, or which kind it is of."""
+    kinds = choices.kinds(frame, key)
+    if kinds is not None:
+        return kinds_of(kinds, choices.label_of_any(key), shape)
+    return axis_of(rows_of(frame, key), label_of(key), shape)
+
+
+def changed(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """Second less first, head by head; without intervals, which only a paired study gives."""
+    both = first.merge(second, on=["layer", "head"], suffixes=("", "_second"))
+    return both.assign(value=both["value_second"] - both["value"], low=None, high=None)
+
+
+def brushed_before() -> list[str]:
+    """The heads that were selected, here or by the link to the page."""
+    if "brushed" not in st.session_state or history.went_back():
+        st.session_state.brushed = [name for name in st.query_params.get("brushed", "").split(",") if name]
+    brushed: list[str] = st.session_state.brushed
+    return brushed
+
+
+def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
+    """The scores of one checkpoint and task."""
+    mine = choices.on_task(frame, task)
+    keys = choices.keys_of(mine)
+    shape = (int(mine["layer"].max()) + 1, int(mine["head"].max()) + 1)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        layout = bound.pick(st.segmented_control, "Plane", [PLANE, LIKENESS, COMPARE], key="layout", required=True)
+        across_key = colour_key = keys[0]
+        if layout != LIKENESS:
+            across_key = colour_key = choices.pick_score("Across", keys, choices.FIRST[0], key="across")
+        up_key = choices.pick_score("Up", keys, choices.FIRST[1], key="up") if layout == PLANE else across_key
+        if layout != COMPARE:
+            colour_key = choices.pick_score("Colour", choices.colours(keys), choices.FIRST[2], key="colour")
+        bars = bound.switch(st.toggle, "Intervals", key="bars", help="95 % intervals as bars")
+    across, up = (axis_of(rows_of(mine, key), label_of(key), shape) for key in (across_key, up_key))
+    colour = colour_of(mine, colour_key, shape)
+    note = choices.meaning(colour_key)
+    if layout == LIKENESS:
+        across, up, note = likeness.places(name, task, mine, shape)
+    elif layout == COMPARE:
+        across, up, colour, note = compared(across_key, mine, frame, f"{name} · {task}", shape)
+    lines, before = likeness.lines(mine, shape), brushed_before()
+    brushed, opened = show_atlas(
+        Plane(shape, across, up, colour), key=history.keyed("atlas_heads"), bars=bars, labels=lines, selected=before
+    )
+    if opened:
+        links.go("heads/one", head=opened, checkpoint=name, rows=task)
+    st.session_state.brushed = brushed
+    history.keep({"brushed": ",".join(brushed) or None})
+    st.caption(plain(f"{note} · hover reads, a drag selects, a click opens a head · L1H1 is the first head of the "
+                     "first layer"))  # fmt: skip
+    table(mine, brushed, [colour_key] if layout == LIKENESS else list(dict.fromkeys([across_key, up_key, colour_key])))
+
+
+def compared(
+    key: str, mine: pd.DataFrame, frame: pd.DataFrame, title: str, shape: tuple[int, int]
+) -> tuple[Axis, Axis, Axis, str]:
+    """One score here, and on another task or of another checkpoint; colour is the change."""
+    other = context.now().beside
+    frame = choices.scores_of(other) if other else frame
+    task = choices.pick_task(frame, "beside_task")
+    first, second = rows_of(mine, key), rows_of(choices.on_task(frame, task), key)
+    second = second[(second["layer"] < shape[0]) & (second["head"] < shape[1])]
+    label = f"{label_of(key)}, {other or ''} {task or ''}"
+    note = f"{choices.meaning(key)}; colour: second less first" if len(second) else f"{label}: nothing is stored"
+    return (
+        axis_of(first, f"{label_of(key)}, {title}", shape), axis_of(second, label, shape),
+        axis_of(changed(first, second), "second less first", shape, diverging=True), note,
+    )  # fmt: skip
+
+
+def table(mine: pd.DataFrame, brushed: list[str], keys: list[str]) -> None:
+    """The shown scores of the brushed heads, or of all, with where they come from."""
+    shown = mine[mine["score"].isin(keys)].copy()
+    shown["name"] = [f"L{a + 1}H{b + 1}" for a, b in zip(shown["layer"], shown["head"], strict=True)]
+    shown = shown[shown["name"].isin(brushed)] if brushed else shown
+    rows: list[Row] = shown.drop(columns=["checkpoint", "layer", "head"]).to_dict("records")
+    said = f"{len(brushed)} heads selected" if brushed else "every head"
+    with st.expander(f"Scores and their sources: {said}", expanded=bool(brushed), icon=":material/table:"):
+        st.dataframe(pd.DataFrame(rows), hide_index=True, height=260)
+        show_files(shown, [], "atlas")
+
+
+def show(tools: DeltaGenerator) -> None:
+    """Every head of the context's checkpoint."""
+    with clear_errors():
+        checkpoint = str(context.now().checkpoint)
+        scores = choices.scores_of(checkpoint)
+        if len(scores):
+            show_place(scores, checkpoint, choices.task_here(scores))
+        choices.say_left_out(checkpoint)
+        offer_to_measure(checkpoint, known=scores)

@@ -1,0 +1,27 @@
+"""What every page is: its title and views in one line, the context in another, and the view that was chosen."""
+
+import importlib
+
+import streamlit as st
+
+from pages.parts.shell import context, loading, navigation
+from pages.parts.shell.page_table import VIEWS_ROOM, page_of
+from pages.parts.widgets import context_bar
+
+
+def show_page(name: str) -> None:
+    """Draw a page of the table: only the view that is open runs, and only its module is imported."""
+    page = page_of(name)
+    view = navigation.view_of(page)
+    with st.container(horizontal=True, vertical_alignment="center", key="bar"):
+        st.title(page.title, width="content", anchor=False)
+        navigation.pick_view(page)
+        tools = st.container(horizontal=True, vertical_alignment="center", key="tools")
+    if view.uses:
+        context_bar.show_bar(view)
+    else:
+        context.set_now(context.chosen())
+    if loading.busy() and not view.ready:
+        with st.spinner("Loading the models ..."):
+            loading.wait()
+    importlib.import_module(f"{VIEWS_ROOM}.{view.module}").show(tools)

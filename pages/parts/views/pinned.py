@@ -1,0 +1,102 @@
+"""Findings: results that were pinned with a note, and files of them to send."""
+
+import io
+import zipfile
+from dataclasses import asdict
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.findings import export
+from core.report.headlines import HEADLINES
+from core.store import shipped
+from core.store.findings import Finding, findings, unpin
+from pages.parts.reports.headlines import headline_of
+from pages.parts.reports.provenance import known_runs
+from pages.parts.reports.result_card import facts
+from pages.parts.shell import resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.pin import offer_pin_of_run
+
+
+def markdown_files(chosen: list[Finding]) -> bytes:
+    """findings.md and its pictures in one ZIP."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("findings.md", export.markdown(chosen, "findings-pictures"))
+        for name, picture in export.svgs(chosen).items():
+            archive.writestr(f"findings-pictures/{name}", picture)
+    return stream.getvalue()
+
+
+def downloads(chosen: list[Finding]) -> None:
+    """All findings as a page in one file, as Markdown with pictures, and as BibTeX."""
+    made = (
+        ("Page (HTML)", "findings.html", lambda: export.html(chosen)),
+        ("Markdown and pictures", "findings.zip", lambda: markdown_files(chosen)),
+        ("BibTeX", "findings.bib", lambda: export.bibtex(chosen)),
+    )
+    with st.container(horizontal=True):
+        for label, name, make in made:
+            st.download_button(label, make, name, on_click="ignore", icon=":material/download:", key=name)
+
+
+def take_away(finding: str) -> None:
+    """Unpin; the list is read anew after it."""
+    with clear_errors():
+        unpin(resources.database(), finding)
+
+
+def card(finding: Finding) -> None:
+    """One finding: its note, pictures, numbers, and what gives it again."""
+    with st.container(border=True):
+        st.subheader(plain(finding.title), anchor=False)
+        if finding.note:
+            st.text(finding.note)
+        for place, picture in enumerate(finding.pictures):
+            st.vega_lite_chart(picture, width="content", key=f"picture|{finding.finding}|{place}")
+        if finding.numbers:
+            with st.expander(f"{len(finding.numbers)} numbers"):
+                st.dataframe(pd.DataFrame([asdict(number) for number in finding.numbers]), hide_index=True)
+        st.caption(
+            plain(f"{finding.about} · pinned by {finding.annotator or 'nobody named'}, {finding.stored:%d %B %Y}")
+        )
+        if finding.weights_hash:
+            st.caption(f"weights {finding.weights_hash}")
+        if finding.command:
+            st.code(finding.command, language="sh", wrap_lines=True)
+        st.button("Unpin", key=f"unpin|{finding.finding}", on_click=take_away, args=(finding.finding,),
+                  icon=":material/delete:")  # fmt: skip
+
+
+def ready_to_pin() -> None:
+    """The newest result of every study, with what it says and a way to pin it."""
+    every = shipped.runs()["study"].drop_duplicates()
+    newest = [known[0] for study in HEADLINES if study in set(every) and (known := known_runs(study))]
+    if newest:
+        st.subheader("Results to pin")
+    for stored in newest:
+        said = headline_of(stored.run)
+        text, pin = st.columns([6, 1], vertical_alignment="center")
+        text.markdown(plain(said.sentence))
+        text.caption(plain(" · ".join(facts(said, stored))))
+        with pin:
+            offer_pin_of_run(stored.run, key=f"ready_{stored.study}")
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    st.caption("Results pinned with a note, whole in themselves: they stay when their run is deleted.")
+    with clear_errors():
+        known = findings(resources.database())
+        if not known:
+            st.info(
+                "Nothing is pinned yet: press *Pin* beside a stored result, or under the maps of a sentence.",
+                icon=":material/push_pin:",
+            )
+            ready_to_pin()
+        else:
+            downloads(known)
+            for kept in known:
+                card(kept)

@@ -1,0 +1,103 @@
+"""Dashboard: how far a project is, who is where, whether people agree more or less, and when it should end."""
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.labelling.progress import Progress, progress
+from core.store import projects
+from core.store.label_checks import now
+from pages.parts.shell import bound, links, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.team.bundled import show_bundled_work
+
+
+def figures(known: projects.Project, advance: Progress) -> None:
+    """The numbers at the top."""
+    given, complete, pace, ending = st.columns(4)
+    share = advance.counted / advance.needed
+    given.metric(
+        "Labels", f"{advance.counted:,} of {advance.needed:,}", f"{share:.1%}", delta_color="off", delta_arrow="off"
+    )
+    complete.metric("Maps complete", f"{advance.by_labels[-1]:,}", f"of {sum(advance.by_labels):,}", delta_color="off",
+               delta_arrow="off")  # fmt: skip
+    pace.metric("Labels an hour", f"{advance.hourly:,.0f}", f"{advance.waiting} places held", delta_color="off",
+                 delta_arrow="off")  # fmt: skip
+    ends = (
+        "complete"
+        if advance.counted >= advance.needed
+        else f"{advance.end:%d %b %H:%M}"
+        if advance.end
+        else "nobody works"
+    )
+    ending.metric("Expected end, UTC", ends, f"{advance.surplus} surplus labels", delta_color="off", delta_arrow="off")
+    st.progress(min(1.0, share))
+    if 0 < len(advance.people) < known.rules["k"]:
+        st.warning(
+            f"Each map is to be labelled by {known.rules['k']} different people, and {len(advance.people)} have come "
+            "so far: the project cannot be completed by them alone.",
+            icon=":material/group_add:",
+        )
+
+
+def pictures(advance: Progress) -> None:
+    """Maps by labels, and agreement as labels came."""
+    left, right = st.columns(2)
+    maps = pd.DataFrame({"labels": range(len(advance.by_labels)), "maps": advance.by_labels})
+    with left:
+        st.altair_chart(
+            alt.Chart(maps, title="Maps by labels")
+            .mark_bar()
+            .encode(
+                x=alt.X("labels:O", title="labels of the map", axis=alt.Axis(labelAngle=0)),
+                y="maps:Q",
+                tooltip=["labels", "maps"],
+            )
+        )
+    with right:
+        known = advance.curve.dropna()
+        if known.empty:
+            st.caption("Agreement is shown once maps have two labels.")
+            return
+        scale = alt.Scale(domain=[min(0.0, float(known["alpha"].min())), 1.0])
+        st.altair_chart(
+            alt.Chart(known, title="Krippendorff's alpha of the first labels")
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("labels:Q", title="labels given"),
+                y=alt.Y("alpha:Q", scale=scale),
+                tooltip=["labels", alt.Tooltip("alpha", format=".3f"), "time"],
+            )
+        )
+
+
+@st.fragment(run_every=10.0)
+def show_progress(db, known: projects.Project) -> None:
+    """Everything, anew every ten seconds."""
+    with clear_errors():
+        moment = now()
+        advance = progress(db, known.project, moment)
+        figures(known, advance)
+        pictures(advance)
+        st.subheader("People")
+        st.dataframe(advance.people, hide_index=True)
+        st.caption(
+            plain(
+                f"{known.title} · {known.state} · class set {known.class_set} · {moment:%d %B %Y %H:%M} UTC · the end "
+                "is reckoned by the pace of the last hour, or of the hours in which anybody labelled"
+            )
+        )
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    db = resources.database()
+    open_ = {one.project: one for one in projects.projects(db) if one.state != "archived"}
+    if not open_:
+        st.info("There is no project yet: make one on the Projects page.", icon=":material/groups:")
+        links.link("projects")
+        show_bundled_work()
+        return
+    chosen = bound.pick(st.selectbox, "Project", list(open_), key="project", format_func=lambda name: open_[name].title)
+    show_progress(db, open_[chosen])

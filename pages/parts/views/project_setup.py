@@ -1,0 +1,100 @@
+"""Projects: maps that several people label, each by the same number of them; made, paused, closed and archived here."""
+
+from datetime import date
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.labelling import handing
+from core.store import projects
+from pages.parts.label.label_tools import set_names
+from pages.parts.shell import bound, links, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.team import making, upkeep
+from pages.parts.team.bundled import show_bundled_work
+
+ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}
+
+
+def overview(db, known) -> None:
+    """All projects, one a row."""
+    rows = []
+    for project in known:
+        board = handing.board_of(db, project.project) if project.state != "archived" else None
+        done = board.counted / board.needed if board else None
+        rows.append(
+            {
+                "title": project.title,
+                "state": project.state,
+                "labelled": done,
+                "people a map": project.rules["k"],
+                "people so far": len(board.people) if board else None,
+                "class set": project.class_set,
+                "made by": project.made_by,
+                "made": project.made,
+            }
+        )
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        column_config={"labelled": st.column_config.ProgressColumn("labelled", min_value=0.0, max_value=1.0)},
+    )
+
+
+def one_project(db, known, by: str) -> None:
+    """What can be done with one project, and who may label in it."""
+    links.link("annotate", "Label in it", icon=":material/stylus:", project=known.project)
+    with clear_errors():
+        for place, (kind, label) in zip(st.columns(4), ACTS.items(), strict=True):
+            allowed = known.state in projects.FROM[kind]
+            if place.button(label, disabled=not allowed, key=f"{kind}_{known.project}", width="stretch"):
+                projects.change_project(db, known.project, kind, annotator=by)
+                st.rerun()
+    st.caption(
+        plain(
+            f"{known.title}: {known.state} since {known.changed:%d %B %Y %H:%M} UTC"
+            + (f", by {known.changed_by}" if known.changed_by else "")
+        )
+    )
+    if known.state != "archived":
+        making.people_of(db, known, by)
+        making.order_again(db, known, by)
+    with st.expander("Rules and recipe"):
+        left, right = st.columns(2)
+        left.json(known.rules)
+        right.json(known.recipe)
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    db = resources.database()
+    by = making.admin_name()
+    found = projects.projects(db)
+    places = st.columns(4)
+    with places[0].popover("New project", icon=":material/add:", width="stretch"):
+        making.new_project(db, set_names(db), by)
+    with places[1].popover("Maps from elsewhere", icon=":material/upload:", width="stretch"):
+        upkeep.maps_from_elsewhere(db)
+    with places[2].popover("Label Studio", icon=":material/swap_horiz:", width="stretch"):
+        upkeep.label_studio(db, set_names(db))
+    with places[3].popover("Erase a person", icon=":material/person_remove:", width="stretch"):
+        upkeep.erase_person(db, by)
+    if not found:
+        st.info(
+            "There is no project yet. In a project each map is labelled by the same number of different people; "
+            "make one "
+            "above from maps that were drawn on the Label page.",
+            icon=":material/groups:",
+        )
+        show_bundled_work()
+        return
+    overview(db, found)
+    titles = {one.project: one for one in found}
+    chosen = bound.pick(
+        st.selectbox, "Project", list(titles), key="project", format_func=lambda name: titles[name].title
+    )
+    one_project(db, titles[chosen], by)
+    st.caption(
+        plain(f"{len(found)} projects · {date.today():%d %B %Y} · labels of a project count in it alone (docs/team.md)")
+    )

@@ -1,0 +1,63 @@
+"""Prune: which heads matter to the loss, and how many can go before the metric falls."""
+
+from dataclasses import asdict
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.parts.disable.prune_pictures import show_curves, show_importance
+from pages.parts.disable.sweeps import active_jobs, shared_options
+from pages.parts.reports.stored_runs import drawer
+from pages.parts.shell import bound
+from pages.parts.shell.messages import clear_errors
+from pages.parts.widgets import job_progress, pickers
+
+ORDERS = {
+    "importance": "importance, once",
+    "recomputed": "importance, recomputed at every step",
+    "sweep": "effect of zeroing it",
+    "random": "random (the control)",
+}
+VIEWS = {"Importance": show_importance, "Curve": show_curves}
+
+
+def start() -> None:
+    """Choose, and start either job."""
+    shared = shared_options()
+    left, middle, right = st.columns([4, 2, 2], vertical_alignment="bottom")
+    orders = bound.pick_many(
+        left.multiselect, "Remove heads in the order of", list(ORDERS), key="orders",
+        default=["importance", "sweep", "random"], format_func=ORDERS.__getitem__,
+    )  # fmt: skip
+    weigh = middle.button(
+        "Measure importance", width="stretch", disabled=shared is None, help="One backward pass over the rows"
+    )
+    prune = right.button("Draw the curve", type="primary", width="stretch", disabled=shared is None or not orders)
+    if shared:
+        job_progress.say_time("prune", asdict(shared) | {"orders": orders})
+    if not shared or not (weigh or prune):
+        return
+    with clear_errors():
+        task = pickers.named([shared.task])
+        if weigh:
+            job_progress.begin("importance", asdict(shared), f"Importance of heads, {task}")
+        else:
+            job_progress.begin("prune", asdict(shared) | {"orders": orders}, f"Pruning curve, {task}")
+        st.rerun()
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    st.caption(
+        "Importance is how fast the loss moves when a head is turned down (Michel et al. 2019). Heads then go for "
+        "good, "
+        "least important first: the order comes from train rows, the curve is drawn on dev rows, random is the control."
+    )
+    with drawer("Measure another checkpoint or task", "importance"):
+        start()
+    active_jobs("importance", "prune")
+    view = bound.pick(
+        st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"
+    )
+    with clear_errors():
+        VIEWS[view]()

@@ -1,0 +1,151 @@
+"""Token to token: which heads look along links between words, and how well they predict dependencies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.store import runs as store
+from core.studies.attention.records import DependencyScore, RelationScore
+from core.tasks.relations import RELATIONS
+from pages.parts.reports import attending
+from pages.parts.reports.stored_runs import pick_run
+from pages.parts.shell import bound, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import job_progress, pickers
+from pages.parts.widgets.files import show_files
+
+VALUES = {"value": "weight", "effect": "excess", "accuracy": "accuracy"}
+WAYS = {"forward": "from the first end to the second", "backward": "from the second end to the first"}
+
+
+def pick_relations() -> list[str]:
+    """Relations to look for: the paper's, and any dependency."""
+    return bound.pick_many(
+        st.multiselect, "Relations", list(RELATIONS),
+        key="relations",
+        default=list(RELATIONS),
+        format_func=lambda name: RELATIONS[name].label if name in RELATIONS else name,
+        accept_new_options=True,
+        help="Type dep:amod for any dependency label; a link then goes from the dependent to its governor.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeScore(DependencyScore):
+    """A head's accuracy along a relation (its task, in tables); over: what it has more than the fixed distance."""
+
+    over: float | None = None
+
+    @classmethod
+    def along(cls, score: DependencyScore) -> "TreeScore":
+        """The same, along its relation."""
+        more = None if score.value is None or score.baseline is None else score.value - score.baseline
+        return cls(**(vars(score) | {"task": score.feature, "over": more}))
+
+
+def say_baselines(scores: Sequence[RelationScore]) -> None:
+    """Accuracies of fixed distances, beside which the accuracy of a head stands; one line a checkpoint and task."""
+    for (checkpoint, task), some in attending.by_place(scores).items():
+        first = some[0]
+        if first.best_distance_accuracy is None:
+            st.caption("Across sentences the baseline is the mean weight on the other words of the other sentence.")
+            return
+        st.caption(
+            f"{plain(checkpoint)} · {plain(task)} · always guessing the word at distance "
+            f"{first.best_distance:+d} is right for {first.best_distance_accuracy:.3f} of the links; the "
+            f"previous word {first.previous_accuracy:.3f}, the next word {first.next_accuracy:.3f}."
+        )
+
+
+def say_shared(scores: Sequence[RelationScore]) -> None:
+    """Heads that stand out in every task (the paper: STS-B and RTE share a pair that finds words of both sentences)."""
+    for checkpoint in dict.fromkeys(score.checkpoint for score in scores):
+        some = [score for score in scores if score.checkpoint == checkpoint]
+        if len({score.task for score in some}) > 1:
+            shared = ", ".join(map(str, attending.shared_heads(some))) or "none"
+            st.caption(f"{plain(str(checkpoint))} · heads above their baseline in all these tasks: {shared}.")
+
+
+def dependencies() -> None:
+    """Accuracy on gold trees: heads chosen on dev, reported on test (Clark et al., Table 1)."""
+    db = resources.database()
+    with st.expander("Run on a treebank", icon=":material/account_tree:"):
+        name = pickers.pick_checkpoint(key="tree_checkpoint")
+        folder = st.text_input("Universal Dependencies folder", key="treebank", bind="query-params",
+                               placeholder="UD_English-EWT")  # fmt: skip
+        st.caption("A folder with one *-dev.conllu and one *-test.conllu.")
+        wanted = {"checkpoint": name, "treebank": folder}
+        if name and folder:
+            job_progress.say_time("dependencies", wanted)
+        if st.button("Run", key="start_trees", disabled=not (name and folder)):
+            st.session_state.job_dependencies = job_progress.begin("dependencies", wanted, f"dependencies of {name}")
+            st.rerun()
+    if job := st.session_state.get("job_dependencies"):
+        job_progress.show_job(job, rows=False)
+    stored = pick_run(
+        "dependencies", "No accuracy on gold trees is stored yet: name a treebank above.", "trees_run",
+        icon=":material/account_tree:",
+    )  # fmt: skip
+    if stored is None:
+        return
+    rows = store.run_rows(db, stored.run)
+    every = DependencyScore.among(rows)
+    attending.notes(every)
+    scores = [TreeScore.along(score) for score in every if score.note is None and score.layer is not None]
+    best = [score for score in scores if score.chosen is not False]
+    columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over"]
+    measured = attending.Measured(best, rows, "", stored.settings.checkpoint, "", "")
+    attending.table(measured, best, columns, by="over", key="trees")
+    show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [], "dependencies")
+    st.caption(
+        f"{plain(stored.of)} · {stored.date} · head, direction and fixed distance chosen on "
+        "dev, reported on test (the file has both directions); value: accuracy with its 95% interval over sentences; "
+        "baseline: the fixed distance; forward: the dependent looks at its governor, backward: the governor at its "
+        "dependent."
+    )
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    relations = pick_relations()
+    measured = attending.rows_of("relations", RelationScore, task="mrpc", options={"relations": relations})
+    if measured is not None:
+        scores = measured.scores
+        if not scores:
+            st.info("No input has any of these links: choose other relations, or give more text.")
+        else:
+            places = st.columns(3)
+            names = list(dict.fromkeys(str(score.feature) for score in scores))
+            label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
+            relation = bound.pick(
+                places[0].selectbox, "Relation", names, key="relation", format_func=label_of.__getitem__
+            )
+            ends = RELATIONS.get(relation)
+            along = [score for score in scores if score.feature == relation]
+            ways = [way for way in WAYS if way in {score.statistic for score in along}]
+            said = {
+                "forward": f"{ends.source} looks at {ends.target}" if ends else "dependent looks at governor",
+                "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
+            }
+            way = bound.pick(places[1].selectbox, "Direction", ways, key="way", format_func=said.__getitem__)
+            value = bound.pick(places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True,
+                               format_func=VALUES.__getitem__)  # fmt: skip
+            chosen = [score for score in along if score.statistic == way]
+            drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")
+            st.caption(
+                f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {said[way]} · "
+                f"excess and outlined heads: above "
+                f"the same distance elsewhere, q < {attending.SURE} over all heads (from 8 inputs on)"
+            )
+            say_baselines(chosen)
+            say_shared(chosen)
+            st.subheader(f"Heads above their baseline: {len(attending.above_null(chosen))}")
+            columns = ["value", "low", "high", "n", "baseline", "effect", "p", "q", "accuracy"]
+            attending.table(measured, chosen, columns, by="effect", key="heads")
+            show_files(measured.frame, drawn, "relations")
+    st.subheader("Dependencies on gold trees")
+    with clear_errors():
+        dependencies()

@@ -1,0 +1,109 @@
+"""Similar heads: which heads are alike, as a picture, by their nearest, and in groups found without labels."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.attention import Head
+from core.labelling.snapshot import known_class_set
+from core.results.patterns import HeadClass
+from core.results.scores import PlaceScore
+from core.scoring.definitions import KINDS
+from core.store import runs as store
+from pages.parts.atlas import groups
+from pages.parts.charts.curves import points
+from pages.parts.charts.encoding import Axes
+from pages.parts.reports import attending
+from pages.parts.reports.provenance import present_runs
+from pages.parts.reports.stored_runs import pick_run
+from pages.parts.shell import bound, links, resources
+from pages.parts.shell.messages import clear_errors, plain
+
+COLOURS = {"kind": "what it mostly does", "layer": "layer", "class": "pattern class"}
+
+
+def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
+    """Each head's majority pattern class, by its name, in the newest stored shares of a checkpoint ({} without); and
+    the classes of its set, in their order."""
+    for stored in present_runs("classify-maps"):
+        if checkpoint in stored.settings.checkpoints:
+            heads = HeadClass.among(store.run_rows(resources.database(), stored.run))
+            of = stored.settings.class_set
+            names = known_class_set(resources.database(), of).names if of else ()
+            mine = {str(Head(head.layer, head.head)): head.name for head in heads if head.checkpoint == checkpoint}
+            return mine, names
+    return {}, ()
+
+
+def picture_of_heads(measured: attending.Measured[PlaceScore], places: list[PlaceScore]) -> list:
+    """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
+    colour = bound.pick(
+        st.segmented_control, "Colour", list(COLOURS), key="colour", default="kind", required=True,
+        format_func=COLOURS.__getitem__,
+    )  # fmt: skip
+    drawn = []
+    for (checkpoint, task), some in attending.by_place(places).items():
+        classes: dict[str, str] = {}
+        names: Sequence[str] = ()
+        if colour == "class":
+            classes, names = pattern_classes(checkpoint)
+            if not classes:
+                st.info(f"No pattern classes of {plain(checkpoint)} are stored: compute its class shares first.")
+                links.link("statistics/shares")
+                continue
+            some = [score for score in some if score.name in classes]
+        lines = [
+            {"x": score.x, "y": score.y, "name": score.name, "layer": int(score.layer or 0) + 1,
+             "kind": score.kind if score.kind in KINDS else "nan", "value": score.value,
+             "class": classes.get(score.name)}
+            for score in some
+        ]  # fmt: skip
+        chart = points(
+            pd.DataFrame(lines),
+            Axes(
+                x="x",
+                y="y",
+                colour=colour,
+                name="name",
+                x_title="first direction",
+                y_title="second direction",
+                classes=names or None,
+            ),
+            title=measured.title((checkpoint, task)),
+            square=True,
+            continuous=colour == "layer",
+            tooltip=("kind", "value"),
+        )
+        st.altair_chart(chart, width="content", key=f"heads_{checkpoint}_{task}")
+        drawn.append(chart)
+        first = some[0]
+        count = first.queries or first.n  # earlier results say no queries, and mean them by n
+        st.caption(
+            f"Jensen-Shannon distance, mean over {count} rows of maps (Clark et al. give the sum; the mean times "
+            f"{count} is theirs) · metric scaling, stress {first.stress:.2f} (0 keeps every distance, above "
+            "0.2 only roughly) · kinds: over half on the previous or next token, over 0.6 on separators or the first "
+            "position, broad: normalised entropy over 0.85"
+        )
+    return drawn
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The picture of a stored measurement, then groups of heads that do the same."""
+    with clear_errors():
+        stored = pick_run("statistics", "No heads have been compared yet: measure head statistics first.",
+                          "run_similar", icon=":material/database:")  # fmt: skip
+        if stored is None:
+            links.link("statistics")
+        else:
+            measured = attending.stored_measurement(stored, PlaceScore)
+            placed = [score for score in measured.scores if score.statistic == "place"]
+            st.subheader("Which heads are alike", anchor=False)
+            if placed:
+                picture_of_heads(measured, placed)
+            else:
+                st.info("Two heads at least are needed to compare them.")
+    st.subheader("Heads that do the same", anchor=False)
+    with clear_errors():
+        groups.show_groups()

@@ -1,0 +1,157 @@
+"""What heads attend to: nouns, verbs, negation, [CLS] ... against random tokens, per head."""
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
+from core.studies.attention.records import Score
+from core.tasks.features import FEATURES
+from pages.parts.charts.curves import bars_with_intervals, line_with_band
+from pages.parts.charts.encoding import Axes
+from pages.parts.reports import attending
+from pages.parts.reports.attending import by_place
+from pages.parts.shell import bound
+from pages.parts.shell.messages import plain
+from pages.parts.widgets.files import show_files
+
+VALUES = {"value": "attention", "effect": "excess over random tokens"}
+
+
+def pick_features() -> list[str]:
+    """Features to look for: the papers', and any tag or dependency."""
+    return bound.pick_many(
+        st.multiselect,
+        "Features",
+        list(FEATURES),
+        key="features",
+        default=list(FEATURES),
+        format_func=lambda name: FEATURES[name].label if name in FEATURES else name,
+        accept_new_options=True,
+        help="Type tag:JJ, pos:ADJ or dep:amod for any Penn tag, part of speech or dependency.",
+    )
+
+
+def of_one(scores: Sequence[Score], statistic: str) -> list[Score]:
+    """The scores of one statistic, without differences of two checkpoints."""
+    return [score for score in scores if score.statistic == statistic and score.checkpoint != "difference"]
+
+
+def layer_means(scores: Sequence[Score], feature: str) -> dict[int, float]:
+    """The mean over heads of a feature in each layer."""
+    values: dict[int, list[float]] = {}
+    for score in scores:
+        if score.feature == feature and score.layer is not None and score.value is not None:
+            values.setdefault(score.layer, []).append(score.value)
+    return {layer: fmean(values[layer]) for layer in sorted(values)}
+
+
+def by_layer(scores: Sequence[Score], feature: str) -> None:
+    """Layer means over heads beside the paper's, where it has them (bert-base on QQP)."""
+    lines: list[dict[str, Any]] = [
+        {"layer": layer + 1, "mean": mean, "of": f"{checkpoint} · {task}"}
+        for (checkpoint, task), some in by_place(of_one(scores, "max")).items()
+        for layer, mean in layer_means(some, feature).items()
+    ]
+    for kind, means in PAPER_LAYERS[feature].items():
+        lines += [{"layer": k, "mean": mean, "of": f"paper, {kind}"} for k, mean in enumerate(means, 1)]
+    chart = line_with_band(
+        pd.DataFrame(lines), Axes(x="layer", y="mean", colour="of"), title=f"{FEATURES[feature].label}: mean over heads"
+    )
+    st.altair_chart(chart, key=f"layers_{feature}")
+
+
+def say_drift(scores: Sequence[Score]) -> None:
+    """Whether [CLS] is attended to early and separators late, as the paper found."""
+    for (checkpoint, task), some in by_place(of_one(scores, "max")).items():
+        start, separator = (drift(list(layer_means(some, feature).values())) for feature in ("start", "separator"))
+        if not pd.isna(start) and not pd.isna(separator):
+            st.caption(
+                plain(
+                    f"{checkpoint} · {task}: attention to [CLS] / start has mean depth {start:.2f}, to separators "
+                    f"{separator:.2f} (0 first layer, 1 last): the paper's drift from [CLS] to [SEP] "
+                    f"{'appears' if start < separator else 'does not appear'}."
+                )
+            )
+
+
+def classifying(measured: attending.Measured[Score], scores: Sequence[Score]) -> None:
+    """What the classifying token looks at in the last layer (the paper's Fig 7)."""
+    for (checkpoint, task), some in by_place(of_one(scores, "classifying")).items():
+        last = max(int(score.layer or 0) for score in some)
+        lines = [
+            {"feature": score.feature, "value": score.value, "low": score.low, "high": score.high,
+             "Head": f"H{int(score.head or 0) + 1}"}
+            for score in some if score.layer == last
+        ]  # fmt: skip
+        chart = bars_with_intervals(
+            pd.DataFrame(lines),
+            Axes(x="feature", y="value", low="low", high="high", colour="Head", y_title="largest weight"),
+            title=measured.title((checkpoint, task)),
+        )
+        st.altair_chart(chart, key=f"classifying_{checkpoint}_{task}")
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    features = pick_features()
+    study, mine = attending.measured_by("features", DEFINITIONS)
+    measured = attending.rows_of(study, Score, task="sst2", options={"features": features})
+    if measured is None:
+        return
+    measured = measured.where(mine)
+    scores = measured.scores
+    if not scores:
+        st.info("No input has any of these features: choose others, or give more text.")
+        return
+    places = st.columns([2, 3, 3])
+    names = list(dict.fromkeys(str(score.feature) for score in scores))
+    label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
+    feature = bound.pick(places[0].selectbox, "Feature", names, key="feature", format_func=label_of.__getitem__)
+    kinds = [name for name in DEFINITIONS if name in {score.statistic for score in scores}]
+    definition = bound.pick(
+        places[1].selectbox,
+        "Definition",
+        kinds,
+        key="definition",
+        format_func=lambda name: f"{name}: {DEFINITIONS[name]}",
+    )
+    value = bound.pick(
+        places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
+    )
+    chosen = [score for score in scores if score.feature == feature and score.statistic == definition]
+    sure = [score for score in chosen if score.checkpoint != "difference"]
+    shown = sure if value == "effect" else chosen
+    drawn = attending.pictures(shown, value, VALUES[value], title=measured.title, diverging=value == "effect")
+    st.caption(
+        f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs with "
+        f"{plain(label_of[feature])} · "
+        f"outlined: above random tokens of the same number and place, q < {attending.SURE} over all heads "
+        "(from 8 inputs on)"
+    )
+    st.subheader(f"Heads above the null: {len(attending.above_null(sure))}")
+    columns = ["value", "low", "high", "n", "baseline", "effect", "p", "q"]
+    attending.table(measured, sure, columns, by="effect", key="heads")
+    changes = [score for score in chosen if score.checkpoint == "difference"]
+    if changes:
+        st.subheader(f"Heads that differ between the checkpoints: {len(attending.above_null(changes))}")
+        attending.table(measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences")
+        st.caption("First checkpoint less the second, paired by input; p is two-sided, q corrects it for all heads.")
+    show_files(measured.frame, drawn, "features")
+    st.subheader("The classifying token, last layer")
+    classifying(measured, scores)
+    st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")
+    st.subheader("From [CLS] to [SEP] over the layers")
+    for special in PAPER_LAYERS:
+        if special in names:
+            by_layer(scores, special)
+    say_drift(scores)
+    st.caption(
+        "The paper's lines are bert-base-uncased on QQP, read off its Fig 6; open that checkpoint on QQP rows to "
+        "compare "
+        "like with like."
+    )

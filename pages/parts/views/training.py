@@ -1,0 +1,104 @@
+"""Fine-tune: checkpoints on tasks, from four initialisations, beside the papers' Table 1."""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.store.runs import run_rows
+from core.studies.tuning.finetune import STUDY, Options
+from core.studies.tuning.finetuning_results import METRICS
+from core.studies.tuning.records import TunedScore
+from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import bound, context, links, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.tuning import table_one
+from pages.parts.tuning.live_runs import watch
+from pages.parts.tuning.tuning_settings import pick_data, pick_settings
+from pages.parts.widgets import job_progress, pickers
+
+
+def start() -> None:
+    """Pick checkpoint, tasks, initialisations and recipe; start the job."""
+    checkpoint = context.now().checkpoint
+    left, right = st.columns([3, 3])
+    with left:
+        tasks = pickers.pick_tasks("sst2")
+    chosen = bound.pick_many(
+        right.multiselect, "Initialisations", list(INITIALISATIONS), key="initialisations", default=["pretrained"],
+        format_func=INITIALISATIONS.__getitem__,
+    )  # fmt: skip
+    left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
+    preset = bound.pick(left.selectbox, "Recipe", list(PRESETS), key="preset",
+                        help="The paper's by default; every setting is below.")  # fmt: skip
+    seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",
+                                help="Runs of each task and initialisation; 3 give a spread.")  # fmt: skip
+    st.caption(f"{preset}: {PRESET_NOTES[preset]}")
+    with st.expander("Data and settings"):
+        data, changed = pick_data(), pick_settings(preset)
+    name, revision = resources.split_revision(str(checkpoint))
+    options = {
+        "checkpoint": name, "revision": revision, "tasks": tasks, "initialisations": chosen,
+        "seeds": list(range(seeds)), "data": data, "preset": preset, "settings": changed,
+    }  # fmt: skip
+    if checkpoint and tasks and chosen:
+        job_progress.say_time("finetune", options)
+    if right.button("Fine-tune", type="primary", width="stretch", disabled=not (checkpoint and tasks and chosen)):
+        with clear_errors():
+            title = f"Fine-tune {name} on {pickers.named(tasks)}"
+            job_progress.begin("finetune", options, title)
+            st.rerun()
+
+
+def kept_best(options: Options) -> str:
+    """Says so where each run kept its best epoch."""
+    kept = Recipe.of(options.preset, options.settings).keep == "best"
+    return " · the best epoch by these dev rows was kept, so scores are too high" if kept else ""
+
+
+def results() -> None:
+    """Table 1 of a stored job, and its checkpoints."""
+    stored = pick_run(
+        "finetune",
+        "Nothing has been fine-tuned yet: choose tasks above and press Fine-tune. The bundled samples are small "
+        "enough for minutes on a laptop; their figures compare with nothing published.",
+        icon=":material/school:",
+    )
+    if stored is None:
+        return
+    scores, options = TunedScore.among(run_rows(resources.database(), stored.run)), STUDY.read(dict(stored.told))
+    st.subheader("Table 1")
+    st.table(
+        table_one.table_one(scores, beside_printed=True).set_index("task").T
+    )  # a column a task, so that all of it is in sight
+    source = options.data or "bundled samples, whose figures compare with nothing published"
+    st.caption(
+        plain(
+            f"{table_one.note(scores, beside_printed=True)} · {stored.checkpoint} · {source} · "
+            f"{stored.date}{kept_best(options)}"
+        )
+    )
+    table_one.show_bars(scores)
+    st.subheader("Checkpoints")
+    columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
+    st.dataframe(table_one.runs_table(scores, columns), hide_index=True)
+    st.caption("Every folder opens in all pages: it is in the list of each checkpoint picker.")
+    runs = [score for score in scores if score.kind == "run"]
+    first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])
+    links.link("finetuning/change", "How did attention change?", icon=":material/compare:", checkpoint=stored.of,
+               after=str(first.folder))  # fmt: skip
+
+
+def show_table_one() -> None:
+    """Start runs; see what is running; Table 1 and the checkpoints."""
+    with drawer("Fine-tune a checkpoint", "finetune"):
+        start()
+    unfinished = ("queued", "running", "failed", "cancelled", "interrupted")
+    for job in job_progress.jobs_under_way("finetune", states=unfinished)[:3]:
+        watch(job)
+    with clear_errors():
+        results()
+
+
+def show(tools: DeltaGenerator) -> None:
+    """Training, and the scores of what was trained."""
+    show_table_one()

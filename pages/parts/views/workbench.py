@@ -1,0 +1,131 @@
+"""Attention maps: every head of a checkpoint on one sentence or pair, alone or compared."""
+
+import io
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core import findings
+from core.drawing.maps_page import Source, grid_of, maps_page
+from core.drawing.panes import telling_head
+from pages.parts.maps import inputs, long_view, maps_grid, panes
+from pages.parts.maps.inputs import Input
+from pages.parts.shell import bound, context, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.head_links import show_links
+from pages.parts.widgets.pin import offer_pin
+
+
+def weights_file(shown: resources.Shown) -> bytes:
+    """The NPZ that `python -m core maps` writes as well."""
+    of_keys = shown.maps.key_tokens
+    keys: dict[str, Any] = {} if of_keys is None else {"key_tokens": np.array(of_keys, dtype=np.str_)}
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        weights=shown.maps.weights,
+        tokens=np.array(shown.maps.tokens, dtype=np.str_),
+        segments=np.array(shown.maps.segments),
+        **keys,
+    )
+    return file.getvalue()
+
+
+def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words: bool) -> panes.Compared:
+    """What the workbench shows: the maps alone, or beside others. Errors: CheckpointError, InputError."""
+    if kind == inputs.CHECKPOINT and (other := context.now().beside):
+        second = resources.shown(other, chosen.text, chosen.pair, words=words, part=shown.maps.part)
+        return panes.beside(shown, second, (name, other))
+    if kind == inputs.SENTENCE:
+        other_input = inputs.pick_other()
+        if other_input.text.strip():
+            second = resources.shown(name, other_input.text, other_input.pair, words=words, part=shown.maps.part)
+            return panes.beside(shown, second, panes.titles_of(chosen, other_input))
+    if kind == inputs.EFFECTIVE:
+        why = "is between pieces: choose them" if words else "is of one sentence's own tokens, without a sink"
+        if words or shown.maps.key_tokens or shown.maps.part == "decoder":
+            return panes.Compared([maps_grid.pane_of(shown, name)], f"Effective attention {why}.")
+        return panes.with_effective(name, shown)
+    return panes.Compared([maps_grid.pane_of(shown, name)])
+
+
+def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> None:
+    """The workbench, and under it what was shown, links to other pages, and the weights as a file."""
+    shown = resources.shown(name, chosen.text, chosen.pair, words=words, part=part)
+    if shown.encoding.cut and kind == inputs.ALONE and not words and long_view.reaches(name, part):
+        long_view.show_long(name, chosen)
+        return
+    result = compared(name, chosen, shown, kind, words)
+    if shown.encoding.cut:
+        st.warning(
+            f"The input is longer than {len(shown.encoding)} pieces, the most that is shown for this checkpoint: the "
+            f"last {shown.encoding.cut} were cut. Shorten the text to see all of it.",
+            icon=":material/content_cut:",
+        )
+    if shown.encoding.unknown > 0.5:
+        st.warning(
+            f"{shown.encoding.unknown:.0%} of the pieces are unknown to this checkpoint's tokenizer: its maps say "
+            "little of this text.",
+            icon=":material/help:",
+        )
+    telling, opened = telling_head(shown.scores, shown.maps.part), maps_grid.opened_view()
+    view = maps_grid.show_grid(
+        result.panes, caption=str(chosen)[:200], opened=opened, head=telling, key="grid", note=result.note
+    )
+    if view:
+        maps_grid.keep_view(view, telling)
+    head = (view or opened).get("head", telling)
+    if head != context.chosen().head and (head != telling or context.chosen().head):
+        context.choose(head=None if head == "none" else head)
+    st.caption(
+        f"{plain(name)} · {shown.maps.layers} layers of {shown.maps.heads} heads · {len(shown.maps)} "
+        f"{'words' if words else 'pieces'} · {shown.maps.sees} · n = 1 input · {date.today():%d %B %Y} · "
+        "L1H1 is the first head of the first layer"
+    )
+    source = Source(name, chosen.text, chosen.pair, words=words, part=part).with_command()
+    with st.container(horizontal=True):
+        st.download_button(
+            "Page (HTML)",
+            lambda: maps_page(result.panes, source, head=telling, opened=view or opened, note=result.note),
+            file_name="maps.html", mime="text/html", on_click="ignore", icon=":material/download:", key="html",
+            help="One file to send: hover, enlarge, lines; it needs no server and asks the network for nothing",
+        )  # fmt: skip
+        st.download_button(
+            "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
+            icon=":material/download:", key="npz", help="weights [layer, head, query, key] and tokens",
+        )  # fmt: skip
+        _offer_pin(result, source, shown, head if head != "none" else telling, view or opened)
+    if head != "none":
+        show_links(name, head, here="maps", text=chosen.text, pair=chosen.pair or "")
+
+
+def _offer_pin(result: panes.Compared, source: Source, shown: resources.Shown, head: str, view: dict) -> None:
+    def pin(title: str, note: str, who: str) -> None:
+        known = replace(source, weights_hash=resources.checkpoint(source.checkpoint).weights_hash)
+        grid = grid_of(result.panes, known, head=head, opened=view, note=result.note)
+        remark = findings.pinning.Remark(note, title, annotator=who)
+        findings.pinning.pin_maps(resources.database(), grid, known, shown.maps, remark)
+
+    offer_pin(pin, key="pin_maps")
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The maps of the context's sentence or pair; beside another checkpoint's where one is named."""
+    asked = context.now()
+    chosen = Input(asked.text or "", asked.pair_or_none)
+    with tools:
+        beside = inputs.pick_beside() if not asked.beside else inputs.CHECKPOINT
+        unit = bound.pick(st.segmented_control, "Tokens", ["pieces", "words"], key="unit", required=True,
+                          label_visibility="collapsed",
+                          help="Pieces are the parts of words that the model reads")  # fmt: skip
+        part = inputs.pick_part(asked.checkpoint)
+        inputs.pick_row()
+    if not chosen.text.strip():
+        inputs.offer_examples()
+        return
+    with clear_errors():
+        show_maps(str(asked.checkpoint), chosen, beside, unit == "words", part)

@@ -1,0 +1,178 @@
+"""The line at the top of every analysing page: the context, as far as the view reads it."""
+
+import json
+from dataclasses import asdict, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from core import config
+from core.attention import Head
+from core.tasks.glue import TASKS
+from pages.parts.shell import bound, context, history
+from pages.parts.shell.context import CUT, FIELDS
+from pages.parts.shell.messages import plain
+from pages.parts.shell.page_table import View
+from pages.parts.shell.short_names import short_names
+from pages.parts.widgets import own_rows, pickers
+
+NO_SECOND = "compare with: nothing"
+FIELDS_OF = {"input": ("text", "pair"), "sentence": ("text",)}  # what a view reads, where it is not one field
+USUAL = {"checkpoint": config.ENCODER, "beside": NO_SECOND, "rows": "sst2", "text": "", "pair": "", "head": None}
+_DEMO = "context_demo_pair"  # whether the second sentence is the one that came with the view's own first
+
+
+def show_bar(view: View) -> None:
+    """One line with the fields that this view reads; what was chosen stands in the URL, also what it does not read."""
+    shown = [name for use in view.uses for name in FIELDS_OF.get(use, (use,))]
+    usual: dict[str, Any] = USUAL | dict(view.starts)
+    with st.container(horizontal=True, vertical_alignment="center", key="context", gap="small"):
+        picked = {name: _FIELDS[name](usual) for name in shown}
+    chosen = {name: None if picked[name] == usual[name] else picked[name] for name in shown}
+    if chosen.get("text") is not None and "pair" in shown:
+        chosen["pair"] = picked["pair"]
+    if chosen.get("pair") and chosen.get("text") is None:
+        chosen["text"] = picked["text"]
+    context.choose(**chosen)
+    starts = {name: value for name, value in usual.items() if name != "beside"}
+    context.set_now(context.with_starts(replace(context.chosen(), **_named(picked)), starts))
+    if not history.went_back():
+        history.keep(dict.fromkeys((*shown, CUT)) | _kept_cut(picked) | context.parameters())
+    _say_unread(view, shown)
+
+
+def _named(picked: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if value == NO_SECOND else value for name, value in picked.items()}
+
+
+def _kept_cut(picked: dict[str, Any]) -> dict[str, str]:
+    """A link that leaves a sentence out goes on saying so until one is typed."""
+    return {CUT: st.query_params[CUT]} if CUT in st.query_params and not picked.get("text") else {}
+
+
+def _say_unread(view: View, shown: list[str]) -> None:
+    """In a word what was chosen and is not read here."""
+    chosen = asdict(context.chosen())
+    unread = [FIELDS[name] for name in FIELDS if chosen[name] and name not in shown and name != "pair"]
+    if unread:
+        st.caption(f"{view.title} does not use the chosen {', '.join(unread)}.")
+
+
+# ---------------------------------------------------------------- the fields
+
+
+def _begin(key: str, usual: Any) -> None:
+    """Give a field what was chosen, before it is first drawn on this view or when the user went back."""
+    if bound.asks_link(key):
+        chosen = getattr(context.chosen(), key)
+        st.session_state[key] = usual if chosen is None else chosen
+
+
+def _checkpoint_field(label: str, key: str, usual: str, names: list[str], help: str) -> str:
+    _begin(key, usual)
+    names = list(dict.fromkeys([*names, st.session_state[key] or usual]))
+    shorts = short_names(names)
+    return st.selectbox(label, names, key=key, help=help, accept_new_options=True, label_visibility="collapsed",
+                        format_func=lambda name: shorts.get(name, name),
+                        width=_width(shorts.get(st.session_state[key], usual))) or usual  # fmt: skip
+
+
+def _checkpoint(usual: dict[str, Any]) -> str:
+    return _checkpoint_field(
+        "Checkpoint", "checkpoint", usual["checkpoint"], pickers.checkpoint_names(), pickers.CHECKPOINT_HELP
+    )
+
+
+def _beside(usual: dict[str, Any]) -> str:
+    names = [NO_SECOND, *pickers.checkpoint_names()]
+    return _checkpoint_field("Compare with", "beside", NO_SECOND, names, "A second checkpoint beside the first")
+
+
+def _rows(usual: dict[str, Any]) -> str:
+    _begin("rows", usual["rows"])
+    names = list(dict.fromkeys([*TASKS, *own_rows.known_lists(), st.session_state["rows"] or usual["rows"]]))
+    task = st.selectbox("Rows", names, key="rows", format_func=pickers.rows_name, accept_new_options=True,
+                        help=pickers.TASK_HELP, label_visibility="collapsed", width=150)  # fmt: skip
+    own_rows.offer_own_rows(lambda path: st.session_state.update(rows=path), key="rows", bare=True)
+    return task or usual["rows"]
+
+
+def _text(usual: dict[str, Any]) -> str:
+    length = st.query_params.get(CUT)
+    _begin("text", "" if length else usual["text"])
+    _begin_pair(usual)
+    text = st.text_input("Sentence", key="text", placeholder="Type a sentence and press Enter", on_change=_new_text,
+                         label_visibility="collapsed", max_chars=None) or ""  # fmt: skip
+    if length and not text:
+        st.caption(f":material/link_off: This link leaves out a sentence of {plain(length)} characters: paste it.")
+    return text
+
+
+def _begin_pair(usual: dict[str, Any]) -> None:
+    if bound.asks_link("pair"):
+        chosen, demo = (
+            context.chosen().pair,
+            st.session_state["text"] == usual["text"] and context.chosen().pair is None,
+        )
+        st.session_state["pair"], st.session_state[_DEMO] = usual["pair"] if demo else chosen or "", demo
+
+
+def _new_text() -> None:
+    """A sentence that replaces the one of the view does not keep that one's second sentence."""
+    if st.session_state.pop(_DEMO, False):
+        st.session_state["pair"] = ""
+
+
+def _new_pair() -> None:
+    st.session_state.pop(_DEMO, None)
+
+
+def _pair(usual: dict[str, Any]) -> str:
+    return st.text_input("Second sentence", key="pair", placeholder="second sentence, optional", width=190,
+                         on_change=_new_pair, label_visibility="collapsed") or ""  # fmt: skip
+
+
+def _head(usual: dict[str, Any]) -> str | None:
+    heads = heads_of(st.session_state.get("checkpoint") or usual["checkpoint"])
+    _begin("head", usual["head"])
+    named = st.session_state["head"]
+    if named and heads and named not in heads:
+        st.session_state["head"] = usual["head"] if usual["head"] in heads else None
+        st.caption(plain(f"This checkpoint has no head {named[:20]}."), width="content")
+        named = st.session_state["head"]
+    names = list(dict.fromkeys([*heads, *([named] if named else [])]))
+    chosen: str | None = st.selectbox("Head", names, key="head", index=None, placeholder="a head", width=110,
+                                      accept_new_options=not heads, label_visibility="collapsed")  # fmt: skip
+    return chosen
+
+
+_FIELDS: dict[str, Any] = {
+    "checkpoint": _checkpoint, "beside": _beside, "rows": _rows, "text": _text, "pair": _pair, "head": _head,
+}  # fmt: skip
+
+
+def _width(name: str) -> int:
+    """Pixels that show a name whole."""
+    return min(330, max(150, 64 + 8 * len(name)))
+
+
+def heads_of(name: str) -> list[str]:
+    """The heads of a checkpoint that is here, by name, read from its config; none where it cannot be read."""
+    for folder in (config.BUNDLED_MODELS / name, Path(name).expanduser()):
+        file = folder / "config.json"
+        try:
+            if file.is_file() and config.within(file):
+                return _heads_in(file, file.stat().st_mtime_ns)
+        except (OSError, ValueError, TypeError, RuntimeError):
+            continue
+    return []
+
+
+@lru_cache(maxsize=256)
+def _heads_in(file: Path, modified: int) -> list[str]:
+    said = json.loads(file.read_text(encoding="utf-8"))
+    layers, heads = (next((int(said[name]) for name in names if name in said), 0) for names in
+                     (("num_hidden_layers", "n_layer"), ("num_attention_heads", "n_head")))  # fmt: skip
+    return [str(Head(layer, head)) for layer in range(layers) for head in range(heads)]

@@ -1,0 +1,35 @@
+"""Pages and views in Streamlit's AppTest, by the names of today ("heads/one") or by those of earlier versions."""
+
+from urllib.parse import parse_qsl, urlencode
+
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.shell import shell
+from pages.parts.shell.addresses import MOVED, moved
+from pages.parts.shell.page_table import PAGES
+
+VIEWS = [f"{page.name}/{view.name}" for page in PAGES for view in page.views]
+
+
+def switched(app: AppTest, name: str, **query: str) -> AppTest:
+    """The app about to run this page and view with this query and its own; `.run()` runs it.
+
+    An old name goes where the server redirects its address.
+    """
+    asked = dict(app.query_params) | query
+    if name in MOVED:
+        address = moved(name, urlencode(asked, doseq=True)) or f"{name}?{urlencode(asked, doseq=True)}"
+        page, _, rest = address.partition("?")
+        asked = dict(parse_qsl(rest))
+    else:
+        page, _, view = name.partition("/")
+        asked |= {"view": view} if view else {}
+    app.query_params.clear()
+    for key, value in asked.items():
+        app.query_params[key] = value
+    return app.switch_page(f"../../{page}.py")
+
+
+def opened(name: str, *, timeout: float = 120, **query: str) -> AppTest:
+    """The page and view as a link opens them: nothing else has run before."""
+    return switched(AppTest.from_file(shell.__file__, default_timeout=timeout), name, **query).run()

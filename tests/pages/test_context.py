@@ -1,0 +1,96 @@
+"""One context for all views: what is chosen on one is what the next reads; what it cannot hold it says."""
+
+import pytest
+
+from pages.parts.shell import context, resources
+from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
+from pages.parts.shell.short_names import short_names
+from pages.parts.widgets.context_bar import FIELDS_OF
+from tests.pages.opening import opened, switched
+
+
+@pytest.fixture(autouse=True)
+def own_database(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    yield
+    resources.database.clear()
+
+
+def said(app):
+    return "\n".join(one.value for kind in (app.caption, app.info, app.markdown) for one in kind).replace("\\", "")
+
+
+def test_every_view_reads_fields_of_the_context_and_starts_with_some():
+    for page in PAGES:
+        for view in page.views:
+            read = {name for use in view.uses for name in FIELDS_OF.get(use, (use,))}
+            assert read <= context.FIELDS.keys()
+            assert {name for name, _ in view.starts} <= read, view.name
+            assert f"{VIEWS_ROOM}.{view.module}"
+
+
+def test_what_is_chosen_on_one_page_is_what_the_next_reads():
+    app = opened("heads/one", checkpoint="atlas-decoder", head="L2H3")
+    assert (app.selectbox(key="checkpoint").value, app.selectbox(key="head").value) == ("atlas-decoder", "L2H3")
+    app.query_params.clear()
+    app = switched(app, "linguistics/frames").run()
+    assert (app.selectbox(key="checkpoint").value, app.selectbox(key="head").value) == ("atlas-decoder", "L2H3")
+    assert app.query_params["checkpoint"] in ("atlas-decoder", ["atlas-decoder"])
+
+
+def test_a_typed_sentence_never_keeps_the_second_one_of_the_demo():
+    app = opened("maps")
+    assert app.text_input(key="pair").value
+    app.text_input(key="text").set_value("The old dog sleeps.").run()
+    assert app.text_input(key="pair").value == ""
+    assert "pair" not in app.query_params
+
+
+def test_a_typed_pair_is_kept_while_its_first_is_mended():
+    app = opened("maps")
+    app.text_input(key="text").set_value("The old dog sleeps.").run()
+    app.text_input(key="pair").set_value("So it does.").run()
+    app.text_input(key="text").set_value("The old dog slept.").run()
+    assert app.text_input(key="pair").value == "So it does."
+
+
+def test_a_link_with_one_sentence_has_no_second():
+    app = opened("maps", text="The old dog sleeps.")
+    assert app.text_input(key="pair").value == ""
+
+
+def test_a_sentence_too_long_for_a_link_is_named_by_its_length_and_never_opens_the_demo():
+    app = opened("maps")
+    app.text_input(key="text").set_value("word " * 400).run()
+    assert "text" not in app.query_params
+    link = {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+    assert link["cut"] == "2000"
+    other = opened("maps", **link)
+    assert other.text_input(key="text").value == ""
+    assert "leaves out a sentence of 2000 characters" in said(other)
+
+
+def test_a_head_that_the_checkpoint_lacks_gives_way_and_the_rest_stays():
+    app = opened("heads/one", checkpoint="atlas-encoder", head="L12H12", rows="mrpc")
+    assert app.selectbox(key="head").value == "L1H1"
+    assert app.selectbox(key="rows").value == "mrpc"
+    assert "L12H12" in said(app)
+
+
+def test_a_view_says_what_of_the_context_it_does_not_use():
+    app = opened("heads/overview", text="The old dog sleeps.", head="L2H3")
+    assert "does not use the chosen sentence, head" in said(app)
+
+
+@pytest.mark.parametrize(
+    ("names", "shorts"),
+    [
+        (["atlas-encoder", "owner/model"], ["atlas-encoder", "owner/model"]),
+        (["data/runs/finetuned/a1/sst2-0", "data/runs/finetuned/a1/sst2-1"], ["sst2-0", "sst2-1"]),
+        (["/home/x/a/model", "/home/x/b/model"], ["a/model", "b/model"]),
+        (["/a/model", "/a/model/"], ["/a/model", "/a/model"]),
+    ],
+)
+def test_short_names_differ_wherever_the_paths_do(names, shorts):
+    assert list(short_names(names).values()) == shorts
