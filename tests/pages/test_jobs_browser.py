@@ -99,7 +99,7 @@ def resume_in(page, url: str) -> None:
     box = table.bounding_box()
     page.mouse.click(box["x"] + 15, box["y"] + 52)
     page.get_by_role("button", name="Resume").click()
-    page.get_by_role("button", name="Cancel").wait_for()
+    page.get_by_role("button", name="Stop").wait_for()
 
 
 def test_an_app_killed_during_a_job_resumes_it_and_a_stored_unit_is_not_run_again(tmp_path, browser):

@@ -63,7 +63,7 @@ def start_jobs(browser, address: str) -> None:
     seeds.press("Enter")
     settled(page)
     page.get_by_role("button", name="Fine-tune", exact=True).click()
-    page.get_by_role("button", name="Cancel").first.wait_for(timeout=PATIENCE)
+    page.get_by_role("button", name="Stop").first.wait_for(timeout=PATIENCE)
     page.context.close()
 
 

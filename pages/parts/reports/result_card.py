@@ -10,7 +10,7 @@ import streamlit as st
 from core import findings
 from core.findings import figures
 from core.report.headlines import Headline
-from core.store import runs, shipped
+from core.store import removed, runs, shipped
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from pages.parts.charts.encoding import Shade
@@ -22,6 +22,7 @@ from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.pin import offer_pin_of_run
+from pages.parts.widgets.undoing import take_away
 
 
 def show_card(stored: StoredRun, *, key: str) -> None:
@@ -38,9 +39,7 @@ def show_card(stored: StoredRun, *, key: str) -> None:
                       help="The same study with the same settings, as a job of your own")  # fmt: skip
             offer_pin_of_run(run, key=f"pin_{key}")
             if stored.source == "yours":
-                with st.popover("Delete", icon=":material/delete:", key=f"asked_{key}"):
-                    st.caption("The result and its rows go for good.")
-                    st.button("Delete this result", key=f"delete_{key}", on_click=_delete, args=(run,))
+                st.button("Delete", icon=":material/delete:", key=f"delete_{key}", on_click=_delete, args=(run,))
 
 
 def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
@@ -78,8 +77,7 @@ def _again(run: str) -> None:
 
 
 def _delete(run: str) -> None:
-    with clear_errors():
-        runs.delete_runs(resources.database(), [run])
+    take_away(lambda db: removed.remove_run(db, run))
 
 
 def _files(run: str, key: str) -> None:

@@ -1,18 +1,25 @@
-"""Every stored result in one list: search, open in its view, and what can be done with each."""
+"""Every stored result in one list: search, open in its view, compare two, and what can be done with each."""
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.results.reading import record_of
-from core.store import runs
+from core.findings import export
+from core.findings.pinning import finding_of_run
+from core.store import removed, runs
+from core.store.findings import Number
+from core.studies.records import record_of
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.result_card import facts
-from pages.parts.shell import bound, resources
-from pages.parts.shell.messages import plain
+from pages.parts.shell import bound, links, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import pickers
+from pages.parts.widgets.pin import offer_pin_of_run
+from pages.parts.widgets.undoing import offer_undo, take_away
 
-A_PAGE = 20
+A_PART, COMPARED = 20, 12  # results of a part of the list; rows of two compared
 
 
 def every_run() -> list[StoredRun]:
@@ -33,14 +40,108 @@ def show_results(tools: DeltaGenerator) -> None:
     stored = every_run()
     with tools:
         words = pickers.pick_text("Search", key="search", placeholder="checkpoint, task, study or date", bare=True)
+    offer_undo()
     found = [known for known in stored if matches(known, words)]
-    pages = max(1, -(-len(found) // A_PAGE))
+    parts = max(1, -(-len(found) // A_PART))
     number = 1
-    if pages > 1:
-        number = int(bound.pick(tools.selectbox, "Part", [str(k + 1) for k in range(pages)], key="part",
-                                label_visibility="collapsed", width=80))  # fmt: skip
-    st.caption(plain(f"{len(found)} of {len(stored)} results"))
-    for known in found[(number - 1) * A_PAGE : number * A_PAGE]:
-        said = headlines.headline_of(known.run)
+    if parts > 1:
+        number = int(bound.pick(tools.selectbox, "Part of the list", [str(k + 1) for k in range(parts)], key="part",
+                                format_func=lambda k: f"{k} of {parts}", label_visibility="collapsed",
+                                width=110))  # fmt: skip
+    st.caption(plain(f"{len(found)} of {len(stored)} results" if words else f"{len(stored)} results"))
+    _compared({known.run: known for known in stored})
+    for known in found[(number - 1) * A_PART : number * A_PART]:
+        show_line(known)
+
+
+def open_link(known: StoredRun, label: str = "Open") -> None:
+    """A link to the view that shows this result, with its checkpoint and rows as the context."""
+    if (shown := RESULTS.get(known.study)) is None:
+        return
+    about = {"checkpoint": None if " and " in known.of or ", " in known.of else known.checkpoint,
+             "rows": known.task if known.task and "," not in known.task else None}  # fmt: skip
+    links.link(shown.view, label, icon=":material/open_in_new:", **(about | dict(shown.query) | {shown.key: known.run}))
+
+
+def show_line(known: StoredRun) -> None:
+    """One result: what it says, what it rests on, and what can be done with it."""
+    said = headlines.headline_of(known.run)
+    with st.container(border=True, key=f"line_{known.run}", gap="small"):
         st.markdown(plain(said.sentence))
         st.caption(plain(" · ".join(facts(said, known))))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            open_link(known)
+            st.button("Compare", icon=":material/compare:", type="tertiary", key=f"compare_{known.run}",
+                      on_click=_compare, args=(known.run,), help="Side by side with another")  # fmt: skip
+            cited = st.popover(
+                "Command, BibTeX", icon=":material/terminal:", key=f"cite_{known.run}", on_change="rerun"
+            )
+            if cited.open:
+                with cited:
+                    _cite(known.run)
+            offer_pin_of_run(known.run, key=f"pin_{known.run}")
+            if known.source == "yours":
+                st.button("Delete", icon=":material/delete:", type="tertiary", key=f"delete_{known.run}",
+                          on_click=_delete, args=(known.run,))  # fmt: skip
+
+
+def _cite(run: str) -> None:
+    with clear_errors():
+        finding = finding_of_run(resources.database(), run)
+        if finding.command:
+            st.code(finding.command, language="sh", wrap_lines=True)
+        st.code(export.bibtex([finding]), language="bibtex", wrap_lines=True)
+
+
+def _delete(run: str) -> None:
+    take_away(lambda db: removed.remove_run(db, run))
+
+
+# ---------------------------------------------------------------- two beside each other
+
+
+def _compare(run: str) -> None:
+    """The first click names one, the second the other; a third begins anew."""
+    chosen = [other for other in st.session_state.get("compared_runs", []) if other != run]
+    st.session_state["compared_runs"] = [run] if len(chosen) != 1 else [*chosen, run]
+
+
+def _stop_comparing() -> None:
+    st.session_state.pop("compared_runs", None)
+
+
+def _compared(known: dict[str, StoredRun]) -> None:
+    chosen = [known[run] for run in st.session_state.get("compared_runs", []) if run in known]
+    if not chosen:
+        return
+    with st.container(border=True, key="compared"):
+        for place, stored in zip(st.columns(2), chosen, strict=False):
+            said = headlines.headline_of(stored.run)
+            place.markdown(f"**{plain(said.sentence)}**")
+            place.caption(plain(" · ".join(facts(said, stored))))
+        if len(chosen) == 1:
+            st.caption("Press Compare on another result.")
+        else:
+            st.dataframe(numbers_beside(*(_numbers(stored.run) for stored in chosen)), hide_index=True)
+        st.button("Close", icon=":material/close:", type="tertiary", on_click=_stop_comparing, key="stop_comparing")
+
+
+def _numbers(run: str) -> tuple[Number, ...]:
+    return finding_of_run(resources.database(), run).numbers
+
+
+def numbers_beside(first: tuple[Number, ...], second: tuple[Number, ...]) -> pd.DataFrame:
+    """The numbers that two results share, second less first, those furthest apart first; else both as they are."""
+    sides = [{(one.what, one.name): one for one in side} for side in (first, second)]
+    shared = [key for key in sides[0] if key in sides[1]]
+    if not shared:
+        rows = [{"result": name, "measured": one.what, "of": one.name, "value": one.value}
+                for name, side in (("first", first), ("second", second)) for one in side[:COMPARED]]  # fmt: skip
+        return pd.DataFrame(rows)
+    rows = [
+        {"measured": what, "of": name, "first": sides[0][what, name].value, "second": sides[1][what, name].value}
+        for what, name in shared
+    ]
+    frame = pd.DataFrame(rows).assign(**{"second less first": lambda frame: frame["second"] - frame["first"]})
+    order = frame["second less first"].abs().sort_values(ascending=False).index
+    return frame.loc[order]

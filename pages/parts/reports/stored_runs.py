@@ -9,6 +9,7 @@ from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.shell import context, history
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.pickers import task_name
+from pages.parts.widgets.undoing import offer_undo
 
 MOST_LISTED = 12
 
@@ -32,6 +33,7 @@ def pick_run(
     Without any, None and a hint what to do first. The URL names the one that is open; one that has just come is. kept:
     which results are meant, of those of the study.
     """
+    offer_undo()
     known = {stored.run: stored for stored in known_runs(study) if kept(stored)}
     if not known:
         st.info(empty, icon=icon)

@@ -115,3 +115,46 @@ ANNOTATOR = {"annotate": ("label", "codebook")}  # the pages and views of who on
 def page_of(name: str) -> Page:
     """A page by its name. Raises KeyError where there is none."""
     return {page.name: page for page in PAGES}[name]
+
+
+class Shown(NamedTuple):
+    """The view that opens a study's stored results. key: its parameter that names the run. query: what more the link
+    says, so that the view shows them."""
+
+    view: str
+    key: str
+    query: tuple[tuple[str, str], ...] = ()
+
+
+_ROWS = ("mode", "A task's rows")
+RESULTS = {
+    "features": Shown("linguistics/tokens", "run_features"),
+    "norms": Shown("linguistics/tokens", "run_norms", (("by", "norms"),)),
+    "relations": Shown("linguistics/relations", "run_relations"),
+    "dependencies": Shown("linguistics/relations", "trees_run"),
+    "frame-heads": Shown("linguistics/frames", "frame_runs", (("mode", "A set of sentences"),)),
+    "syntax": Shown("linguistics/probes", "parsed", (("mode", "Syntax in attention"),)),
+    "probe": Shown("linguistics/probes", "probed", (("mode", "Layers"),)),
+    "representation": Shown("linguistics/probes", "represented", (("mode", "Representation"),)),
+    "transfer": Shown("linguistics/probes", "transferred", (("mode", "Transfer"),)),
+    "statistics": Shown("statistics/heads", "run_statistics"),
+    "redundancy": Shown("heads/similar", "run_redundancy"),
+    "effective": Shown("statistics/effective", "effective_run"),
+    "classify-maps": Shown("statistics/shares", "shares_run"),
+    "finetune": Shown("finetuning/train", "run"),
+    "change": Shown("finetuning/change", "run"),
+    "seeds": Shown("finetuning/seeds", "seeds"),
+    "disable": Shown("interventions/ablation", "run", (_ROWS,)),
+    "crossed": Shown("interventions/ablation", "crossed", (("mode", "All train rows"),)),
+    "operators": Shown("interventions/ablation", "run", (("mode", "Operators"),)),
+    "held": Shown("interventions/ablation", "held", (("mode", "Training without"),)),
+    "race": Shown("interventions/sequential", "race_run"),
+    "importance": Shown("interventions/pruning", "weighed"),
+    "prune": Shown("interventions/pruning", "curve", (("mode", "Curve"),)),
+    **{
+        name: Shown("interventions/patching", "run", (_ROWS, ("study", name)))
+        for name in ("perturb", "patch", "knockout", "separators")
+    },
+    "subnetworks": Shown("interventions/subnetworks", "pruned"),
+    "reproduce": Shown("reproduction", "run"),
+}

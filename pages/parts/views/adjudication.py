@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import adjudicating
 from core.labelling.queue import QueueOptions
-from core.labelling.snapshot import known_class_set
+from core.patterns.snapshot import known_class_set
 from pages.parts.label.label_sheet import send_maps, show_sheet
 from pages.parts.shell import bound, people, resources
 from pages.parts.shell.messages import plain

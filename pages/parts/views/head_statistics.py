@@ -3,8 +3,8 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.results.scores import PlaceScore
 from core.scoring.definitions import STATISTICS
+from core.studies.attention.records import PlaceScore
 from pages.parts.reports import attending
 from pages.parts.shell import bound
 from pages.parts.shell.messages import plain

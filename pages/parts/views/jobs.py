@@ -1,17 +1,23 @@
 """Jobs: what runs, what waits, what stopped; resume, retry, cancel, delete, and rows that a terminal left."""
 
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.errors import StoreError
 from core.jobs import api
 from core.store import exchange, shipped
 from core.store.jobs import jobs
+from pages.parts.reports.provenance import stored_run
+from pages.parts.reports.result_list import open_link
 from pages.parts.shell import history, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 
+SHOWN = 30  # jobs that stopped
 NOTHING = """
 No job has run yet. Long work of any page becomes a job: start one there, or in a terminal with
 
@@ -46,27 +52,40 @@ def show_waiting() -> None:
             button.button("Import", key=f"import_{run.file}", on_click=take_in, args=(run.file,), width="stretch")
 
 
-def table(jobs):
-    """All jobs, one a row; returns the id of the one that is chosen, here or by the URL, or None."""
-    named = jobs.index[jobs["job"] == st.query_params.get("job")]
-    units = jobs["done"].astype(str) + " of " + jobs["units"].astype(str)
-    shown = jobs.assign(units=units, error=jobs["error"].fillna(""))
-    chosen = st.dataframe(
-        shown[["title", "study", "state", "units", "failed", "workers", "retries", "created", "finished", "error"]],
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
-        selection_default={"selection": {"rows": [jobs.index.get_loc(row) for row in named]}},
-        key=history.keyed("jobs_table"),
-        column_config={
-            "created": st.column_config.DatetimeColumn("created (UTC)", format="D MMM HH:mm"),
-            "finished": st.column_config.DatetimeColumn("finished (UTC)", format="D MMM HH:mm"),
-        },
-    )
-    rows = chosen["selection"]["rows"]
-    picked = jobs["job"].iloc[rows[0]] if rows and rows[0] < len(jobs) else None
-    history.keep({"job": picked})
-    return picked
+def show_line(job: Any) -> None:
+    """One job: how it went, and what can be done with it; a finished one leads to its result."""
+    word, icon = job_progress.STATES[job.state]
+    with st.container(border=True, key=f"job_{job.job}", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            failed = f" · {job.failed} failed" if job.failed else ""
+            st.markdown(f"**{plain(job.title)}** · {icon} {word} · {job.done} of {job.units} units{failed} · "
+                        f"{job.created:%d %b %H:%M} UTC", width="stretch")  # fmt: skip
+            if job.run and isinstance(job.run, str):
+                with suppress(StoreError):  # the result was deleted; the job stays
+                    open_link(stored_run(job.run), "Open the result")
+            elif job.state != "done":
+                label = "Retry failed units" if job.failed else "Resume"
+                st.button(label, key=f"resume_line_{job.job}", icon=":material/play_arrow:", on_click=resume,
+                          args=(job.job,))  # fmt: skip
+            st.button("Details", key=f"details_{job.job}", icon=":material/expand_more:", type="tertiary",
+                      on_click=open_details, args=(job.job,))  # fmt: skip
+            st.button("Delete", key=f"delete_{job.job}", icon=":material/delete:", type="tertiary", on_click=remove,
+                      args=(job.job,), help="Its units and errors go; the result of a done job stays")  # fmt: skip
+        if job.error and isinstance(job.error, str):
+            st.caption(plain(job.error))
+        if st.query_params.get("job") == job.job:
+            job_progress.show_job(job.job)
+
+
+def open_details(job: str) -> None:
+    """Show or hide the rows and errors of a job; the URL names the one that is open."""
+    history.keep({"job": None if st.query_params.get("job") == job else job})
+
+
+def resume(job: str) -> None:
+    """Go on with what is not stored."""
+    with clear_errors():
+        api.resume(resources.database(), job)
 
 
 def show_shipped() -> None:
@@ -105,16 +124,10 @@ def show(tools: DeltaGenerator) -> None:
     for job in known.loc[known["state"].isin(["queued", "running"]), "job"]:
         job_progress.show_job(job)
 
-    st.subheader("All jobs")
-    st.caption("Choose a row to see the job's rows and errors, resume it or delete it.")
-    picked = table(known)
-    if picked is not None and known.set_index("job").loc[picked, "state"] not in {"queued", "running"}:
-        job_progress.show_job(picked)
-        st.button(
-            "Delete this job",
-            key=f"delete_{picked}",
-            on_click=remove,
-            args=(picked,),
-            icon=":material/delete:",
-            help="its units and errors go; the rows of a job that is done stay in the store",
-        )
+    stopped = known.loc[~known["state"].isin(["queued", "running"])]
+    if len(stopped):
+        st.subheader("Earlier jobs", anchor=False)
+    for job in stopped.head(SHOWN).itertuples():
+        show_line(job)
+    if len(stopped) > SHOWN:
+        st.caption(f"{len(stopped) - SHOWN} older ones are not shown: python -m core jobs list has them all.")

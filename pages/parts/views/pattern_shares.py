@@ -6,9 +6,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.config import settings
-from core.labelling.kept import about_best, classifying_options, keep_best_known
-from core.labelling.snapshot import known_class_set
-from core.results.patterns import ClassNote, ClassShare, HeadClass
+from core.patterns.classifier_registry import about_best, classifying_options, keep_best_known
+from core.patterns.snapshot import known_class_set
+from core.studies.patterns.records import ClassNote, ClassShare, HeadClass
 from pages.parts.label.label_tools import pick_class_set
 from pages.parts.patterns.classifiers import KnownClassifier
 from pages.parts.patterns.share_charts import bars, doubts, heads, stored_rows

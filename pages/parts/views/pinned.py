@@ -1,23 +1,28 @@
 """Findings: results that were pinned with a note, and files of them to send."""
 
 import io
+import shlex
 import zipfile
+from contextlib import suppress
 from dataclasses import asdict
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.errors import StoreError
 from core.findings import export
 from core.report.headlines import HEADLINES
-from core.store import shipped
-from core.store.findings import Finding, findings, unpin
+from core.store import removed, shipped
+from core.store.findings import Finding, findings
 from pages.parts.reports.headlines import headline_of
-from pages.parts.reports.provenance import known_runs
+from pages.parts.reports.provenance import known_runs, stored_run
 from pages.parts.reports.result_card import facts
-from pages.parts.shell import resources
+from pages.parts.reports.result_list import open_link
+from pages.parts.shell import links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.pin import offer_pin_of_run
+from pages.parts.widgets.undoing import offer_undo, take_away
 
 
 def markdown_files(chosen: list[Finding]) -> bytes:
@@ -42,12 +47,6 @@ def downloads(chosen: list[Finding]) -> None:
             st.download_button(label, make, name, on_click="ignore", icon=":material/download:", key=name)
 
 
-def take_away(finding: str) -> None:
-    """Unpin; the list is read anew after it."""
-    with clear_errors():
-        unpin(resources.database(), finding)
-
-
 def card(finding: Finding) -> None:
     """One finding: its note, pictures, numbers, and what gives it again."""
     with st.container(border=True):
@@ -66,8 +65,25 @@ def card(finding: Finding) -> None:
             st.caption(f"weights {finding.weights_hash}")
         if finding.command:
             st.code(finding.command, language="sh", wrap_lines=True)
-        st.button("Unpin", key=f"unpin|{finding.finding}", on_click=take_away, args=(finding.finding,),
+        _open_again(finding)
+        st.button("Unpin", key=f"unpin|{finding.finding}", on_click=_unpin, args=(finding.finding,),
                   icon=":material/delete:")  # fmt: skip
+
+
+def _open_again(finding: Finding) -> None:
+    """Back to the live view: a run in its own, maps with their checkpoint."""
+    if finding.run:
+        with suppress(StoreError):  # the run was deleted; the finding stays
+            open_link(stored_run(finding.run), "Open the live view")
+    elif finding.kind == "maps" and finding.checkpoint:
+        words = shlex.split(finding.command)
+        text, pair = (words[words.index(flag) + 1] if flag in words else None for flag in ("--text", "--pair"))
+        links.link("maps", "Open the live view", icon=":material/open_in_new:", checkpoint=finding.checkpoint,
+                   text=text, pair=pair)  # fmt: skip
+
+
+def _unpin(finding: str) -> None:
+    take_away(lambda db: removed.remove_finding(db, finding))
 
 
 def ready_to_pin() -> None:
@@ -89,6 +105,7 @@ def show(tools: DeltaGenerator) -> None:
     """The view."""
     st.caption("Results pinned with a note, whole in themselves: they stay when their run is deleted.")
     with clear_errors():
+        offer_undo()
         known = findings(resources.database())
         if not known:
             st.info(

@@ -7,11 +7,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
-from core.labelling.snapshot import known_class_set
-from core.results.patterns import HeadClass
-from core.results.scores import PlaceScore
+from core.patterns.snapshot import known_class_set
 from core.scoring.definitions import KINDS
 from core.store import runs as store
+from core.studies.attention.records import PlaceScore
+from core.studies.patterns.records import HeadClass
 from pages.parts.atlas import groups
 from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes

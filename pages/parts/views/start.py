@@ -1,16 +1,85 @@
-"""Start: what this is, all heads of a sentence, and four ways in."""
+"""Start: what this is, all heads of a sentence at once, a field for one's own, four doors, what was done last."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.shell import links
+from core import config
+from core.atlas import example
+from core.drawing.panes import telling_head
+from core.errors import AtlasError
+from core.store import runs
+from pages.parts.maps import maps_grid
+from pages.parts.reports import headlines
+from pages.parts.reports.provenance import stored_run
+from pages.parts.reports.result_list import open_link
+from pages.parts.shell import links, resources
+from pages.parts.shell.messages import plain
+
+SENTENCE = (
+    "See what every attention head of a BERT- or GPT-2-like model looks at, what it does there, and whether the model "
+    "needs it."
+)
+DOORS = (
+    ("maps", "See a sentence", "All heads at once, and each of them large"),
+    ("reproduction", "Reproduce the paper", "Every figure and claim of Kovaleva et al. 2019 beside ours"),
+    ("annotate", "Label maps", "By key, and train the classifier on your labels"),
+    ("projects", "Lead a project", "Several people, agreement, one class a map"),
+)
+LAST = 4  # results of one's own
 
 
 def show(tools: DeltaGenerator) -> None:
-    """One sentence, and the ways in."""
-    st.markdown("Attention Atlas shows what every attention head of a BERT- or GPT-2-like checkpoint looks at.")
-    with st.container(horizontal=True):
-        links.link("maps", "See a sentence")
-        links.link("reproduction", "Reproduce the paper")
-        links.link("annotate", "Label maps")
-        links.link("projects", "Lead a project")
+    """The picture at the left; the ways in at the right."""
+    st.markdown(f"##### {SENTENCE}")
+    left, right = st.columns([3, 2], gap="medium")
+    with right:
+        _ask()
+        _doors()
+        _last()
+    with left:
+        _picture()
+
+
+def _ask() -> None:
+    text = st.text_input("A sentence of your own", key="start_text", placeholder="Type a sentence and press Enter",
+                         icon=":material/edit:")  # fmt: skip
+    if text.strip():
+        del st.session_state["start_text"]
+        links.go("maps", text=text)
+
+
+def _doors() -> None:
+    for target, label, told in DOORS:
+        with st.container(border=True, gap=None, key=f"door_{target}"):
+            links.link(target, f"**{label}**")
+            st.caption(told)
+
+
+def _picture() -> None:
+    """All heads of the bundled encoder on the example pair, captured beforehand: nothing is computed for it."""
+    try:
+        shown = resources.shown(config.ENCODER, example.TEXT, example.PAIR)
+    except AtlasError as error:
+        st.info(plain(error))
+        return
+    pane = maps_grid.pane_of(shown, config.ENCODER)
+    maps_grid.show_grid([pane], caption=f"{example.TEXT} | {example.PAIR}", key="start_grid", opened={"head": "none"},
+                        head=telling_head(shown.scores, shown.maps.part))  # fmt: skip
+    st.caption(
+        f"The {shown.maps.layers} x {shown.maps.heads} heads of the bundled encoder on “{example.TEXT}” and "
+        f"“{example.PAIR}”: rows are tokens that look, columns tokens that are looked at. Click one."
+    )
+
+
+def _last() -> None:
+    """What was done here last, if anything."""
+    own = runs.runs(resources.database())
+    if own.empty:
+        return
+    st.markdown("**Done last**")
+    for run in own[own["rows"] > 0]["run"][:LAST]:
+        known = stored_run(str(run))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            open_link(known)
+            st.caption(plain(headlines.headline_of(known.run).sentence), width="stretch")
+    links.link("results", "All results")

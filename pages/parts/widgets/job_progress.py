@@ -132,7 +132,14 @@ def _act(action: Callable, job: str) -> None:
 
 def _buttons(now: JobStatus) -> None:
     if now.active:
-        st.button("Cancel", key=f"cancel_{now.job}", on_click=_act, args=(api.cancel, now.job), width="stretch")
+        st.button(
+            "Stop",
+            key=f"cancel_{now.job}",
+            icon=":material/stop:",
+            on_click=_act,
+            args=(api.cancel, now.job),
+            width="stretch",
+        )
     elif now.state != "done":
         label = "Retry failed units" if now.failed else "Resume"
         st.button(label, key=f"resume_{now.job}", on_click=_act, args=(api.resume, now.job), width="stretch")

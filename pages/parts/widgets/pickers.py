@@ -10,9 +10,9 @@ import streamlit as st
 
 from core import config
 from core.errors import InputError
-from core.tuning.saved import shown_folder
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, sampled, task_of
+from core.tuning.saved import shown_folder
 from pages.parts.shell import bound, context, history, resources
 from pages.parts.widgets import own_rows
 

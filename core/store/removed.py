@@ -1,0 +1,55 @@
+"""Results and findings that are taken away whole, so that they can be put back as they were."""
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from core.store.database import Database
+from core.store.findings import findings, unpin
+from core.store.runs import delete_runs, one_run
+
+RUN_TABLES = ("run", "study_row", "head_score", "part_score")
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What was taken away.
+
+    Attributes:
+        title: what people call it.
+        tables: its rows in each table, as they stood.
+    """
+
+    title: str
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+
+def remove_run(db: Database, run: str) -> Removed:
+    """Take a stored run away with all its rows. Errors: StoreError if unknown; RightsError."""
+    removed = Removed(str(one_run(db, run)["title"]), {name: _rows(db, name, "run", run) for name in RUN_TABLES})
+    delete_runs(db, [run])
+    return removed
+
+
+def remove_finding(db: Database, finding: str) -> Removed:
+    """Take a pinned result away. Errors: StoreError if it is gone; RightsError where another pinned it."""
+    title = "".join(known.title for known in findings(db, [finding]))
+    removed = Removed(title, {"finding": _rows(db, "finding", "finding", finding)})
+    unpin(db, finding)
+    return removed
+
+
+def put_back(db: Database, removed: Removed) -> None:
+    """Undo the removal. Errors: RightsError for a viewer."""
+    db.person.must("annotator", "put a result back")
+    with db.write() as cursor:
+        for name, rows in removed.tables.items():
+            cursor.register("removed_rows", rows)
+            cursor.execute(f'INSERT INTO "{name}" BY NAME SELECT * FROM removed_rows')  # noqa: S608 - our own names
+            cursor.unregister("removed_rows")
+
+
+def _rows(db: Database, table: str, column: str, value: str) -> pa.Table:
+    with db.write() as cursor:  # the reader has no Arrow; nothing is written here
+        found = cursor.execute(f'SELECT * FROM "{table}" WHERE "{column}" = ?', [value])  # noqa: S608 - our own names
+        return found.to_arrow_table()

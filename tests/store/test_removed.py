@@ -1,0 +1,52 @@
+"""A result or finding that was taken away comes back as it was."""
+
+import pytest
+
+from core.errors import StoreError
+from core.store import runs
+from core.store.database import Database, Person
+from core.store.findings import Finding, findings, pin
+from core.store.people import RightsError
+from core.store.removed import put_back, remove_finding, remove_run
+
+
+@pytest.fixture
+def db(tmp_path):
+    with Database(tmp_path / "atlas.duckdb") as opened:
+        yield opened
+
+
+def stored(db, title, value):
+    run = runs.record_run(db, "statistics", {"limit": 3}, runs.Provenance("atlas-encoder", row_ids=(1, 2)), title=title)
+    runs.store_rows(
+        db, run, [{"statistic": "entropy", "layer": 0, "head": 1, "value": value}, {"kind": "note", "n": 2}]
+    )
+    return run
+
+
+def test_a_run_comes_back_with_its_rows_scores_and_place(db):
+    first, second = stored(db, "first", 0.5), stored(db, "second", 0.7)
+    before = (runs.runs(db).to_dict("records"), runs.run_rows(db, first), len(runs.head_scores(db)))
+    removed = remove_run(db, first)
+    assert list(runs.runs(db)["run"]) == [second]
+    assert removed.title == "first"
+    put_back(db, removed)
+    assert (runs.runs(db).to_dict("records"), runs.run_rows(db, first), len(runs.head_scores(db))) == before
+
+
+def test_a_finding_comes_back_with_note_and_picture(db):
+    name = pin(db, Finding("run", "A head", "my note", "about", "python -m core", pictures=({"mark": "bar"},)))
+    before = findings(db)
+    removed = remove_finding(db, name)
+    assert findings(db) == []
+    put_back(db, removed)
+    assert findings(db) == before
+
+
+def test_what_is_gone_cannot_be_taken_away_and_viewers_take_nothing(db):
+    with pytest.raises(StoreError, match="must be one of those stored"):
+        remove_run(db, "nothing")
+    run = stored(db, "first", 0.5)
+    with pytest.raises(RightsError):
+        remove_run(db.acting_as(Person("", "viewer")), run)
+    assert list(runs.runs(db)["run"]) == [run]
