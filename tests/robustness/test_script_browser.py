@@ -11,6 +11,7 @@ from core.store import exchange, labels, runs
 from core.store import jobs as job_store
 from core.store.database import Database
 from core.store.runs import Provenance
+from pages.parts.shell import shell
 from tests.pages.browsing import PATIENCE, serving, settled
 from tests.pages.opening import VIEWS
 from tests.pages.test_label_browser import all_saved, open_sheet
