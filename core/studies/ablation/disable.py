@@ -329,7 +329,8 @@ class _Table:
         gold = self.swept.gold
         before, after = self.swept.plain, self.changed[k]
         if self.swept.in_float32 is not None and self.again[k]:
-            before, after = self.swept.in_float32[0], self.swept.in_float32[1][k]
+            plain, exact = self.swept.in_float32
+            before, after = plain.astype(int), exact[k].astype(int)  # NaN where float32 was not asked makes them floats
         return {
             "flipped": int(effects.flips(before, after[None])[0]),
             "mcnemar": effects.mcnemar(before == gold, after == gold),
