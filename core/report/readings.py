@@ -11,8 +11,7 @@ from core.studies.ablation.records import SeparatorLayer, SplitHalf, SweptVarian
 from core.studies.attention.records import LengthCorrelation, Score
 from core.studies.frames.records import FrameHead, FrameSummary
 from core.studies.patterns.records import ClassShare, MovedShare
-from core.studies.records import Result
-from core.studies.tuning.records import TunedScore
+from core.studies.records import Result, picked
 
 R = TypeVar("R")
 
@@ -27,11 +26,6 @@ class Counted(Result):
 def first_n(rows: Sequence[Row]) -> int:
     """n of the first row."""
     return Counted.of(rows[0]).n
-
-
-def picked(records: Iterable[R], **wanted: object) -> list[R]:
-    """The records whose fields have these values."""
-    return [record for record in records if all(getattr(record, name) == value for name, value in wanted.items())]
 
 
 def over_heads(scores: Iterable[Score]) -> Estimate | None:
@@ -64,35 +58,6 @@ class Frames:
 def frames(rows: Sequence[Row]) -> Frames:
     """The rows of `frame-heads`."""
     return Frames(FrameSummary.of(rows[0]), FrameHead.among(rows))
-
-
-# ---------------------------------------------------------------- fine-tuning
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """What `finetune` says of one task. metric: the one that ranks; rows: the fewest dev rows of its runs."""
-
-    metric: str
-    runs: list[TunedScore]
-    means: list[TunedScore]
-    constant: TunedScore | None
-
-    @property
-    def rows(self) -> int:
-        """The fewest dev rows of a run."""
-        return min(run.dev_rows or 0 for run in self.runs)
-
-    def mean(self, initialisation: str) -> TunedScore | None:
-        """The mean over seeds of an initialisation, or None."""
-        return next(iter(picked(self.means, initialisation=initialisation)), None)
-
-
-def tuning(rows: Sequence[Row]) -> Tuning:
-    """The rows of `finetune`."""
-    scores = TunedScore.among(rows)
-    constant = next(iter(picked(scores, kind="baseline")), None)
-    return Tuning(scores[0].metric, picked(scores, kind="run"), picked(scores, kind="mean"), constant)
 
 
 # ---------------------------------------------------------------- class shares

@@ -3,6 +3,7 @@ from . import attention as attention
 from . import contract as contract
 from . import estimate as estimate
 from . import frames as frames
+from . import headline as headline
 from . import lookup as lookup
 from . import metric_columns as metric_columns
 from . import options as options

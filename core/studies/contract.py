@@ -26,6 +26,7 @@ from core.errors import InputError
 from core.store.database import Database
 from core.store.rows import Row, plain
 from core.store.runs import Provenance
+from core.studies.headline import Headline
 
 O = TypeVar("O")  # noqa: E741 - the options' type
 P = TypeVar("P")
@@ -121,6 +122,11 @@ class Study(Generic[O, P]):
     def rows(self, options: O, merged: P) -> list[Row]:
         """What a person reads; rows with statistic, layer, head and value are head scores in the store."""
         raise NotImplementedError
+
+    def headline(self, rows: Sequence[Row]) -> Headline | None:
+        """What a stored run's rows say, in one sentence; None of a study whose result is no row. Rows of an earlier
+        version may lack what it reads: whoever asks counts them instead (core.report.headlines)."""
+        return None
 
     def keep(self, db: Database, run: "Finished[O, P]") -> None:
         """Store what else a finished run leaves, in the transaction that stores its rows. Nothing, unless a study

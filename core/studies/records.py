@@ -59,6 +59,11 @@ def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
     return kind(**values)
 
 
+def picked(records: Iterable[R], **wanted: object) -> list[R]:
+    """The records whose fields have these values."""
+    return [record for record in records if all(getattr(record, name) == value for name, value in wanted.items())]
+
+
 # ---------------------------------------------------------------- behind it
 
 

@@ -130,6 +130,11 @@ def _own_task(file: own.OwnFile) -> Task:
     )
 
 
+def task_name(task: str | None) -> str:
+    """As the papers write it; "" for none."""
+    return TASKS[task].name if task and task in TASKS else task or ""
+
+
 def task_of(task: str | Task) -> Task:
     """A task by key or name in any spelling ("SST-2", "sst2", "MNLI-m"), or by the path of a file (core/tasks/own)."""
     if isinstance(task, Task):

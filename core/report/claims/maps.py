@@ -27,7 +27,8 @@ from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.maps import LOOKED_AT, last_layer
 from core.report.measures.scores import cosines
-from core.report.readings import by_layer, over_heads, picked
+from core.report.readings import by_layer, over_heads
+from core.studies.records import picked
 
 ON_THE_PLACE_ALONE = "heads were tested on the place alone, not on which word looks: run that step anew"
 NO_SPECIAL_TOKENS = "a decoder has no [CLS] and no [SEP]"

@@ -30,9 +30,9 @@ from core.report.claims.scores import OLD_SHARES, beats
 from core.report.estimates import Estimate, among, share_interval
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
-from core.report.readings import picked
 from core.scoring.definitions import STATISTICS, kind_of
 from core.studies.attention.records import Score
+from core.studies.records import picked
 
 A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI
 BUNDLED = "; the rows are the project's own, like this task's in form alone"

@@ -20,8 +20,8 @@ from core.report.estimates import mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.probes import LINEAR
-from core.studies.ablation.pruning_records import Subnetwork
 from core.studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, TreeDifference
+from core.studies.probing.subnetwork_records import Subnetwork
 from core.studies.tuning.records import BestLayer
 
 LIN, LIU, GORDON, HTUT = "Lin et al. 2019", "Liu et al. 2019", "Gordon et al. 2020", "Htut et al. 2019"

@@ -29,8 +29,10 @@ from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import best_by_layer, constant_score, removable, scored
 from core.report.published import PAPER, printed
-from core.report.readings import by_layer, over_heads, picked
+from core.report.readings import by_layer, over_heads
 from core.studies.attention.records import DependencyScore, LengthCorrelation
+from core.studies.records import picked
+from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS
 
 SHARE_MARGIN = 0.05
@@ -46,7 +48,7 @@ def pretraining_helps(evidence: Evidence) -> list[Outcome]:
 
 def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None:
     """Whether fine-tuning from pre-trained weights scores higher than another initialisation."""
-    tuning = readings.tuning(result.rows)
+    tuning = finetuned_task(result.rows)
     best, other = tuning.mean("pretrained"), tuning.mean(initialisation)
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
     if best is None or other is None or best.of_metric(metric) is None:
@@ -62,7 +64,7 @@ def random_learns(evidence: Evidence) -> list[Outcome]:
     """A randomly initialised model, fine-tuned, is better than the best constant predictor."""
 
     def test(result: StepResult) -> Outcome | None:
-        tuning = readings.tuning(result.rows)
+        tuning = finetuned_task(result.rows)
         mean, floor = tuning.mean("random"), constant_score(tuning, result.task)
         metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
         if mean is None or floor is None:
@@ -83,7 +85,7 @@ def constant_cells(evidence: Evidence) -> list[Outcome]:
 
     def test(result: StepResult) -> Outcome | None:
         cells = [cell for cell in printed(result.task or "") if cell.source == PAPER and cell.constant]
-        tuning = readings.tuning(result.rows)
+        tuning = finetuned_task(result.rows)
         if not cells or tuning.constant is None:
             return None
         n = tuning.runs[0].dev_rows

@@ -12,11 +12,12 @@ from core.report.estimates import Estimate
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.published import FRAME_HEADS
-from core.report.readings import by_layer, over_heads, picked
+from core.report.readings import by_layer, over_heads
 from core.report.verdicts import Measured
 from core.scoring.definitions import PAPER_LAYERS
 from core.studies.attention.records import DependencyScore, Score
 from core.studies.frames.records import FrameHead
+from core.studies.records import picked
 
 LOOKED_AT = ("start", "separator", "noun", "verb", "pronoun", "subject", "object", "negation", "punctuation")
 TOP = 2  # best heads named beside the paper's

@@ -3,8 +3,8 @@
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.verdicts import Measured
-from core.studies.ablation.pruning_records import Subnetwork
 from core.studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer
+from core.studies.probing.subnetwork_records import Subnetwork
 from core.studies.tuning.records import BestLayer
 from core.studies.valued_records import Valued
 

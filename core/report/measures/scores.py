@@ -11,13 +11,14 @@ from core.report.estimates import Estimate, correlation_interval, f1_interval, m
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Condition, ExhibitId, Item, Part, Quantity
 from core.report.measures.maps import layers_of
-from core.report.readings import Tuning, Variant, picked
+from core.report.readings import Variant
 from core.report.records import HeadRecord
 from core.report.verdicts import Measured
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.attention.records import Score
+from core.studies.records import picked
 from core.studies.tuning import finetune
-from core.studies.tuning.records import TunedScore
+from core.studies.tuning.records import FinetunedTask, TunedScore, finetuned_task
 from core.tasks.glue import TASKS
 from core.tuning.recipe import Recipe
 
@@ -30,7 +31,7 @@ def table_one(evidence: Evidence) -> list[Measured]:
     """Means over seeds; the interval is over dev rows."""
     values = []
     for result in evidence.of(Part.TUNING):
-        tuning = readings.tuning(result.rows)
+        tuning = finetuned_task(result.rows)
         for mean in tuning.means:
             note = f"{mean.n} seed{'s' * ((mean.n or 0) > 1)}" + ("; " + mean.note if mean.note else "")
             note += BEST_KEPT if _keeps_best(result.step.options) else ""
@@ -58,7 +59,7 @@ def scored(score: TunedScore, metric: str, n: int) -> Estimate:
     return correlation_interval(value, n) if metric == "pearson" else Estimate(value)
 
 
-def constant_score(tuning: Tuning, task: str | None) -> float | None:
+def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
     """The score of the best constant predictor on the dev rows of a fine-tuning; 0 where it is undefined.
 
     Its own baseline is the majority of the train rows; of two labels the other may be more frequent on dev.
@@ -78,7 +79,7 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
     result = evidence.one(Part.TUNING, task)
     if result is None:
         return None
-    tuning = readings.tuning(result.rows)
+    tuning = finetuned_task(result.rows)
     tuned, floor, metric = tuning.mean("pretrained"), constant_score(tuning, task), tuning.metric
     if tuned is None or floor is None:
         return None

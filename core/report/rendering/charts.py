@@ -14,7 +14,8 @@ from core.attention import Head
 from core.report.exhibits import Exhibit
 from core.report.ids import ExhibitId
 from core.report.records import HeadRecord, Records, ValueRecord
-from core.report.rendering.words import short, task_name
+from core.report.rendering.words import short
+from core.tasks.glue import task_name
 
 WIDE, NARROW, TALL = 300, 210, 190  # pixels of one panel
 CELL = 15  # pixels of a head in a small picture

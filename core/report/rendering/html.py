@@ -24,7 +24,8 @@ from core.report.records import Records, ValueRecord
 from core.report.rendering.charts import chart_of
 from core.report.rendering.markdown import markdown, pictures
 from core.report.rendering.parquet import parquet_files
-from core.report.rendering.words import About, command_of, numbers_of, short, task_name
+from core.report.rendering.words import About, command_of, numbers_of, short
+from core.tasks.glue import task_name
 from core.writing import write_whole
 
 TEMPLATES = Path(__file__).with_name("templates")

@@ -12,7 +12,8 @@ from core.report.claims.registry import claim
 from core.report.exhibits import EXHIBITS
 from core.report.records import ClaimRecord, Records
 from core.report.rendering.charts import chart_of
-from core.report.rendering.words import About, command_of, numbers_of, short, task_name
+from core.report.rendering.words import About, command_of, numbers_of, short
+from core.tasks.glue import task_name
 
 
 def pictures(records: Records) -> dict[str, str]:

@@ -10,7 +10,6 @@ from typing import Any
 from core.report.plan import ReportOptions
 from core.report.records import ClaimRecord
 from core.studies.stored_runs import TitledRun
-from core.tasks.glue import TASKS
 
 FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once for each of their values
 
@@ -40,11 +39,6 @@ class About:
 def short(name: str) -> str:
     """A checkpoint without its folders."""
     return Path(name).name
-
-
-def task_name(task: str | None) -> str:
-    """As the papers write it; "" for none."""
-    return TASKS[task].name if task and task in TASKS else task or ""
 
 
 def numbers_of(claim: ClaimRecord) -> str:

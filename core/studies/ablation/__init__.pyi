@@ -2,6 +2,7 @@ from . import crossed as crossed
 from . import disable as disable
 from . import disabling as disabling
 from . import duplicates as duplicates
+from . import headlines as headlines
 from . import held as held
 from . import importance as importance
 from . import knockout as knockout

@@ -21,7 +21,9 @@ from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disable, disabling
+from core.studies.ablation.headlines import sweep_headline
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline
 from core.studies.options import Checkpoint, Data, Dtype, Out, Preset, Seed, Settings, TaskName
 from core.studies.outcomes import finite, metrics_of, outcomes
 from core.studies.provenance import provenance
@@ -132,6 +134,9 @@ class CrossedStudy(Study[Options, Crossed]):
                 del row["statistic"]  # several models': no score of one checkpoint's head
                 row |= {"folds": options.folds, "folds_agree": next(agree)}
         return [*rows, *_parts(options, merged)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        return sweep_headline(rows)
 
 
 STUDY = CrossedStudy()

@@ -20,8 +20,10 @@ from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling, duplicates, precision, references
 from core.studies.ablation.disabling import Variant
+from core.studies.ablation.headlines import sweep_headline
 from core.studies.ablation.records import SweptVariant
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.outcomes import finite, in_order, metrics_of, outcomes
 from core.studies.provenance import provenance
@@ -146,6 +148,9 @@ class Disable(Study[Options, Swept]):
     def rows(self, options: Options, merged: Swept) -> list[Row]:
         """The baseline, a row per variant in the order of the heads, and the split-half check."""
         return _Table(options, task_of(options.task), merged).rows()
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        return sweep_headline(rows)
 
 
 STUDY = Disable()

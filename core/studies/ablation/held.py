@@ -20,12 +20,14 @@ from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from core.studies.outcomes import metrics_of
 from core.studies.provenance import provenance
 from core.studies.tuning import finetune
 from core.studies.tuning.finetune import Run
 from core.studies.tuning.finetuning_results import TunedRun, TunedRuns, table_rows
+from core.studies.tuning.records import HeldChange
 from core.tasks.glue import task_of
 from core.tuning.recipe import Recipe
 from core.tuning.recipe import Seeds as RunSeeds
@@ -105,6 +107,14 @@ class Held(Study[Options, TunedRuns]):
             if both:
                 rows.append(_cost(task, [run for run in mine if run.seed in both], options.seeds[0]))
         return rows
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        change, score = next((known, known.score) for known in HeldChange.among(rows) if known.score is not None)
+        return Headline(
+            f"{task_of(change.task).name}: with {change.held_heads} heads held at fixed patterns {change.metric} "
+            f"changes by {100 * score:+.1f} points.",
+            change.n, "rows", percent(change.low, change.high), "the same training with all heads free",
+        )  # fmt: skip
 
 
 STUDY = Held()

@@ -18,8 +18,10 @@ from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.pruning_records import ImportantHead
 from core.studies.ablation.task_rows import units_of
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline
 from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
 from core.studies.outcomes import in_order, metrics_of, outcomes
 from core.studies.provenance import provenance
@@ -142,6 +144,14 @@ class Importance(Study[Options, Weighed]):
             for rank, place in enumerate(ranked)
         ]  # fmt: skip
         return heads + (_beside_the_sweep(options, merged, scores.flatten().numpy()) if options.sweep else [])
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        heads = ImportantHead.among(rows)
+        first, last = heads[0], heads[-1]
+        return Headline(
+            f"The loss depends most on {first.name} (importance {first.value:.2f}) and least on {last.name} "
+            f"({last.value:.2f}).", first.n, "rows",
+        )  # fmt: skip
 
 
 STUDY = Importance()

@@ -15,8 +15,11 @@ import pydantic.dataclasses
 from core import capture
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.headlines import cut_headline
+from core.studies.ablation.records import EdgeCut
 from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline
 from core.studies.outcomes import in_order
 from core.studies.prediction_changes import baseline_row, change_rows
 from core.studies.provenance import provenance
@@ -107,6 +110,9 @@ class KnockoutStudy(Study[Options, Knocked]):
         ]
         body = change_rows(task, merged.gold, merged.plain, merged.changed, facts, seed=options.seed)
         return [baseline_row(task, merged.gold, merged.plain, about | {"n": len(merged.gold)}), *body]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        return cut_headline(rows, [(f"{cut.edges} ({cut.name})", cut) for cut in EdgeCut.among(rows)])
 
 
 def layers_of(layers: int) -> list[list[int]]:

@@ -20,7 +20,9 @@ from core.scoring.effects import max_t
 from core.scoring.rank_agreement import operators_agree
 from core.store.rows import Row
 from core.studies.ablation import disabling, references
+from core.studies.ablation.records import OperatorEffect, Untouched
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import SURE, Headline, percent, plural
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.provenance import provenance
 from core.tasks.glue import task_of
@@ -127,6 +129,16 @@ class OperatorsStudy(Study[Options, Effects]):
         baseline = {"kind": "baseline", "name": "untouched", "loss": float(merged.plain.mean()), **about}
         body = _effects(options, merged, about)
         return [baseline, *body, *_agreement(options, merged, about)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        untouched, effects = Untouched.among(rows)[0], OperatorEffect.among(rows)
+        most = max(effects, key=lambda effect: abs(effect.value))
+        sure = sum(effect.p < SURE for effect in effects)
+        return Headline(
+            f"{most.name} under {most.operator} moves the loss most, by {most.value:+.3f}; "
+            f"{plural(sure, len(effects), 'effects')} are beyond luck.",
+            untouched.n, "rows", percent(most.low, most.high, "{:+.3f}", 1), f"loss {untouched.loss:.3f}",
+        )  # fmt: skip
 
 
 STUDY = OperatorsStudy()

@@ -19,8 +19,10 @@ from core.scoring.recovered import FLOOR, recovered_share
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.perturb import DEFAULT, made_of
+from core.studies.ablation.records import Patched
 from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import SURE, Headline, percent, plural
 from core.studies.options import Limit
 from core.studies.provenance import provenance
 from core.tasks.glue import task_of
@@ -41,7 +43,7 @@ class Options(RowOptions):
 
 
 @dataclass(frozen=True)
-class Patched:
+class PatchPartial:
     """m of some pairs: of A, of B, and of B under every variant. rows: places in the task; made: whether the pair could
     be made (m is 0 where not). layers, heads: of the checkpoint."""
 
@@ -54,10 +56,10 @@ class Patched:
     patched: np.ndarray
 
 
-class PatchStudy(Study[Options, Patched]):
+class PatchStudy(Study[Options, PatchPartial]):
     """Run perturbed rows with components' outputs taken from the rows as they were: what does each bring back?"""
 
-    name, options, partial, arguments = "patch", Options, Patched, disabling.Slice
+    name, options, partial, arguments = "patch", Options, PatchPartial, disabling.Slice
 
     def title(self, options: Options) -> str:
         """Name what is patched and the checkpoint."""
@@ -71,7 +73,7 @@ class PatchStudy(Study[Options, Patched]):
             raise InputError(f'A pair is made by one of {", ".join(DEFAULT)}; "{options.kind}" is none of them.')
         return units_of(options)
 
-    def run(self, options: Options, unit: Unit) -> Done[Patched]:
+    def run(self, options: Options, unit: Unit) -> Done[PatchPartial]:
         """m of these pairs."""
         opened, every = disabling.opened(options), disabling.rows_of(options)
         checkpoint, rows = opened.checkpoint, [every[k] for k in unit.arguments.rows]
@@ -88,22 +90,22 @@ class PatchStudy(Study[Options, Patched]):
                 checkpoint, capture.patching.Pairs(*pairs), [variant.components for variant in variants]
             )
             first[made], second[made], patched[:, made] = differences(seen.first, seen.second, seen.patched)
-        partial = Patched(
+        partial = PatchPartial(
             np.array(unit.arguments.rows), checkpoint.layers, checkpoint.heads,
             np.array([text is not None for text in texts]), first, second, patched,
         )  # fmt: skip
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
-    def merge(self, options: Options, partials: Sequence[Patched]) -> Patched:
+    def merge(self, options: Options, partials: Sequence[PatchPartial]) -> PatchPartial:
         """All pairs, in the task's order."""
         order = np.argsort(np.concatenate([part.rows for part in partials]))
         names = ("rows", "made", "first", "second", "patched")
         whole = {
             name: np.concatenate([getattr(part, name) for part in partials], axis=-1)[..., order] for name in names
         }
-        return Patched(layers=partials[0].layers, heads=partials[0].heads, **whole)
+        return PatchPartial(layers=partials[0].layers, heads=partials[0].heads, **whole)
 
-    def rows(self, options: Options, merged: Patched) -> list[Row]:
+    def rows(self, options: Options, merged: PatchPartial) -> list[Row]:
         """A row per component: the share it brings back with its interval and corrected p."""
         made = merged.made.astype(bool)
         if not made.any():
@@ -127,6 +129,16 @@ class PatchStudy(Study[Options, Patched]):
                 row |= {"value": float(shares.share[k]), "baseline": 0.0}
             body.append(row)
         return body
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        components = Patched.among(rows)
+        best = max(components, key=lambda component: component.recovered)
+        sure = sum(component.p is not None and component.p < SURE for component in components)
+        return Headline(
+            f"Patched alone, {best.name} brings back most of the first answer ({best.recovered:.0%}); "
+            f"{plural(sure, len(components), 'components')} are beyond luck.",
+            best.n, "pairs", percent(best.low, best.high, "{:.0f}"), "0 %: nothing comes back",
+        )  # fmt: skip
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -17,8 +17,10 @@ from core import capture
 from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.records import Perturbation
 from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, percent
 from core.studies.outcomes import in_order
 from core.studies.prediction_changes import baseline_row, change_rows
 from core.studies.provenance import provenance
@@ -104,6 +106,15 @@ class PerturbStudy(Study[Options, Perturbations]):
         for number, kind in enumerate(options.kinds):
             rows.append(_row(options, task, merged, number, kind))
         return rows
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        rates = [(kind.changed_rate, kind) for kind in Perturbation.among(rows)
+                 if kind.kind == "perturbation" and kind.changed_rate is not None]  # fmt: skip
+        (high, most), (low, least) = max(rates, key=lambda pair: pair[0]), min(rates, key=lambda pair: pair[0])
+        return Headline(
+            f"Predictions change most under {most.name} ({high:.0%}) and least under {least.name} ({low:.0%}).",
+            most.n, "rows", percent(most.changed_low, most.changed_high, "{:.0f}"), "0 %: no change",
+        )  # fmt: skip
 
 
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:

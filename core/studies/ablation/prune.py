@@ -19,10 +19,13 @@ from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.disabling import Opened
 from core.studies.ablation.importance import Normalize, Reading
+from core.studies.ablation.pruning_records import PruneStep
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, defined, percent
 from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
 from core.studies.outcomes import metrics_of, outcomes
 from core.studies.provenance import provenance
+from core.studies.records import picked
 from core.tasks.glue import task_of
 
 ORDERS = ("importance", "recomputed", "sweep", "random")
@@ -137,6 +140,18 @@ class Prune(Study[Options, Curves]):
             steps = zip((0, *curve.removed), (effects.Interval(0.0, 0.0, 0.0), *changes), strict=True)
             body += [_step(about, whole, curve.heads, cut, change) for cut, change in steps]
         return body
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        steps = PruneStep.among(rows)
+        order = steps[0].order
+        half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
+        chance = [defined(step.score) for step in steps if step.order.startswith("random") and step.share == half.share]
+        beside = f", {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
+        return Headline(
+            f"With {half.share:.0%} of the heads removed by {order}, {half.metric} is "
+            f"{100 * defined(half.score):.1f}{beside}.",
+            half.n, "rows", percent(half.low, half.high, "{:.1f}"), f"all heads {100 * half.baseline:.1f}",
+        )  # fmt: skip
 
 
 STUDY = Prune()

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.estimate import Estimate
-from core.studies.records import Result, column
-from core.studies.valued_records import Valued
+from core.studies.records import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,52 +52,3 @@ class PruneStep(Result):
     n: int
     heads: str = ""
     task: str | None = None
-
-
-# ---------------------------------------------------------------- subnetworks
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subnetwork(Valued):
-    """What is left of a checkpoint, fine-tuned: a point of a curve by magnitude (kind "curve", with its scope and
-    moment), a subnetwork (full, good, bad, random), what one has more than another ("difference"), or the constant
-    predictor ("baseline"). share: of the weights that went; constant: the constant predictor's score."""
-
-    KINDS: ClassVar[tuple[str, ...]] = ("curve", "subnetwork", "difference", "baseline")
-    kind: str
-    metric: str | None = None
-    seeds: int | None = None
-    scope: str | None = None
-    moment: str | None = None
-    share: float | None = None
-    change: float | None = None
-    change_low: float | None = None
-    change_high: float | None = None
-    constant: float | None = None
-
-    @property
-    def change_estimate(self) -> Estimate:
-        """What it loses against nothing pruned; 0 without an interval where that is not known."""
-        return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubnetworkComponent(Result):
-    """In what share of n seeds a head or block survived; place: mean place in the order of all `of_components`,
-    1 the first to go."""
-
-    KINDS: ClassVar[tuple[str, ...]] = ("component",)
-    name: str
-    value: float
-    n: int
-    place: float
-    of_components: int = column("of")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SurvivorClass(Valued):
-    """A pattern class's share of the surviving heads' maps less that of the others', over n inputs; share: among the
-    survivors."""
-
-    KINDS: ClassVar[tuple[str, ...]] = ("survivor class",)
-    share: float

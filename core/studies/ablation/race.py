@@ -21,7 +21,9 @@ from core.store.rows import Row
 from core.studies.ablation import disabling, races, references
 from core.studies.ablation.race_table import table
 from core.studies.ablation.races import Race, Round, Taken
+from core.studies.ablation.records import RaceSummary, RaceVerdict
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.provenance import provenance
 from core.tasks.glue import TaskRow, task_of
@@ -129,6 +131,17 @@ class RaceStudy(Study[Options, Taken]):
     def rows(self, options: Options, merged: Taken) -> list[Row]:
         """How the race went, a row per variant with its verdict, a row per look."""
         return table(_race(options, merged))
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
+        named = [verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5]
+        return Headline(
+            f"{race.matters} of {len(verdicts)} matter beyond the margin"
+            + (f" ({', '.join(named)})" if named else "")
+            + f", {race.does_not_matter} do not, {race.open} are open.",
+            race.n, "rows", f"all verdicts hold together with {100 * (1 - race.alpha):.0f} %",
+            f"margin {race.margin:.4f} in the task's loss",
+        )  # fmt: skip
 
 
 STUDY = RaceStudy()

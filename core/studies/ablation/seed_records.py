@@ -5,6 +5,8 @@ from typing import ClassVar
 
 from core.studies.records import Result
 
+SEED_WORDS = {"head": "head's first weights", "rows": "sample of rows", "order": "order of batches", "rest": "rest"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class SeededRun(Result):

@@ -24,8 +24,10 @@ from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.seed_records import SEED_WORDS, HeadOverlap, SeedSource, SeedSpread
 from core.studies.ablation.task_rows import RowOptions
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import SURE, Headline, defined, percent
 from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from core.studies.outcomes import finite, metrics_of
 from core.studies.provenance import provenance
@@ -115,6 +117,20 @@ class SeedStudy(Study[Options, SeedRuns]):
     def rows(self, options: Options, merged: SeedRuns) -> list[Row]:
         """Runs, sources, spread, overlaps and heads."""
         return _Table(options, merged.runs).rows()
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        """Which seed has most of the spread, and how many of the most important heads two runs share."""
+        spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
+        sources = [source for source in SeedSource.among(rows) if source.p is not None]
+        most = max(sources, key=lambda source: defined(source.share))
+        sure = "beyond luck" if defined(most.p) < SURE else "not beyond luck"
+        return Headline(
+            f"{task_of(spread.task).name}: {spread.metric} {100 * spread.least:.1f} to {100 * spread.most:.1f} over "
+            f"{spread.n} runs; the seed of the {SEED_WORDS[most.name]} has {most.share:.0%} of that spread ({sure}). "
+            f"Two runs share {shared.value * shared.top:.1f} of their {shared.top} most important heads.",
+            spread.n, "runs", percent(shared.low, shared.high, "{:.0f}"),
+            f"by chance {shared.by_chance * shared.top:.1f}",
+        )  # fmt: skip
 
 
 STUDY = SeedStudy()

@@ -17,9 +17,12 @@ import pydantic.dataclasses
 from core import capture
 from core.store.rows import Row
 from core.studies.ablation import disabling
+from core.studies.ablation.headlines import cut_headline
 from core.studies.ablation.knockout import layers_of
+from core.studies.ablation.records import SeparatorLayer
 from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Study, Unit
+from core.studies.headline import Headline
 from core.studies.options import Limit
 from core.studies.outcomes import in_order
 from core.studies.prediction_changes import baseline_row, change_rows
@@ -104,6 +107,11 @@ class SeparatorsStudy(Study[Options, Slopes]):
             facts[layer] |= gradient_facts(merged, layer, seed=options.seed)
         body = change_rows(task, merged.gold, merged.plain, merged.changed, facts, seed=options.seed)
         return [baseline_row(task, merged.gold, merged.plain, about), *body]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        return cut_headline(
+            rows, [(f"attention to separators ({cut.name})", cut) for cut in SeparatorLayer.among(rows)]
+        )
 
 
 def gradient_facts(merged: Slopes, layer: int, *, seed: int) -> Row:

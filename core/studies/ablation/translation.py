@@ -19,7 +19,9 @@ from core.errors import InputError
 from core.scoring import effects
 from core.scoring.word_alignment import PositionTable, hits
 from core.store.rows import Row
+from core.studies.ablation.translation_records import UntouchedTranslation, ZeroedHead
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Data, Dtype, Limit, Seed
 from core.studies.provenance import provenance
 from core.tasks.translation import Translation, read_translations
@@ -116,6 +118,15 @@ class TranslationStudy(Study[Options, Measured]):
         """The untouched model, then a row per head or step of each measurement."""
         made = {"sweep": _sweep_rows, "importance": _importance_rows, "prune": _prune_rows, "align": _align_rows}
         return [row for seen in merged.seen for row in made[seen.what](seen, options.seed)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        untouched, zeroed = UntouchedTranslation.among(rows)[0], ZeroedHead.among(rows)
+        worst = min(zeroed, key=lambda head: head.value)
+        return Headline(
+            f"Without {worst.name} of the {worst.part} heads exact translations change most, by "
+            f"{100 * worst.value:+.1f} points.",
+            worst.n, "rows", percent(worst.low, worst.high), f"untouched {100 * untouched.exact:.1f}",
+        )  # fmt: skip
 
 
 STUDY = TranslationStudy()

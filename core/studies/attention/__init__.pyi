@@ -3,6 +3,7 @@ from . import dependencies as dependencies
 from . import effective as effective
 from . import features as features
 from . import gallery as gallery
+from . import headlines as headlines
 from . import inputs as inputs
 from . import measures as measures
 from . import norm_measure as norm_measure

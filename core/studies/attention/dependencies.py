@@ -22,8 +22,10 @@ from core.store.rows import Row
 from core.studies.attention.attending import estimate
 from core.studies.attention.inputs import ROWS_A_UNIT
 from core.studies.attention.partials import Place, RelationSums, added
+from core.studies.attention.records import DependencyScore
 from core.studies.attention.relations import visible
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Limit, Seed
 from core.studies.provenance import provenance
 from core.tasks.conllu import GoldSentence, read_conllu
@@ -126,6 +128,15 @@ class Dependencies(Study[Options, Seen]):
             best = max(ways, key=lambda row: row.get("dev", 0) * row.get("dev_n", 0))
             rows += [row | {"chosen": row is best} for row in ways]
         return rows
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        known = [score for score in DependencyScore.of_heads(rows) if score.chosen]
+        best = max(known, key=lambda score: defined(score.value) - defined(score.baseline))
+        return Headline(
+            f"{best.name} finds {best.feature} with accuracy {best.value:.2f}, where a fixed distance has "
+            f"{best.baseline:.2f}.",
+            best.n, "links", percent(best.low, best.high, "{:.2f}", 1), f"fixed distance {best.baseline:.2f}",
+        )  # fmt: skip
 
 
 STUDY = Dependencies()

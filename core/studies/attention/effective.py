@@ -5,6 +5,7 @@ and n inputs; one a head with statistic "correlation": mean Pearson r of raw and
 (without a head) with statistic "correlation by length": mean r over inputs of about that length and all heads.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,9 @@ from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
 from core.studies.attention.inputs import PASTED, Chunk, sources
 from core.studies.attention.partials import EffectiveSums, Place
+from core.studies.attention.records import Score
 from core.studies.contract import Done, Unit
+from core.studies.headline import Headline, defined, percent
 from core.studies.options import Limit
 from core.studies.provenance import provenance
 
@@ -77,6 +80,16 @@ class Effective(Attending[Options, Seen]):
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        heads = [score for score in Score.of_heads(rows) if score.statistic == "correlation"]
+        least = min(heads, key=lambda score: defined(score.value))
+        mean = sum(defined(score.value) for score in heads) / len(heads)
+        return Headline(
+            f"Raw and effective attention correlate with r = {mean:.2f} on average, least in {least.name} "
+            f"({least.value:.2f}).",
+            least.n, "inputs", percent(least.low, least.high, "{:.2f}", 1), "r = 1: nothing is lost",
+        )  # fmt: skip
 
 
 STUDY = Effective()

@@ -6,6 +6,7 @@ baseline, with interval), one-sided p that the effect is above 0, and q, p corre
 second checkpoint also rows of "difference", first less second, with a two-sided p.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +18,12 @@ from core.errors import InputError
 from core.scoring.corrections import q_values
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.headlines import above_null
 from core.studies.attention.partials import FeatureSums
+from core.studies.attention.records import Score
 from core.studies.contract import Flag, Unit
+from core.studies.headline import Headline
+from core.studies.records import picked
 from core.tasks.features import feature_of
 
 if TYPE_CHECKING:
@@ -83,6 +88,13 @@ class Features(Attending[Options, Seen]):
                 if checkpoint == first and (second, task) in by_place:
                     rows += difference_rows(sums, by_place[second, task])
         return rows
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        scores = Score.among(rows)
+        kept = [score for score in picked(scores, statistic=scores[0].statistic) if score.checkpoint != "difference"]
+        return above_null(
+            kept, "heads and features", lambda score: f"looks at {score.feature} most beyond random tokens"
+        )
 
 
 STUDY = Features()

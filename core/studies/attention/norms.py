@@ -6,6 +6,7 @@ of the type, as a share of the input's mean length (1: no shorter than others), 
 paper finds that separators and punctuation get weight but have short vectors.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,8 +20,11 @@ from core.studies.attention import features
 from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
 from core.studies.attention.inputs import PASTED, Chunk, sources
 from core.studies.attention.partials import NormSums, Place
+from core.studies.attention.records import Score
 from core.studies.contract import Done, Flag, Unit
+from core.studies.headline import Headline, defined, percent
 from core.studies.provenance import provenance
+from core.studies.records import picked
 from core.tasks.features import feature_of
 
 
@@ -73,6 +77,14 @@ class Norms(Attending[Options, Seen]):
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and score, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        first = [score for score in Score.of_heads(rows) if score.feature is None]
+        most = max(picked(first, statistic=first[0].statistic), key=lambda score: defined(score.value))
+        return Headline(
+            f"By norms {most.name} has the largest {most.statistic}: {most.value:.2f}.", most.n, "inputs",
+            percent(most.low, most.high, "{:.2f}", 1),
+        )  # fmt: skip
 
 
 STUDY = Norms()

@@ -7,6 +7,7 @@ task) of kind "kept": the correlation of their distances between heads with inte
 redundancy is "phase-independent and task-agnostic": give several tasks, and a fine-tuned checkpoint to compare.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,9 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, facts
 from core.studies.attention.partials import PatternSums
+from core.studies.attention.records import AlikeHead
 from core.studies.contract import Flag, Unit
+from core.studies.headline import Headline
 
 if TYPE_CHECKING:
     from core.studies.attention.measures import PatternMeasure
@@ -63,6 +66,14 @@ class Redundancy(Attending[Options, Seen]):
         """Heads, groups, then pairs of checkpoint and task."""
         rows = [row for sums in merged.pieces for row in rows_of(sums, groups=options.groups)]
         return rows + kept_rows(merged.pieces, seed=options.seed)
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        heads = AlikeHead.among(rows)
+        near = min(heads, key=lambda head: head.value)
+        return Headline(
+            f"{near.name} and {near.other} are most alike (distance {near.value:.3f}), of {len(heads)} heads in "
+            f"{len({head.group for head in heads})} groups.", near.n, "inputs",
+        )  # fmt: skip
 
 
 STUDY = Redundancy()

@@ -8,7 +8,7 @@ word.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +20,11 @@ from core.errors import InputError
 from core.scoring.corrections import q_values
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, Tasks, ends, estimate, facts
+from core.studies.attention.headlines import above_null
 from core.studies.attention.partials import RelationSums
+from core.studies.attention.records import Score
 from core.studies.contract import Flag, Unit
+from core.studies.headline import Headline
 from core.tasks.relations import relation_of
 
 if TYPE_CHECKING:
@@ -71,6 +74,11 @@ class Relations(Attending[Options, Seen]):
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        return above_null(
+            Score.among(rows), "heads and links", lambda score: f"looks along {score.feature} ({score.statistic}) most"
+        )
 
 
 STUDY = Relations()

@@ -7,6 +7,7 @@ whether the weight is above `times` the baseline, with q corrected over all head
 roles or none; and one a head of "copying", which is of the weights alone and has no interval.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from core.studies.attention.attending import Attending, AttendingOptions, ends, 
 from core.studies.attention.partials import RoleSums
 from core.studies.attention.records import RoleScore
 from core.studies.contract import Flag, Unit
+from core.studies.headline import Headline
 
 if TYPE_CHECKING:
     from core.studies.attention.role_measure import RoleMeasure
@@ -72,6 +74,17 @@ class Roles(Attending[Options, Seen]):
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and role, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums, times=options.times)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        scores = [score for score in RoleScore.of_heads(rows) if score.has and score.statistic == score.role]
+        counts = {role: sum(score.role == role for score in scores) for role in dict.fromkeys(s.role for s in scores)}
+        heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in RoleScore.of_heads(rows))
+        said = ", ".join(f"{count} {role}" for role, count in counts.items())
+        return Headline(
+            f"{heads} {'head has' if heads == 1 else 'heads have'} a role" + (f": {said}." if said else "."),
+            n,
+            "inputs",
+        )
 
 
 STUDY = Roles()

@@ -5,12 +5,14 @@ Rows: one a head and statistic, with value, 95% bootstrap interval over inputs a
 Jensen-Shannon distance to all other heads. stress says how well the picture keeps the distances.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
 
+from core.studies.attention.records import Score
 from core import scoring, studies
 from core.errors import InputError
 from core.scoring.definitions import STATISTICS, kind_of
@@ -18,7 +20,11 @@ from core.scoring.intervals import Estimate
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
 from core.studies.attention.partials import StatisticsSums
+from core.studies.attention.records import PlaceScore
 from core.studies.contract import Flag, Unit
+from core.studies.headline import Headline
+from core.studies.records import picked
+from core.tasks.glue import task_name
 
 if TYPE_CHECKING:
     from core.studies.attention.measures import StatisticsMeasure
@@ -59,6 +65,17 @@ class Statistics(Attending[Options, Seen]):
     def rows(self, options: Options, merged: Seen) -> list[Row]:
         """One a head and statistic, by checkpoint and task."""
         return [row for sums in merged.pieces for row in rows_of(sums, seed=options.seed)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        places = picked(PlaceScore.among(rows), statistic="place")
+        mine = picked(places, checkpoint=places[0].checkpoint, task=places[0].task)
+        kinds = [place.kind for place in mine]
+        counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+        said = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda pair: -pair[1]))
+        others = picked(Score.of_heads(rows), checkpoint=places[0].checkpoint, task=places[0].task)
+        inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
+        where = task_name(places[0].task)
+        return Headline(f"What {len(mine)} heads mostly do on {where}: {said}.", inputs, "inputs")
 
 
 STUDY = Statistics()

@@ -12,6 +12,7 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
+from core.scoring.few_inputs import FEWEST
 from core import config, studies
 from core.attention import Head
 from core.errors import InputError
@@ -25,7 +26,8 @@ from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.frames.frame_partials import HABITS, Draws, Scores, unpacked
-from core.studies.frames.records import FrameHead
+from core.studies.frames.records import FrameHead, FrameSummary
+from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Seed
 
 BUNDLED = config.SAMPLES / "frames" / "sentences.jsonl"
@@ -126,6 +128,22 @@ class FrameHeads(Study[Options, Scores]):
         sentences = [{"kind": "sentence", **asdict(scored)} for scored in merged.sentences]
         best_first = [heads[k] for k in sorted(range(len(heads)), key=lambda k: -float(test.score[k]))]
         return [_summary(test, heads, merged, options), *best_first, *sentences]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        summary, heads = FrameSummary.of(rows[0]), FrameHead.among(rows)
+        kept, best = summary.survivors, heads[0]
+        interval = percent(best.low, best.high, "{:.2f}", 1)
+        baseline = f"{best.name} {best.value:.2f}, same distance elsewhere {best.baseline:.2f}"
+        if summary.n < FEWEST:
+            return Headline(
+                f"{summary.n} {summary.average} are too few to test heads on, which takes {FEWEST}; the largest mean "
+                f"weight has {best.name}.", summary.n, summary.average, interval, baseline,
+            )  # fmt: skip
+        return Headline(
+            f"{len(kept)} of {len(heads)} heads carry frame relations beyond all four nulls"
+            + (f": {', '.join(kept[:6])}." if kept else f"; the largest mean weight has {best.name}."),
+            summary.n, summary.average, interval, baseline,
+        )  # fmt: skip
 
 
 STUDY = FrameHeads()

@@ -17,9 +17,12 @@ from core.errors import InputError
 from core.store.rows import Row
 from core.store.runs import Provenance
 from core.studies.contract import Done, Study, Unit
+from core.studies.headline import Headline, percent
 from core.studies.options import Data, Limit, Seed, Split, TaskName
+from core.studies.patterns.records import ClassShare
 from core.studies.prediction_changes import share_interval
-from core.tasks.glue import TaskRow, read_rows
+from core.studies.records import picked
+from core.tasks.glue import TaskRow, read_rows, task_of
 
 ROWS_A_UNIT = 50
 
@@ -155,6 +158,16 @@ class ClassifyMaps(Study[Options, Counts]):
             counts = {"cropped": int(piece.cropped.sum()), "cut": int((piece.cut > 0).sum())}
             rows.append({**about, "part": "note", "maps": int(piece.classes.size), **doubts, **counts})
         return rows + _moved_rows(options, merged.pieces)
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        shares = picked(ClassShare.among(rows), part="share")
+        mine = picked(shares, checkpoint=shares[0].checkpoint)
+        most = max(mine, key=lambda share: share.share)
+        return Headline(
+            f"{most.name.capitalize()} is the most frequent class on {task_of(most.task or '').name}: "
+            f"{most.share:.0%} of the maps.",
+            most.inputs, "inputs", percent(most.low, most.high, "{:.0f}"), f"one in {len(mine)} classes",
+        )  # fmt: skip
 
 
 STUDY = ClassifyMaps()

@@ -5,6 +5,7 @@ from . import probe_features as probe_features
 from . import properties as properties
 from . import records as records
 from . import representation as representation
+from . import subnetwork_records as subnetwork_records
 from . import subnetworks as subnetworks
 from . import syntax as syntax
 from . import transfer as transfer

@@ -24,7 +24,9 @@ from core.errors import InputError
 from core.scoring.shares import share_difference, share_of
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Seed
+from core.studies.probing.records import ProbedLayer
 from core.studies.probing.syntax import RANDOM, TRAINED, Treebank, TreeLimit
 from core.studies.provenance import provenance
 from core.tasks import diagnostic
@@ -155,6 +157,15 @@ class ProbeStudy(Study[Options, Probed]):
             for row in probe_rows(answered, fresh.get((answered.property, answered.probe)), options.seed)
         ]
         return rows + [row for mixed in merged.mixed for row in mixing_rows(mixed)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        layers = [layer for layer in ProbedLayer.defined(rows) if layer.selectivity is not None]
+        best = max(layers, key=lambda layer: defined(layer.selectivity))
+        return Headline(
+            f"Of {len(layers)} properties and layers, {best.property} in layer {best.layer} is furthest above its "
+            f"control task: accuracy {best.value:.2f} against {best.control:.2f}.",
+            best.n, "words", percent(best.low, best.high, "{:.2f}", 1), f"control task {best.control:.2f}",
+        )  # fmt: skip
 
 
 STUDY = ProbeStudy()

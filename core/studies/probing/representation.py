@@ -17,10 +17,13 @@ from core.errors import InputError
 from core.scoring.few_inputs import mean_interval
 from core.scoring.similarity import KINDS, RANDOM_PAIRS, similarities
 from core.store.rows import Row
+from core.studies.attention.records import LayerSimilarity
 from core.studies.contract import Done, Study, Unit
+from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Data, Limit, Seed, Split, TaskName
 from core.studies.probing.entropies import Entropies
 from core.studies.provenance import provenance
+from core.studies.records import picked
 from core.tasks.glue import read_rows, task_of
 
 ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
@@ -93,6 +96,15 @@ class RepresentationStudy(Study[Options, Alike]):
         return rows + [
             _row(ENTROPY, layer + 1, merged.entropy[:, layer]) | about for layer in range(merged.entropy.shape[1])
         ]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        pairs = picked(LayerSimilarity.among(rows), similarity="random pairs")
+        first, last = pairs[0], pairs[-1]
+        return Headline(
+            f"Words of different inputs have a mean cosine of {first.value:.2f} in the embeddings and {last.value:.2f} "
+            f"in layer {last.layer}.",
+            last.n, "inputs", percent(last.low, last.high, "{:.2f}", 1), "0: no shared direction",
+        )  # fmt: skip
 
 
 STUDY = RepresentationStudy()

@@ -32,8 +32,10 @@ from core.scoring import runs
 from core.scoring.few_inputs import mean_interval
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
 from core.studies.outcomes import metrics_of
+from core.studies.probing.subnetwork_records import Subnetwork
 from core.studies.provenance import provenance
 from core.tasks.glue import task_of
 from core.tasks.metrics import majority
@@ -207,6 +209,15 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
                             "metric": metric}]  # fmt: skip
         rows += [row | about for row in (*curve_rows(merged, metric), *subnetwork_rows(merged, metric))]
         return [*rows, *component_rows(merged.orders), *class_rows(merged.orders)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        networks = Subnetwork.defined(rows)
+        less = next(network for network in networks if network.kind == "difference" and network.name == "good less bad")
+        full = next(network for network in networks if network.name == "full")
+        return Headline(
+            f"Retrained, what is kept scores {100 * defined(less.value):+.1f} points more than what went.",
+            less.n, "dev rows", percent(less.low, less.high), f"nothing removed {100 * defined(full.value):.1f}",
+        )  # fmt: skip
 
 
 STUDY = SubnetworksStudy()

@@ -24,8 +24,11 @@ from core.attention import Head
 from core.scoring.shares import share_difference, share_of
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Seed
+from core.studies.probing.records import ParsedScore
 from core.studies.provenance import provenance
+from core.studies.records import picked
 from core.tasks.treebank import LeftOut, plain_relation, read_part
 
 if TYPE_CHECKING:
@@ -175,6 +178,17 @@ class SyntaxStudy(Study[Options, Syntax]):
         rows += [{"kind": "left out", "name": f"{out.part}: {out.reason}", "n": out.n,
                   "note": "; ".join(out.names)} for out in merged.left_out]  # fmt: skip
         return rows + [tree_row(number, drawn) for number, drawn in enumerate(merged.drawn, start=1)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        scores = ParsedScore.defined(rows)
+        probe = max(picked(scores, kind="probe"), key=lambda score: defined(score.value))
+        simple = max(picked(scores, kind="baseline"), key=lambda score: defined(score.value))
+        return Headline(
+            f"The probe {probe.name} gives {defined(probe.value):.0%} of words their governor, {simple.name} "
+            f"{defined(simple.value):.0%}.",
+            probe.n, "words", percent(probe.low, probe.high, "{:.0f}"),
+            f"{simple.name} {100 * defined(simple.value):.0f} %",
+        )  # fmt: skip
 
 
 STUDY = SyntaxStudy()

@@ -25,10 +25,13 @@ from core import config, models, studies
 from core.scoring import runs
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TunedTasks
 from core.studies.outcomes import metrics_of
 from core.studies.probing.syntax import RANDOM, TRAINED
 from core.studies.provenance import provenance
+from core.studies.records import picked
+from core.studies.tuning.records import BestLayer, Transferred
 from core.tasks.glue import task_of
 from core.tasks.metrics import majority
 from core.tuning.recipe import Recipe
@@ -87,16 +90,16 @@ class Predicted:
 
 
 @dataclass(frozen=True)
-class Transferred:
+class TransferPartial:
     """All predictions."""
 
     predicted: tuple[Predicted, ...]
 
 
-class TransferStudy(Study[Options, Transferred]):
+class TransferStudy(Study[Options, TransferPartial]):
     """What each layer is worth to a task: a classifier on each layer's output; fine-tuning above frozen layers."""
 
-    name, options, partial, arguments = "transfer", Options, Transferred, Step
+    name, options, partial, arguments = "transfer", Options, TransferPartial, Step
 
     def title(self, options: Options) -> str:
         """As the Jobs page lists it."""
@@ -120,7 +123,7 @@ class TransferStudy(Study[Options, Transferred]):
             ]
         return every
 
-    def run(self, options: Options, unit: Unit) -> Done[Transferred]:
+    def run(self, options: Options, unit: Unit) -> Done[TransferPartial]:
         """Classifiers of all layers, or one fine-tuning."""
         of: Step = unit.arguments
         base = studies.probing.probe_features.open_source(
@@ -131,19 +134,28 @@ class TransferStudy(Study[Options, Transferred]):
         metric = metrics_of(on.task)[0]
         shared = (on.gold, len(on.train_rows), name, constant.get(metric))
         done = _frozen(options, of, on, shared) if of.what == FREEZE else _layers(of, on, shared)
-        return Done(Transferred(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
+        return Done(TransferPartial(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
-    def merge(self, options: Options, partials: Sequence[Transferred]) -> Transferred:
+    def merge(self, options: Options, partials: Sequence[TransferPartial]) -> TransferPartial:
         """All predictions."""
-        return Transferred(tuple(predicted for part in partials for predicted in part.predicted))
+        return TransferPartial(tuple(predicted for part in partials for predicted in part.predicted))
 
-    def rows(self, options: Options, merged: Transferred) -> list[Row]:
+    def rows(self, options: Options, merged: TransferPartial) -> list[Row]:
         """Classifiers, the best layer, frozen layers, the constant predictor; task by task."""
         rows: list[Row] = []
         for task in dict.fromkeys(predicted.task for predicted in merged.predicted):
             mine = [predicted for predicted in merged.predicted if predicted.task == task]
             rows += [baseline_row(mine[0]), *classifier_rows(mine), *best_layer_rows(mine), *frozen_rows(mine)]
         return rows
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        best = max(BestLayer.defined(rows), key=lambda layer: layer.n)
+        floor = picked(Transferred.defined(rows), kind="baseline")[0]
+        return Headline(
+            f"{best.reading.capitalize()}: layer {best.layer} is best on half of the rows; on the other half it scores "
+            f"{100 * defined(best.value):+.1f} points more than the last layer.",
+            best.n, "dev rows", percent(best.low, best.high), f"constant label {100 * defined(floor.value):.1f}",
+        )  # fmt: skip
 
 
 STUDY = TransferStudy()

@@ -16,8 +16,11 @@ from core import config, scoring, studies
 from core.errors import InputError
 from core.store.rows import Row
 from core.store.runs import Provenance
+from core.studies.attention.records import ChangeScore
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, defined, percent
 from core.studies.options import Data, Dtype, Limit, Seed
+from core.studies.records import picked
 from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tuning.saved import LOG
 
@@ -131,6 +134,19 @@ class Change(Study[Options, Seen]):
             key = {"before": options.before, "after": piece.after, "task": piece.task}
             rows += _summary(scoring.change.Change.unpacked(piece.packed), key, piece.task)
         return rows
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        cosines = [
+            score for score in ChangeScore.among(rows) if score.statistic == "cosine" and score.value is not None
+        ]
+        least = min(picked(cosines, kind="head"), key=lambda score: defined(score.value))
+        of_layers = picked(cosines, kind="layer", after=least.after)
+        layers = [score.value for score in sorted(of_layers, key=lambda score: score.layer)]
+        return Headline(
+            f"{least.name} changed most with fine-tuning on {task_of(least.task).name}: cosine {least.value:.2f}; "
+            f"layer means go from {layers[0]:.2f} (first) to {layers[-1]:.2f} (last).",
+            least.n, "rows", percent(least.low, least.high, "{:.2f}", 1), "1 is no change",
+        )  # fmt: skip
 
 
 STUDY = Change()

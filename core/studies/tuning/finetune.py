@@ -15,9 +15,12 @@ from core import config, studies
 from core.errors import InputError
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline, defined
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from core.studies.provenance import provenance
+from core.studies.records import picked
 from core.studies.tuning.finetuning_results import TunedRuns, live_file, run_key, table_rows
+from core.studies.tuning.records import constant_score, finetuned_task
 from core.tasks.glue import must_have_labels, read_rows, task_of
 from core.tasks.own import is_own
 from core.tuning.live import read_live
@@ -110,6 +113,22 @@ class Finetune(Study[Options, TunedRuns]):
     def rows(self, options: Options, merged: TunedRuns) -> list[Row]:
         """Rows of kind "run", then "mean" and "baseline" for each task."""
         return table_rows(merged.runs)
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        tuned = finetuned_task(rows)
+        best = tuned.mean("pretrained") or tuned.means[0]
+        metric, task = best.metric, best.task
+        beside = [
+            (mean.initialisation, mean.of_metric(metric)) for mean in picked(tuned.means, task=task) if mean != best
+        ]
+        others = [f"{initialisation} {100 * score:.1f}" for initialisation, score in beside if score is not None]
+        floor, spread = constant_score(rows, task, metric), best.spread(metric)
+        return Headline(
+            f"{task_of(task).name}: {metric} {100 * defined(best.of_metric(metric)):.1f} after fine-tuning"
+            + (f" ({'; '.join(others)})." if others else "."),
+            tuned.runs[0].dev_rows, "dev rows", f"± {100 * spread:.1f} over {best.n} seeds" if spread else "",
+            "" if floor is None else f"constant label {100 * floor:.1f}",
+        )  # fmt: skip
 
 
 STUDY = Finetune()

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from core.studies.records import Result
+from core.store.rows import Row
+from core.studies.records import Result, picked
 from core.studies.valued_records import Valued
 
 
@@ -118,3 +119,38 @@ class BestLayer(Valued):
     layer: int
     layers: int
     metric: str | None = None
+
+
+# ---------------------------------------------------------------- one task of a fine-tuning
+
+
+@dataclass(frozen=True)
+class FinetunedTask:
+    """What `finetune` says of one task. metric: the one that ranks; rows: the fewest dev rows of its runs."""
+
+    metric: str
+    runs: list[TunedScore]
+    means: list[TunedScore]
+    constant: TunedScore | None
+
+    @property
+    def rows(self) -> int:
+        """The fewest dev rows of a run."""
+        return min(run.dev_rows or 0 for run in self.runs)
+
+    def mean(self, initialisation: str) -> TunedScore | None:
+        """The mean over seeds of an initialisation, or None."""
+        return next(iter(picked(self.means, initialisation=initialisation)), None)
+
+
+def finetuned_task(rows: Sequence[Row]) -> FinetunedTask:
+    """The rows of `finetune`."""
+    scores = TunedScore.among(rows)
+    constant = next(iter(picked(scores, kind="baseline")), None)
+    return FinetunedTask(scores[0].metric, picked(scores, kind="run"), picked(scores, kind="mean"), constant)
+
+
+def constant_score(rows: Sequence[Row], task: str, metric: str) -> float | None:
+    """The score of a task's constant predictor, if there is one."""
+    constant = next(iter(picked(TunedScore.among(rows), kind="baseline", task=task)), None)
+    return None if constant is None else constant.of_metric(metric)

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
-from core.studies.ablation.pruning_records import Subnetwork, SubnetworkComponent, SurvivorClass
+from core.studies.probing.subnetwork_records import Subnetwork, SubnetworkComponent, SurvivorClass
 from pages.parts.charts.curves import bars_with_intervals, line_with_band
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture

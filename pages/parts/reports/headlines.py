@@ -6,10 +6,11 @@ from dataclasses import replace
 import streamlit as st
 
 from core.findings import figures
-from core.report.headlines import Headline, headline
+from core.report.headlines import headline
 from core.store import runs
 from core.store.rows import Row
 from core.studies.attention.records import Score
+from core.studies.headline import Headline
 from core.tasks.glue import sampled
 from pages.parts.reports.provenance import stored_run
 from pages.parts.shell import resources

@@ -18,7 +18,8 @@ from core.report.records import ClaimRecord, Records, ValueRecord
 from core.report.rendering.charts import chart_of
 from core.report.rendering.html import html_of
 from core.report.rendering.parquet import parquet_files
-from core.report.rendering.words import About, command_of, numbers_of, short, task_name
+from core.report.rendering.words import About, command_of, numbers_of, short
+from core.tasks.glue import task_name
 from pages.parts.shell.messages import plain
 
 COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray"}

@@ -9,10 +9,10 @@ import streamlit as st
 
 from core import findings
 from core.findings import figures
-from core.report.headlines import Headline
 from core.store import removed, runs, shipped
 from core.store.rows import Row
 from core.studies.attention.records import Score
+from core.studies.headline import Headline
 from pages.parts.charts.encoding import Shade
 from pages.parts.charts.export import exported, together
 from pages.parts.charts.heads import head_picture

@@ -5,9 +5,8 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
-from core.report.headlines import SEED_WORDS
 from core.store.runs import run_rows
-from core.studies.ablation.seed_records import HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
+from core.studies.ablation.seed_records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.stored_runs import drawer, pick_run

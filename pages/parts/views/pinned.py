@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import StoreError
 from core.findings import export
-from core.report.headlines import HEADLINES
+from core.report.headlines import has_headline
 from core.store import removed, shipped
 from core.store.findings import Finding, findings
 from pages.parts.reports.headlines import headline_of
@@ -89,7 +89,7 @@ def _unpin(finding: str) -> None:
 def ready_to_pin() -> None:
     """The newest result of every study, with what it says and a way to pin it."""
     every = shipped.runs()["study"].drop_duplicates()
-    newest = [known[0] for study in HEADLINES if study in set(every) and (known := known_runs(study))]
+    newest = [known[0] for study in every if has_headline(study) and (known := known_runs(study))]
     if newest:
         st.subheader("Results to pin")
     for stored in newest:

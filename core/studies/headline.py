@@ -1,6 +1,8 @@
-"""What a headline is made of."""
+"""What a stored run says, in one sentence: with its n, an interval and what it stands beside."""
 
 from dataclasses import dataclass
+
+SURE = 0.05  # corrected p below which an effect counts as beyond luck
 
 
 @dataclass(frozen=True)
@@ -29,3 +31,8 @@ def defined(value: float | None) -> float:
     if value is None:
         raise ValueError("undefined")
     return value
+
+
+def plural(count: int, of: int, what: str) -> str:
+    """ "3 of 12 changes"."""
+    return f"{count} of {of} {what}"
