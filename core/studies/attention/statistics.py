@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import pydantic.dataclasses
 
-from core.studies.attention.records import Score
 from core import scoring, studies
 from core.errors import InputError
 from core.scoring.definitions import STATISTICS, kind_of
@@ -20,7 +19,7 @@ from core.scoring.intervals import Estimate
 from core.store.rows import Row
 from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
 from core.studies.attention.partials import StatisticsSums
-from core.studies.attention.records import PlaceScore
+from core.studies.attention.records import PlaceScore, Score
 from core.studies.contract import Flag, Unit
 from core.studies.headline import Headline
 from core.studies.records import picked

@@ -12,7 +12,6 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from core.scoring.few_inputs import FEWEST
 from core import config, studies
 from core.attention import Head
 from core.errors import InputError
@@ -21,6 +20,7 @@ from core.frames.papers import read_list
 from core.frames.records import Reading
 from core.frames.rows import parse_rows, read_rows
 from core.scoring import link_tests
+from core.scoring.few_inputs import FEWEST
 from core.scoring.links import pairs_of
 from core.store.rows import Row
 from core.store.runs import Provenance
