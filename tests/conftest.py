@@ -64,6 +64,17 @@ def forked_servers() -> None:
     browsing.FORKS = True
 
 
+@pytest.fixture(scope="session", autouse=True)
+def new_databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A new database begins as a copy of a first one (tests/store/template.py)."""
+    from core.store import database
+    from tests.store.template import Template
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_connect", Template(tmp_path_factory.mktemp("template") / "atlas.duckdb"))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def worker_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, real_workers: Callable) -> None:
     """With the marker `processes` jobs have workers of their own, as a user's do."""
