@@ -4,7 +4,7 @@ from core.scoring.registry import MAP_SCORES, of_study
 
 DEFINITIONS = {score.name: score.formula for score in of_study("features")}
 DIRECTIONS = ("forward", "backward")
-QUANTITIES = ("weight", "excess", "accuracy")
+QUANTITIES = ("weight", "excess", "accuracy", "contrast")
 STATISTICS = {score.name: score.formula for score in MAP_SCORES}
 TYPES = {
     "start": "[CLS], or the start token",

@@ -7,11 +7,15 @@ direction that looks back, and n says how many do.
 
     weight    mean over links of the weight
     excess    weight less what the head gives to the same distance elsewhere: the mean of W[q, q + d] over the other
-              words q of the input, d the link's distance; across sentences, the mean over the other words there
+              words q of the input, d the link's distance; across sentences, the mean over the other words there. Each
+              counts by the piece of the key, times the pieces of the link's (a word of more pieces gets more anyway)
+    contrast  log weight with what the query, the key and the distance do anyway taken out (link_contrasts): 0 for a
+              head that looks at nouns, or at the first word, whatever the query is
     accuracy  share of the words a whose b is the word that a looks at most (forward: argmax of row a; backward: argmax
               of column a), special tokens and a itself left out (Clark et al.)
 
-Previous- and next-word heads show no excess, and their accuracy is no better than that of the best fixed distance.
+Previous- and next-word heads show no excess, and their accuracy is no better than that of the best fixed distance. A
+link is claimed where both excess and contrast are above 0.
 """
 
 from collections import Counter
@@ -25,6 +29,7 @@ from torch import Tensor
 
 from core.scoring.definitions import DIRECTIONS, QUANTITIES
 from core.scoring.intervals import Estimate, Means
+from core.scoring.link_contrasts import Hexagons, Pieces, contrasts, hexagons
 
 FARTHEST = 8  # fixed distances that baselines try, both ways
 Link = tuple[int, int]
@@ -90,10 +95,11 @@ class RelationAttention:
         """Reduce one layer's maps."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             some = [self._inputs[k] for k in inputs]
-            self._batch = _Batch(inputs, some, weights, self.across, causal=self.causal)
+            numbers = [self._numbers[k] for k in inputs]
+            self._batch = _Batch(inputs, some, weights, self.across, numbers=numbers, causal=self.causal)
         batch = self._batch
         if len(batch.query):
-            sums = batch.pooled(_between_words(weights, batch.member).cpu())
+            sums = batch.pooled(_between_words(weights, batch.member).cpu(), weights)
             self.means.update(layer, sums, batch.counts, [self._numbers[k] for k in inputs])
 
     def merge(self, other: "RelationAttention") -> None:
@@ -148,8 +154,9 @@ class _Batch:
     """
 
     def __init__(
-        self, inputs: list[int], some: Sequence[LinkedWords], like: Tensor, across: Sequence[bool], *, causal: bool
-    ):
+        self, inputs: list[int], some: Sequence[LinkedWords], like: Tensor, across: Sequence[bool],
+        *, numbers: Sequence[int], causal: bool,
+    ):  # fmt: skip
         self.inputs, device = list(inputs), like.device
         self.member = _member(some, like.shape[-1]).to(device, like.dtype)
         rows = [
@@ -163,7 +170,9 @@ class _Batch:
         if len(rows):
             inside, other = reachable(some)
             self._find_asked(inside, other, turn % 2 == 1, crossing.bool())
-            self._find_nulls(inside, other, turn, crossing)
+            linked = self._find_nulls(inside, other, turn, crossing)
+            self._find_contrasts(some, turn.numpy(), linked.numpy(), like.shape[-1], numbers, causal=causal)
+            self.pieces = self.member.sum(1).cpu()
             self._count(len(some), 2 * len(across), turn.numpy())
 
     def _find_asked(self, inside: Tensor, other: Tensor, backward: Tensor, crossing: Tensor) -> None:
@@ -175,8 +184,9 @@ class _Batch:
             reach = torch.where(crossing[links, None], other[self.batch[links], of], inside[self.batch[links], of])
             self.asked.append((links, self.batch[links], of, answer[:, None], ~reach[:, None]))
 
-    def _find_nulls(self, inside: Tensor, other: Tensor, turn: Tensor, crossing: Tensor) -> None:
-        """The pairs (input, query, key) of each group's null, and which group each link is of."""
+    def _find_nulls(self, inside: Tensor, other: Tensor, turn: Tensor, crossing: Tensor) -> Tensor:
+        """The pairs (input, query, key) of each group's null, and which group each link is of. Returns what is linked
+        [input, turn, query, key]."""
         place = torch.where(crossing.bool(), self.query, self.key - self.query)
         groups, self.group = torch.stack([self.batch, turn, crossing, place]).unique(dim=1, return_inverse=True)
         batch, of_turn, across, place = (coordinate[:, None] for coordinate in groups)
@@ -191,6 +201,21 @@ class _Batch:
         owner, _ = torch.nonzero(kept, as_tuple=True)
         self.pairs = (owner, batch.expand_as(kept)[kept], query.expand_as(kept)[kept], key.expand_as(kept)[kept])
         self.others = kept.sum(1)
+        return linked
+
+    def _find_contrasts(
+        self, some: Sequence[LinkedWords], turn: np.ndarray, linked: np.ndarray, length: int, numbers: Sequence[int],
+        *, causal: bool,
+    ) -> None:  # fmt: skip
+        """The cells of every link's contrasts; an input's are drawn by its number, whatever it shares a batch with."""
+        found, batch = [], self.batch.numpy()
+        for k in dict.fromkeys(batch.tolist()):
+            words, mine = some[k], np.flatnonzero(batch == k)
+            ends = [(words.words[int(self.query[row])], words.words[int(self.key[row])]) for row in mine]
+            pieces = Pieces.of(words.words, words.sentence, length)
+            found.append(hexagons(pieces, ends, linked[k][turn[mine]], causal=causal, seed=[numbers[k]]))
+        parts = (np.concatenate([getattr(one, name) for one in found]) for name in ("queries", "keys", "fits"))
+        self.hexagons = Hexagons(*parts)
 
     def _count(self, inputs: int, turns: int, turn: np.ndarray) -> None:
         """Which links each input has in each turn, and how many of them count for each quantity."""
@@ -199,26 +224,33 @@ class _Batch:
         self.filled = np.divmod(places[self.starts], turns)
         counted = np.ones((len(places), len(QUANTITIES)))
         counted[:, QUANTITIES.index("excess")] = (self.others[self.group] > 0).numpy()
+        counted[:, QUANTITIES.index("contrast")] = self.hexagons.fits.any(1)
         counts = np.zeros((inputs, turns, len(QUANTITIES)))
         counts[self.filled] = np.add.reduceat(counted, self.starts)
         self.counts = counts.reshape(inputs, -1)
 
-    def values(self, maps: Float[Tensor, "batch head word word"]) -> Float[Tensor, "link quantity head"]:
-        """Weight, excess and accuracy of every link."""
+    def values(
+        self, maps: Float[Tensor, "batch head word word"], weights: Float[Tensor, "batch head piece piece"]
+    ) -> Float[Tensor, "link quantity head"]:
+        """Weight, excess, accuracy and contrast of every link."""
         weight = maps[self.batch, :, self.query, self.key]
         owner, batch, query, key = self.pairs
-        total = weight.new_zeros(len(self.others), weight.shape[1]).index_add_(0, owner, maps[batch, :, query, key])
-        null = (total / self.others.clamp_min(1)[:, None])[self.group]
+        by_piece = maps[batch, :, query, key] / self.pieces[batch, key][:, None]
+        total = weight.new_zeros(len(self.others), weight.shape[1]).index_add_(0, owner, by_piece)
+        null = (total / self.others.clamp_min(1)[:, None])[self.group] * self.pieces[self.batch, self.key][:, None]
         excess = (weight - null) * (self.others > 0)[self.group, None]
         right = torch.empty_like(weight)
         for backward, (links, batch, of, answer, hidden) in enumerate(self.asked):
             looked = maps.transpose(2, 3) if backward else maps
             right[links] = (looked[batch, :, of].masked_fill(hidden, -torch.inf).argmax(-1) == answer).to(right.dtype)
-        return torch.stack([weight, excess, right], 1)
+        contrast = torch.from_numpy(contrasts(weights, self.batch.numpy(), self.hexagons)).to(right.dtype)
+        return torch.stack([weight, excess, right, contrast], 1)
 
-    def pooled(self, maps: Float[Tensor, "batch head word word"]) -> Float[np.ndarray, "batch head statistic"]:
+    def pooled(
+        self, maps: Float[Tensor, "batch head word word"], weights: Float[Tensor, "batch head piece piece"]
+    ) -> Float[np.ndarray, "batch head statistic"]:
         """Sums of every quantity over the links of each input and turn."""
-        sums = np.add.reduceat(self.values(maps).double().numpy(), self.starts)  # [group, quantity, head]
+        sums = np.add.reduceat(self.values(maps, weights).double().numpy(), self.starts)  # [group, quantity, head]
         by_input = np.zeros((len(self.inputs), maps.shape[1], self.counts.shape[1] // len(QUANTITIES), len(QUANTITIES)))
         by_input[self.filled[0], :, self.filled[1]] = sums.swapaxes(1, 2)
         return by_input.reshape(*by_input.shape[:2], -1)

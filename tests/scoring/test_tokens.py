@@ -37,13 +37,13 @@ def _expected(word, quantity, links, across, turned, causal):
             found.append(word[q][k])
         elif quantity == "excess":
             others = [
-                word[i][j]
+                word[i][j] / len(WORDS[j])
                 for i in ordinary
                 for j in ordinary
                 if askable(i, j) and (i, j) not in pairs and (i == q if across else j - i == k - q)
             ]
             if others:
-                found.append(word[q][k] - sum(others) / len(others))
+                found.append(word[q][k] - len(WORDS[k]) * sum(others) / len(others))
         elif turned:
             found.append(float(max((i for i in ordinary if askable(i, k)), key=lambda i: word[i][k]) == q))
         else:
@@ -64,6 +64,8 @@ def test_weight_excess_and_accuracy_equal_loops(causal):
     ):
         assert direction == ("backward" if turned else "forward")
         for quantity, estimate in parts.items():
+            if quantity == "contrast":  # test_link_contrasts.py
+                continue
             for head in range(3):
                 found = []
                 for k in range(2):

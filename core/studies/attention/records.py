@@ -64,8 +64,12 @@ class Score(Result):
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
     """A head along one relation in one direction (statistic). accuracy: how often its largest weight is on the
-    relation's end, beside the best fixed distance, the previous and the next word."""
+    relation's end, beside the best fixed distance, the previous and the next word. contrast: log weight with what the
+    query, the key and the distance do anyway taken out; None in rows of before it was asked for."""
 
+    contrast: float | None = None
+    contrast_low: float | None = None
+    contrast_high: float | None = None
     accuracy: float | None = None
     accuracy_low: float | None = None
     accuracy_high: float | None = None

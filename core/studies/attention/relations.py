@@ -2,9 +2,11 @@
 
 Rows, one a head, relation, direction, checkpoint and task: value, the mean weight over links with its 95% bootstrap
 interval (inputs are drawn, not links), n links, baseline (the same head's weight at the same distance elsewhere; across
-sentences, on the other words there), effect, p and q as in `core.studies.attention.features`; accuracy, the share of
-links where the head looks there most, beside the accuracy of the best fixed distance, and of the previous and next
-word.
+sentences, on the other words there; by the piece of the key), effect, p and q as in `core.studies.attention.features`; contrast,
+the mean log weight with what the query, the key and the distance do anyway taken out (0: none but these), with its
+interval; p is the larger of effect's and contrast's, so that a head that looks at nouns is not taken for one that looks
+at its object; accuracy, the share of links where the head looks there most, beside the accuracy of the best fixed
+distance, and of the previous and next word.
 """
 
 from collections import Counter
@@ -29,6 +31,7 @@ from core.tasks.relations import relation_of
 
 if TYPE_CHECKING:
     from core.studies.attention.measures import RelationMeasure
+    from core.scoring.intervals import Estimate
 
 RELATIONS = ("verb-subject", "verb-object", "determiner-noun", "noun-pronoun", "same-word")
 
@@ -98,7 +101,8 @@ def rows_of(sums: RelationSums) -> list[Row]:
         distances = visible(sums.distances[number], direction, causal=sums.causal)
         across = relations[number].across  # no distance means anything there
         fixed = {} if across else fixed_distances(distances)
-        p = excess.p_above()[..., 0]
+        contrast = quantities["contrast"]
+        p = np.maximum(excess.p_above(), contrast.p_above())[..., 0]
         q = q_values(p)
         for layer, head in np.ndindex(*p.shape):
             effect, effect_low, effect_high = ends(excess, layer, head)
@@ -108,11 +112,16 @@ def rows_of(sums: RelationSums) -> list[Row]:
                 | estimate(weight, layer, head)
                 | {"effect": effect, "effect_low": effect_low, "effect_high": effect_high}
                 | {"baseline": float(weight.value[layer, head, 0]) - effect, "p": float(p[layer, head])}
-                | {"q": float(q[layer, head]), "accuracy": right}
+                | {"q": float(q[layer, head])} | _contrast(contrast, layer, head) | {"accuracy": right}
                 | {"accuracy_low": right_low, "accuracy_high": right_high}
                 | fixed
             )
     return rows
+
+
+def _contrast(contrast: "Estimate", layer: int, head: int) -> Row:
+    value, low, high = ends(contrast, layer, head)
+    return {"contrast": value, "contrast_low": low, "contrast_high": high}
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":

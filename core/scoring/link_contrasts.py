@@ -1,0 +1,105 @@
+"""Is it these two words, or what the query, the key and the distance do anyway? Log weights of a link, all three out.
+
+A head that looks at nouns wherever they are, at the first word, or at a distance, has weights A[q, k] whose logarithm is
+a sum of a part for the query (its softmax), one for the key and one for the distance k - q. In
+
+    ln A[a, b] + ln A[a+s, b+s-t] + ln A[a+t, b+s] - ln A[a, b+s-t] - ln A[a+s, b+s] - ln A[a+t, b]
+
+each of the three queries, keys and distances comes once with either sign, so such a head has 0 whatever its parts are; a
+head that looks from a to b because they are linked has more. A link's contrast is the mean of that over drawn s and t
+(pieces of both words drawn too), all other cells being between other words of the same two sentences that are not linked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+DRAWS = 8  # of s and t, of each link
+TRIED = 48  # drawn for them: others fall outside the sentence, or onto a link
+FLOOR = 1e-6  # smaller weights count as this
+NOTHING = 1e-3  # a smaller contrast is rounding
+_PLUS, _MINUS = ((0, 0), (1, 1), (2, 2)), ((0, 1), (1, 2), (2, 0))  # (query, key) of a, a+s, a+t; b, b+s-t, b+s
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Of each piece of an input its word and sentence; -1 for special tokens."""
+
+    word: Int[np.ndarray, " piece"]
+    sentence: Int[np.ndarray, " piece"]
+
+    @classmethod
+    def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
+        """From the positions of each word's pieces, and each word's sentence."""
+        of_word, of_sentence = np.full(length, -1), np.full(length, -1)
+        for number, positions in enumerate(words):
+            of_word[list(positions)] = number
+            of_sentence[list(positions)] = sentence[number]
+        return cls(of_word, of_sentence)
+
+
+@dataclass(frozen=True)
+class Hexagons:
+    """Cells of each link's contrasts: of each draw three queries and three keys. fits: draws that lie inside."""
+
+    queries: Int[np.ndarray, "link draw three"]
+    keys: Int[np.ndarray, "link draw three"]
+    fits: Bool[np.ndarray, "link draw"]
+
+
+def hexagons(
+    pieces: Pieces,
+    links: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+    linked: Bool[np.ndarray, "link word word"],
+    *,
+    causal: bool,
+    seed: Sequence[int],
+) -> Hexagons:
+    """At most DRAWS for each link. links: pieces of the query's and of the key's word; linked: the pairs (query's word,
+    key's word) that count as linked for it. causal: keys must come before their queries."""
+    rng, last = np.random.default_rng(list(seed)), len(pieces.word) - 1
+    ends = [[rng.choice(side, TRIED) for side in link] for link in links]
+    start, key = (np.array([end[side] for end in ends], dtype=int).reshape(-1, TRIED) for side in (0, 1))
+    first, other = (_of_the_sentence(pieces, start, rng) for _ in range(2))
+    queries = np.stack([start, first, other], -1)
+    keys = np.stack([key, key + first - other, key + first - start], -1)
+    distinct = (first != start) & (other != start) & (first != other)
+    inside = ((keys >= 0) & (keys <= last)).all(-1)
+    keys = keys.clip(0, last)
+    fits = distinct & inside & (pieces.sentence[keys] == pieces.sentence[key][..., None]).all(-1)
+    for number, (query, key_of) in enumerate((*_PLUS, *_MINUS)):
+        at, to = queries[..., query], keys[..., key_of]
+        words = pieces.word[at], pieces.word[to]
+        fits &= (words[0] != words[1]) & (words[1] >= 0) & ((to < at) | (not causal))
+        fits &= (number == 0) | ~linked[np.arange(len(links))[:, None], words[0], words[1]]
+    best = np.argsort(~fits, axis=1, kind="stable")[:, :DRAWS]
+    rows = np.arange(len(links))[:, None]
+    return Hexagons(queries[rows, best], keys[rows, best], fits[rows, best])
+
+
+def _of_the_sentence(
+    pieces: Pieces, start: Int[np.ndarray, "link draw"], rng: np.random.Generator
+) -> Int[np.ndarray, "link draw"]:
+    """A drawn piece of the sentence that each piece is in."""
+    drawn = np.zeros_like(start)
+    for sentence in np.unique(pieces.sentence[start]) if start.size else ():
+        mine = pieces.sentence[start] == sentence
+        drawn[mine] = rng.choice(np.flatnonzero(pieces.sentence == sentence), int(mine.sum()))
+    return drawn
+
+
+def contrasts(
+    weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], of: Hexagons
+) -> Float[np.ndarray, "link head"]:
+    """Mean contrast of each link over its draws, in natural logarithms; 0 where no draw fits."""
+    logs = weights.double().clamp_min(FLOOR).log().cpu().numpy()
+    row = batch[:, None]
+    total = np.zeros((*of.fits.shape, weights.shape[1]))
+    for sign, cells in ((1, _PLUS), (-1, _MINUS)):
+        for query, key in cells:
+            total += sign * logs[row, :, of.queries[..., query], of.keys[..., key]]
+    mean = (total * of.fits[..., None]).sum(1) / np.maximum(of.fits.sum(1), 1)[:, None]
+    return np.where(np.abs(mean) < NOTHING, 0.0, mean)

@@ -1,0 +1,91 @@
+"""Contrasts of links: equal to a loop, 0 for heads of one habit, above 0 for heads that follow the link."""
+
+import numpy as np
+import pytest
+import torch
+
+from core.scoring.link_contrasts import DRAWS, FLOOR, Hexagons, Pieces, contrasts, hexagons
+
+WORDS = [(0,), (1, 2), (3,), (4,), (5, 6, 7), (8,), (9,), (10,), (11,)]
+SENTENCE = [-1, 0, 0, 0, 0, 0, 0, 0, -1]
+LENGTH = 12
+LINKS = [((5, 6, 7), (3,)), ((8,), (1, 2))]  # words 4 to 2, and 5 to 1
+
+
+def _linked():
+    linked = np.zeros((len(LINKS), len(WORDS), len(WORDS)), dtype=bool)
+    linked[:, 4, 2] = linked[:, 5, 1] = True
+    return linked
+
+
+def _drawn(*, causal=False, seed=0):
+    return hexagons(Pieces.of(WORDS, SENTENCE, LENGTH), LINKS, _linked(), causal=causal, seed=[seed])
+
+
+def _softmax(scores):
+    return torch.softmax(torch.as_tensor(scores, dtype=torch.float64), -1)[None, None]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_query_key_and_distance_comes_once_with_either_sign(causal):
+    drawn, owner = _drawn(causal=causal), {k: word for word, some in enumerate(WORDS) for k in some}
+    assert drawn.fits.sum() >= DRAWS
+    for link, draw in np.argwhere(drawn.fits):
+        (a, q1, q2), (b, k1, k2) = drawn.queries[link, draw].tolist(), drawn.keys[link, draw].tolist()
+        plus, minus = [(a, b), (q1, k1), (q2, k2)], [(a, k1), (q1, k2), (q2, b)]
+        for of in (lambda cell: cell[0], lambda cell: cell[1], lambda cell: cell[1] - cell[0]):
+            assert sorted(map(of, plus)) == sorted(map(of, minus))
+        assert (owner[a], owner[b]) == ((4, 2), (5, 1))[link]
+        assert len({a, q1, q2}) == len({b, k1, k2}) == 3
+        for query, key in (*plus, *minus):
+            assert SENTENCE[owner[query]] == SENTENCE[owner[key]] == 0
+            assert owner[query] != owner[key]
+            assert key < query or not causal
+            assert (query, key) == (a, b) or (owner[query], owner[key]) not in ((4, 2), (5, 1))
+
+
+def test_equal_to_a_loop():
+    weights, drawn = torch.rand(1, 2, LENGTH, LENGTH, dtype=torch.float64), _drawn()
+    found = contrasts(weights, np.array([0, 0]), drawn)
+    for link in range(2):
+        for head in range(2):
+            values = []
+            for draw in np.flatnonzero(drawn.fits[link]):
+                (a, q1, q2), (b, k1, k2) = drawn.queries[link, draw], drawn.keys[link, draw]
+                ln = np.log(np.maximum(weights[0, head].numpy(), FLOOR))
+                values.append(ln[a, b] + ln[q1, k1] + ln[q2, k2] - ln[a, k1] - ln[q1, k2] - ln[q2, b])
+            assert found[link, head] == pytest.approx(np.mean(values))
+
+
+@pytest.mark.parametrize("habit", ["uniform", "distance", "kind of word", "query", "all of them"])
+def test_heads_of_one_habit_have_exactly_nothing(habit):
+    chance = np.random.default_rng(1)
+    parts = {
+        "uniform": np.zeros((LENGTH, LENGTH)),
+        "distance": chance.normal(size=2 * LENGTH)[np.arange(LENGTH) - np.arange(LENGTH)[:, None] + LENGTH],
+        "kind of word": np.tile(chance.normal(size=LENGTH), (LENGTH, 1)),
+        "query": np.tile(chance.normal(size=(LENGTH, 1)), (1, LENGTH)),
+    }
+    scores = 2 * (sum(parts.values()) if habit == "all of them" else parts[habit])
+    assert not contrasts(_softmax(scores), np.array([0, 0]), _drawn()).any()
+
+
+def test_a_head_that_follows_the_link_has_what_was_planted():
+    scores = np.zeros((LENGTH, LENGTH))
+    scores[np.ix_(LINKS[0][0], LINKS[0][1])] = 1.5
+    found = contrasts(_softmax(scores), np.array([0, 0]), _drawn())
+    np.testing.assert_allclose(found[:, 0], [1.5, 0.0], atol=1e-9)
+
+
+def test_two_words_leave_nothing_to_compare():
+    """An input of two tokens, or of two words, has no draw that fits, and so no contrast."""
+    pieces = Pieces.of([(0,), (1,)], [0, 0], 2)
+    drawn = hexagons(pieces, [((0,), (1,))], np.zeros((1, 2, 2), dtype=bool), causal=False, seed=[0])
+    assert not drawn.fits.any()
+    assert not contrasts(torch.full((1, 1, 2, 2), 0.5), np.array([0]), drawn).any()
+
+
+def test_no_links():
+    none = hexagons(Pieces.of([(0,)], [0], 1), [], np.zeros((0, 1, 1), dtype=bool), causal=False, seed=[0])
+    assert isinstance(none, Hexagons)
+    assert none.fits.shape == (0, DRAWS)

@@ -1,0 +1,265 @@
+"""A small encoder whose heads look where a world says, on real sentences: all weights are made by hand.
+
+The embedding gives every piece planted features (noise of its own, kinds of word, position, the word itself, ends of
+links); every layer hands them on unchanged; a head's query and key weights read some of them. So maps, words, tags and
+the studies' own code are real, and where a head looks is known.
+"""
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from transformers import BertConfig, BertModel
+
+from core import config
+from core.capture.words import groups_of
+from core.measuring.tagging import open_pipeline, tag
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.models.opening import open_checkpoint
+from core.tasks.features import NOUNS, PRONOUNS, VERBS
+from core.tasks.glue import read_rows
+from core.tasks.language import TaggedSentence
+from core.tasks.relations import links, relation_of
+
+LAYERS, HEADS, WIDTH = 2, 8, 32
+HIDDEN = HEADS * WIDTH
+KINDS = ("noun", "pronoun", "verb", "content", "first")
+CONTENT = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "ADV", "NUM"})
+NOISE, IDENTITY, LINK = 16, 16, 16
+FREQUENCIES = 2 * math.pi / 96 * np.array([1, 2, 3, 5, 8, 11, 15, 20, 26, 33, 40, 47])
+LONGEST = 48  # pieces: what FREQUENCIES tell apart
+RADIUS = 16.0
+
+_NAMES = ("noise", "kind", "position", "identity", "from", "to")
+_WIDTHS = (NOISE, len(KINDS), 2 * len(FREQUENCIES), IDENTITY, LINK, LINK)
+_STARTS = np.cumsum((0, *_WIDTHS)).tolist()
+BLOCKS = {name: slice(a, b) for name, a, b in zip(_NAMES, _STARTS[:-1], _STARTS[1:], strict=True)}
+
+Text = str | tuple[str, str]
+Head = tuple[np.ndarray, np.ndarray, np.ndarray]  # query weights, query bias, key weights; each for WIDTH
+World = Callable[[np.random.Generator], Head]
+
+
+@cache
+def tokenizer() -> object:
+    """Of the bundled encoder."""
+    return _encoder().tokenizer
+
+
+@cache
+def pipeline() -> object:
+    """The bundled one."""
+    return open_pipeline()
+
+
+@cache
+def pool(task: str) -> tuple[Text, ...]:
+    """The bundled dev rows of a task that are at most LONGEST pieces."""
+    rows = read_rows(task, "dev", folder=None, limit=None, seed=0)
+    texts = [(row.text, row.pair) if row.pair else row.text for row in rows]
+    return tuple(text for text in texts if len(_encoder().encode(*([text] if isinstance(text, str) else text))) <= LONGEST)
+
+
+@cache
+def _encoder() -> Checkpoint:
+    return open_checkpoint(config.ENCODER)
+
+
+def drawn(task: str, inputs: int, seed: int) -> tuple[Text, ...]:
+    """So many of a task's rows, without replacement."""
+    texts = pool(task)
+    some = np.random.default_rng([seed, 1]).permutation(len(texts))[:inputs]
+    return tuple(texts[k] for k in some)
+
+
+# ---------------------------------------------------------------- worlds
+
+
+def _nothing() -> Head:
+    return np.zeros((WIDTH, _STARTS[-1])), np.zeros(WIDTH), np.zeros((WIDTH, _STARTS[-1]))
+
+
+def uniform(rng: np.random.Generator) -> Head:
+    """Every key alike."""
+    return _nothing()
+
+
+def distance(rng: np.random.Generator) -> Head:
+    """The distance alone: a random curve, or a peak at an offset."""
+    query, bias, key = _nothing()
+    peaked = rng.random() < 0.5
+    phases = FREQUENCIES * rng.choice([-3, -2, -1, 1, 2, 3]) if peaked else rng.uniform(0, 2 * math.pi, len(FREQUENCIES))
+    parts = np.ones(len(FREQUENCIES)) if peaked else rng.normal(size=len(FREQUENCIES))
+    parts *= rng.uniform(1, 3) * (2.0 / len(FREQUENCIES) * 2 if peaked else 1 / np.linalg.norm(parts))
+    for m, (phase, part) in enumerate(zip(phases, parts, strict=True)):
+        at = BLOCKS["position"].start + 2 * m
+        turn = np.array([[math.cos(phase), -math.sin(phase)], [math.sin(phase), math.cos(phase)]])
+        query[2 * m : 2 * m + 2, at : at + 2] = part * turn
+        key[2 * m : 2 * m + 2, at : at + 2] = np.eye(2)
+    return query, bias, key
+
+
+def kind(rng: np.random.Generator) -> Head:
+    """One kind of word alone, whatever the query is."""
+    query, bias, key = _nothing()
+    bias[0] = rng.uniform(1.5, 4)
+    key[0, BLOCKS["kind"].start + rng.integers(len(KINDS))] = 1.0
+    return query, bias, key
+
+
+def noise(rng: np.random.Generator) -> Head:
+    """Noise of every pair of pieces: another in every input."""
+    query, bias, key = _nothing()
+    for weights in (query, key):
+        weights[:NOISE, BLOCKS["noise"]] = rng.normal(size=(NOISE, NOISE)) / NOISE**0.5
+    return query * rng.uniform(0.15, 0.5), bias, key
+
+
+def same_word(rng: np.random.Generator) -> Head:
+    """Words that are spelled alike, and noise."""
+    query, bias, key = _half_noise(rng)
+    query[NOISE:, BLOCKS["identity"]] = rng.uniform(2, 4) * np.eye(IDENTITY)
+    key[NOISE:, BLOCKS["identity"]] = np.eye(IDENTITY)
+    return query, bias, key
+
+
+def linked(rng: np.random.Generator) -> Head:
+    """From one end of the planted links to the other, and noise."""
+    query, bias, key = _half_noise(rng)
+    query[NOISE:, BLOCKS["from"]] = rng.uniform(2, 3) * np.eye(LINK)
+    key[NOISE:, BLOCKS["to"]] = np.eye(LINK)
+    return query, bias, key
+
+
+def _half_noise(rng: np.random.Generator) -> Head:
+    query, bias, key = noise(rng)
+    return query, bias, key
+
+
+WORLDS: dict[str, World] = {
+    "uniform": uniform, "distance": distance, "kind of word": kind, "noise": noise, "same word": same_word,
+    "links": linked,
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- the encoder
+
+
+@dataclass(frozen=True)
+class Planter:
+    """Features of pieces by the ids of an input. relation: whose links have codes of their own; forward: from
+    dependent to governor."""
+
+    seed: int
+    relation: str | None = None
+    forward: bool = True
+
+    def of(self, encoding: Encoding, tagged: Sequence[TaggedSentence]) -> np.ndarray:
+        """[position, feature]."""
+        rng = np.random.default_rng([self.seed, zlib.crc32(np.array(encoding.ids).tobytes())])
+        planted = np.zeros((len(encoding), _STARTS[-1]))
+        planted[:, BLOCKS["noise"]] = rng.normal(size=(len(encoding), NOISE))
+        angles = np.arange(len(encoding))[:, None] * FREQUENCIES
+        planted[:, BLOCKS["position"]] = np.stack([np.cos(angles), np.sin(angles)], -1).reshape(len(encoding), -1)
+        self._words(planted, encoding, tagged)
+        self._links(planted, encoding, tagged, rng)
+        return planted
+
+    def _words(self, planted: np.ndarray, encoding: Encoding, tagged: Sequence[TaggedSentence]) -> None:
+        start = BLOCKS["kind"].start
+        for number, sentence in enumerate(tagged):
+            for word, (a, b) in zip(sentence.words, sentence.spans, strict=True):
+                at = list(encoding.pieces(a, b, number))
+                kinds = (word.tag in NOUNS, word.tag in PRONOUNS, word.tag in VERBS, word.pos in CONTENT)
+                planted[at, start : start + len(kinds)] = kinds
+                planted[at, BLOCKS["identity"]] = _code(word.text.casefold(), IDENTITY)
+        first = groups_of(encoding)
+        ordinary = [word for word in first if encoding.offsets[word[0]] is not None]
+        planted[list(ordinary[0]) if ordinary else [], start + KINDS.index("first")] = 1.0
+
+    def _links(
+        self, planted: np.ndarray, encoding: Encoding, tagged: Sequence[TaggedSentence], rng: np.random.Generator
+    ) -> None:
+        if self.relation is None:
+            return
+        for number, sentence in enumerate(tagged):
+            for a, b in links(relation_of(self.relation), sentence.words):
+                code = rng.normal(size=LINK)
+                code /= np.linalg.norm(code)
+                ends = [list(encoding.pieces(*sentence.spans[k], number)) for k in ((a, b) if self.forward else (b, a))]
+                planted[ends[0], BLOCKS["from"]] += code
+                planted[ends[1], BLOCKS["to"]] += code
+
+
+def _code(word: str, width: int) -> np.ndarray:
+    code = np.random.default_rng(zlib.crc32(word.encode())).normal(size=width)
+    return np.asarray(code / np.linalg.norm(code))
+
+
+class _Embeddings(torch.nn.Module):
+    """Planted features in place of the words': known inputs by their ids, others without tags."""
+
+    def __init__(self, planter: Planter, planted: dict[tuple[int, ...], np.ndarray]):
+        super().__init__()
+        self.planter, self.planted = planter, planted
+
+    def forward(self, input_ids: torch.Tensor, **_: object) -> torch.Tensor:
+        return torch.from_numpy(np.stack([self._row(tuple(ids)) for ids in input_ids.tolist()])).float()
+
+    def _row(self, ids: tuple[int, ...]) -> np.ndarray:
+        if ids not in self.planted:
+            nothing: tuple[None, ...] = (None,) * len(ids)
+            bare = Encoding("", None, ids, (0,) * len(ids), ("",) * len(ids), nothing, nothing, 0, (len(ids) - 1,))
+            planted = self.planter.of(bare, ())
+            planted[:, BLOCKS["identity"]] = [_code(str(number), IDENTITY) for number in ids]
+            self.planted[ids] = planted
+        return spread(self.planted[ids])
+
+
+def spread(planted: np.ndarray) -> np.ndarray:
+    """[position, HIDDEN]: of one length and mean 0, so that no LayerNorm changes it."""
+    half = np.zeros((len(planted), HIDDEN // 2))
+    half[:, : planted.shape[1]] = planted
+    half[:, -1] = np.sqrt(np.maximum(RADIUS**2 - (planted**2).sum(1), 0))
+    return np.concatenate([half, -half], 1) * (HIDDEN // 2) ** 0.5 / RADIUS
+
+
+def _config() -> BertConfig:
+    return BertConfig(
+        vocab_size=len(tokenizer()), hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=4, max_position_embeddings=512,
+    )  # fmt: skip
+
+
+def encoder(world: World, texts: Sequence[Text], seed: int, *, relation: str | None = None) -> Checkpoint:
+    """Heads of one world, each with its own draw, on these texts."""
+    rng = np.random.default_rng([seed, 2])
+    model = BertModel(_config(), add_pooling_layer=False).eval().requires_grad_(False)
+    back = RADIUS / (HIDDEN // 2) ** 0.5
+    for layer in model.encoder.layer:
+        for part in (layer.attention.output.dense, layer.output.dense):
+            part.weight.zero_()
+            part.bias.zero_()
+        attention = layer.attention.self
+        for part in (attention.query, attention.key, attention.value):
+            part.weight.zero_()
+            part.bias.zero_()
+        for number in range(HEADS):
+            own = slice(number * WIDTH, (number + 1) * WIDTH)
+            query, bias, key = (torch.from_numpy(part).float() for part in world(rng))
+            attention.query.weight[own, : query.shape[1]] = query * back * WIDTH**0.5
+            attention.query.bias[own] = bias * WIDTH**0.5
+            attention.key.weight[own, : key.shape[1]] = key * back
+    checkpoint = Checkpoint("planted", model, tokenizer(), weights_hash=f"planted {seed}")
+    planter, planted = Planter(seed, relation), {}
+    for text in texts:
+        both = [text] if isinstance(text, str) else list(text)
+        encoding = checkpoint.encode(*both)
+        planted[encoding.ids] = planter.of(encoding, tag(both, pipeline()))
+    model.embeddings = _Embeddings(planter, planted)
+    return checkpoint
