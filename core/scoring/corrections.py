@@ -1,5 +1,7 @@
 """p of many heads at once, corrected for their number."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 
@@ -12,3 +14,11 @@ def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer hea
     if known.any():
         q[known] = multipletests(p[known], method="fdr_bh")[1]
     return q
+
+
+def q_of_all(p: Sequence[Float[np.ndarray, "layer head"]]) -> list[Float[np.ndarray, "layer head"]]:
+    """Likewise over several tests of the same heads together, so that a study of many names claims no more by luck."""
+    if not p:
+        return []
+    together = q_values(np.concatenate(p, 1))
+    return np.split(together, len(p), axis=1)

@@ -10,7 +10,8 @@ also comes divided by the number of queries that see the key instead of all. Def
     classifying         max over the feature's pieces of A[classifying token, k]  (Kovaleva's Fig 7, last layer)
 
 Inputs without the feature are left out. The null: other tokens of the text, as many, each near the place of one of the
-feature's, drawn several times; an effect is a value less its input's null.
+feature's, drawn several times; an effect is a value less its input's null. A contrast (feature_contrasts) takes out
+where the tokens stand, and of roles of words what kind of word they are; a head is claimed where both are above 0.
 """
 
 import random
@@ -24,6 +25,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from core.scoring.definitions import DEFINITIONS
+from core.scoring.feature_contrasts import WAYS, Rhombi, contrasts
 from core.scoring.intervals import Estimate, Means
 
 NEAREST = 6  # a token of the null is drawn from so many nearest ones
@@ -33,15 +35,21 @@ NULLS = 3  # null draws of an input and feature
 @dataclass(frozen=True)
 class Marks:
     """Where the features of one input are. tokens [feature, key]; nulls [draw, feature, key], a row without any token
-    where there were too few others; classifying: position of the token that classifies."""
+    where there were too few others; classifying: position of the token that classifies; rhombi: cells of contrasts."""
 
     tokens: Bool[np.ndarray, "feature key"]
     nulls: Bool[np.ndarray, "draw feature key"]
     classifying: int
+    rhombi: Rhombi | None = None
 
 
 def mark(
-    tokens: Bool[np.ndarray, "feature key"], ordinary: Sequence[int], *, classifying: int, seed: Sequence[int]
+    tokens: Bool[np.ndarray, "feature key"],
+    ordinary: Sequence[int],
+    *,
+    classifying: int,
+    seed: Sequence[int],
+    rhombi: Rhombi | None = None,
 ) -> Marks:
     """Marks with their null draws. ordinary: positions that are no special tokens; seed: fixes the draws."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
@@ -56,7 +64,7 @@ def mark(
             continue
         for draw in range(NULLS if 0 < len(places) <= len(others) else 0):
             nulls[draw, feature, _near(places, others, chance)] = True
-    return Marks(tokens, nulls, classifying)
+    return Marks(tokens, nulls, classifying, rhombi)
 
 
 def _lowest(place: int, others: list[int]) -> int:
@@ -129,7 +137,7 @@ class FeatureAttention:
         self.features, self.causal = tuple(features), causal
         self.definitions = [name for name in DEFINITIONS if causal or name != "max-visible"]
         kinds = len(self.definitions) * len(self.features)
-        self.means = Means(layers, heads, 2 * kinds)
+        self.means = Means(layers, heads, 2 * kinds + len(WAYS) * len(self.features))
         self._marks: Sequence[Marks] = ()
         self._numbers: Sequence[int] = ()
         self._batch: _Batch | None = None
@@ -153,7 +161,19 @@ class FeatureAttention:
             reduced = batch.reduced(values, np.add if definition == "sum" else np.maximum)
             value, null = reduced[:, :, 0], reduced[:, :, 1:].mean(2)
             sums += [value, value - null]
-        self.means.update(layer, np.concatenate(sums, 2), batch.counts, [self._numbers[k] for k in inputs])
+        contrast = self._contrasts(weights, [self._marks[k].rhombi for k in inputs])
+        counts = np.concatenate([batch.counts, np.isfinite(contrast[:, 0]).astype(float)], 1)
+        self.means.update(layer, np.concatenate([*sums, contrast], 2), counts, [self._numbers[k] for k in inputs])
+
+    def _contrasts(
+        self, weights: Float[Tensor, "batch head query key"], drawn: Sequence[Rhombi | None]
+    ) -> Float[np.ndarray, "batch head statistic"]:
+        """NaN where nothing was drawn."""
+        known = [rhombi for rhombi in drawn if rhombi is not None]
+        found = np.full((len(drawn), weights.shape[1], len(WAYS) * len(self.features)), np.nan)
+        if len(known) == len(drawn):
+            found[:] = contrasts(weights, known).reshape(found.shape)
+        return found
 
     def merge(self, other: "FeatureAttention") -> None:
         """Add what another observer of other inputs saw."""
@@ -162,6 +182,12 @@ class FeatureAttention:
     def result(self) -> dict[tuple[str, str], tuple[Estimate, Estimate]]:
         """(value, effect over the null) of each (definition, feature); each [layer, head, 1]."""
         return by_feature(self, self.means.result())
+
+    def contrast(self, definition: str, feature: str) -> Estimate:
+        """The contrast that belongs to a definition of a feature; [layer, head, 1]."""
+        start = 2 * len(self.definitions) * len(self.features)
+        way = len(self.features) * (definition == "classifying")
+        return self.means.result().part(start + way + self.features.index(feature))
 
 
 def by_feature(observer: FeatureAttention, whole: Estimate) -> dict[tuple[str, str], tuple[Estimate, Estimate]]:

@@ -1,13 +1,13 @@
 """Is it these two words, or what the query, the key and the distance do anyway? Log weights of a link, all three out.
 
-A head that looks at nouns wherever they are, at the first word, or at a distance, has weights A[q, k] whose logarithm is
-a sum of a part for the query (its softmax), one for the key and one for the distance k - q. In
+A head that looks at nouns wherever they are, at the first word, or at a distance, has weights A[q, k] whose logarithm
+is a sum of a part for the query (its softmax), one for the key and one for the distance k - q. In
 
     ln A[a, b] + ln A[a+s, b+s-t] + ln A[a+t, b+s] - ln A[a, b+s-t] - ln A[a+s, b+s] - ln A[a+t, b]
 
-each of the three queries, keys and distances comes once with either sign, so such a head has 0 whatever its parts are; a
-head that looks from a to b because they are linked has more. A link's contrast is the mean of that over drawn s and t
-(pieces of both words drawn too), all other cells being between other words of the same two sentences that are not linked.
+each of the three queries, keys and distances comes once with either sign, so such a head has 0 whatever its parts are;
+a head that looks from a to b because they are linked has more. A link's contrast is the mean of that over drawn s and t
+(pieces of both words drawn too), all other cells being between other words of the same two sentences, not linked.
 """
 
 from collections.abc import Sequence

@@ -77,6 +77,11 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
     return [(word.start, word.end) for word in sentence.words if _carries(name, word.tag, word.pos, word.dep)]
 
 
+def is_role(feature: Feature) -> bool:
+    """Whether it says what a word does in its sentence (subject, object, dep:amod), not what kind of word it is."""
+    return feature.name in _DEPENDENCIES or feature.name.startswith("dep:")
+
+
 def carries(feature: Feature, word: TaggedWord) -> bool:
     """Whether a word carries a feature that is read off its tag or dependency."""
     return _carries(feature.name, word.tag, word.pos, word.dep)

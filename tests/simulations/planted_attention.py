@@ -13,11 +13,11 @@ from functools import cache
 
 import numpy as np
 import torch
+from core.measuring.tagging import open_pipeline, tag
 from transformers import BertConfig, BertModel
 
 from core import config
 from core.capture.words import groups_of
-from core.measuring.tagging import open_pipeline, tag
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.models.opening import open_checkpoint
@@ -62,7 +62,9 @@ def pool(task: str) -> tuple[Text, ...]:
     """The bundled dev rows of a task that are at most LONGEST pieces."""
     rows = read_rows(task, "dev", folder=None, limit=None, seed=0)
     texts = [(row.text, row.pair) if row.pair else row.text for row in rows]
-    return tuple(text for text in texts if len(_encoder().encode(*([text] if isinstance(text, str) else text))) <= LONGEST)
+    return tuple(
+        text for text in texts if len(_encoder().encode(*([text] if isinstance(text, str) else text))) <= LONGEST
+    )
 
 
 @cache
@@ -93,7 +95,9 @@ def distance(rng: np.random.Generator) -> Head:
     """The distance alone: a random curve, or a peak at an offset."""
     query, bias, key = _nothing()
     peaked = rng.random() < 0.5
-    phases = FREQUENCIES * rng.choice([-3, -2, -1, 1, 2, 3]) if peaked else rng.uniform(0, 2 * math.pi, len(FREQUENCIES))
+    phases = (
+        FREQUENCIES * rng.choice([-3, -2, -1, 1, 2, 3]) if peaked else rng.uniform(0, 2 * math.pi, len(FREQUENCIES))
+    )
     parts = np.ones(len(FREQUENCIES)) if peaked else rng.normal(size=len(FREQUENCIES))
     parts *= rng.uniform(1, 3) * (2.0 / len(FREQUENCIES) * 2 if peaked else 1 / np.linalg.norm(parts))
     for m, (phase, part) in enumerate(zip(phases, parts, strict=True)):

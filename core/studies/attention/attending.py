@@ -108,6 +108,15 @@ def ends(value: "Estimate", layer: int, head: int) -> tuple[float, float, float]
     )
 
 
+def contrast_columns(value: "Estimate | None", layer: int, head: int) -> Row:
+    """The columns of a contrast, where there is one."""
+    return (
+        {}
+        if value is None
+        else dict(zip(("contrast", "contrast_low", "contrast_high"), ends(value, layer, head), strict=True))
+    )
+
+
 def estimate(value: "Estimate", layer: int, head: int) -> Row:
     """The columns of a head score."""
     own, low, high = ends(value, layer, head)

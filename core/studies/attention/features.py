@@ -2,8 +2,10 @@
 
 Rows, one a head, feature, definition, checkpoint and task: value with its 95% bootstrap interval over inputs, n inputs
 that have the feature, baseline (the mean of random tokens, as many and in similar places), effect (value less
-baseline, with interval), one-sided p that the effect is above 0, and q, p corrected for the number of heads. With a
-second checkpoint also rows of "difference", first less second, with a two-sided p.
+baseline, with interval), contrast (the mean log weight with the query and the distance taken out, and of roles of words
+the kind of word; with interval; none of special tokens, which are places), p, the larger of one-sided p that effect and
+contrast are above 0, and q, p corrected for all heads, features and definitions together. With a second checkpoint also
+rows of "difference", first less second, with a two-sided p.
 """
 
 from collections.abc import Sequence
@@ -15,9 +17,9 @@ import pydantic.dataclasses
 
 from core import scoring, studies
 from core.errors import InputError
-from core.scoring.corrections import q_values
+from core.scoring.corrections import q_of_all, q_values
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, contrast_columns, ends, estimate, facts
 from core.studies.attention.headlines import above_null
 from core.studies.attention.partials import FeatureSums
 from core.studies.attention.records import Score
@@ -102,26 +104,27 @@ STUDY = Features()
 
 def rows_of(sums: FeatureSums) -> list[Row]:
     """One row a head, feature and definition; one row without a head where no input has the feature."""
-    rows = []
-    for (definition, feature), (value, effect) in studies.attention.measures.features_again(sums).result().items():
-        known = facts(sums) | {"statistic": definition, "feature": feature}
+    observer, rows = studies.attention.measures.features_again(sums), []
+    estimates, every = observer.result(), {}
+    for key, (value, effect) in estimates.items():
+        contrast = None if feature_of(key[1]).special else observer.contrast(*key)
+        p = effect.p_above()[..., 0]
+        every[key] = (value, effect, contrast, p if contrast is None else np.maximum(p, contrast.p_above()[..., 0]))
+    together = q_of_all([p for _, _, _, p in every.values()])
+    for (key, (value, effect, contrast, p)), q in zip(every.items(), together, strict=True):
+        known = facts(sums) | {"statistic": key[0], "feature": key[1]}
         if not value.n[0]:
             rows.append(known | {"n": 0, "note": "no input has this feature"})
             continue
-        p = effect.p_above()[..., 0]
-        q = q_values(p)
         for layer, head in np.ndindex(*p.shape):
+            above, low, high = ends(effect, layer, head)
             rows.append(
                 known
                 | estimate(value, layer, head)
-                | {
-                    "baseline": float(value.value[layer, head, 0] - effect.value[layer, head, 0]),
-                    "effect": float(effect.value[layer, head, 0]),
-                    "effect_low": float(effect.low[layer, head, 0]),
-                    "effect_high": float(effect.high[layer, head, 0]),
-                    "p": float(p[layer, head]),
-                    "q": float(q[layer, head]),
-                }
+                | {"baseline": float(value.value[layer, head, 0]) - above}
+                | {"effect": above, "effect_low": low, "effect_high": high}
+                | contrast_columns(contrast, layer, head)
+                | {"p": float(p[layer, head]), "q": float(q[layer, head])}
             )
     return rows
 

@@ -13,14 +13,15 @@ from core.models.encoding import Encoding
 from core.scoring.definitions import TYPES
 from core.scoring.distances import HeadDistances
 from core.scoring.effective import correlation, effective_attention, mass_by_type
-from core.scoring.features import FeatureAttention, mark
+from core.scoring.feature_contrasts import Kinds, rhombi
+from core.scoring.features import FeatureAttention, Marks, mark
 from core.scoring.intervals import Means
 from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.statistics import HeadStatistics, SpecialPositions
 from core.scoring.tokens import LinkedWords, RelationAttention
 from core.studies.attention.partials import EffectiveSums, FeatureSums, PatternSums, Place, RelationSums, StatisticsSums
 from core.studies.attention.passes import Prepared
-from core.tasks.features import feature_of, feature_spans
+from core.tasks.features import feature_of, feature_spans, is_role
 from core.tasks.relations import Relation, links, links_across
 
 PUNCTUATION = (".", ",")
@@ -48,16 +49,14 @@ class FeatureMeasure:
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Mark which tokens carry each feature."""
-        marks = [
-            mark(
-                self._tokens(ready),
-                ready.encoding.ordinary,
-                classifying=classifying(ready.encoding, causal=self.causal),
-                seed=[self.seed, ready.number],
-            )
-            for ready in inputs
-        ]
-        return [self.attention.take(marks, [ready.number for ready in inputs])]
+        return [self.attention.take([self._mark(ready) for ready in inputs], [ready.number for ready in inputs])]
+
+    def _mark(self, ready: Prepared) -> Marks:
+        tokens, ordinary = self._tokens(ready), ready.encoding.ordinary
+        at, seed = classifying(ready.encoding, causal=self.causal), [self.seed, ready.number]
+        kinds = Kinds(kinds_of(ready), np.array([is_role(feature) for feature in self.features], dtype=bool))
+        cells = rhombi(tokens, ordinary, kinds, classifying=at, causal=self.causal, seed=seed)
+        return mark(tokens, ordinary, classifying=at, seed=seed, rhombi=cells)
 
     def _tokens(self, ready: Prepared) -> np.ndarray:
         """Which positions carry each feature [feature, key], by character offsets."""
@@ -74,6 +73,17 @@ class FeatureMeasure:
         """What was seen."""
         means, names = self.attention.means, tuple(feature.name for feature in self.features)
         return FeatureSums(at, *means.sums.shape[1:3], self.causal, means, names)
+
+
+def kinds_of(ready: Prepared) -> np.ndarray:
+    """Of each position a number of its word's kind: its part of speech, its tag without what inflects it, and whether
+    it is the first of its sentence; -1 for special tokens and what lies between words."""
+    kinds, numbers = np.full(len(ready.encoding), -1), dict[tuple[str, str, bool], int]()
+    for sentence, tagged in enumerate(ready.tagged):
+        for place, (word, (start, end)) in enumerate(zip(tagged.words, tagged.spans, strict=True)):
+            number = numbers.setdefault((word.pos, word.tag[:2], place == 0), len(numbers))
+            kinds[list(ready.encoding.pieces(start, end, sentence))] = number
+    return kinds
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:

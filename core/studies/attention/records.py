@@ -17,7 +17,8 @@ class Score(Result):
     """A number of a head or layer, as most studies store it; None where a row has no such column.
 
     value with its interval over n; baseline: what a null gives; effect: value less baseline, with its interval; p, q:
-    that it is above the null, alone and corrected. note: why there is no number.
+    that it is above the null, alone and corrected. contrast: log weight with what else explains it taken out, as its
+    study says; None in rows of before it was asked for. note: why there is no number.
     """
 
     statistic: str | None = None
@@ -36,6 +37,9 @@ class Score(Result):
     effect: float | None = None
     effect_low: float | None = None
     effect_high: float | None = None
+    contrast: float | None = None
+    contrast_low: float | None = None
+    contrast_high: float | None = None
     p: float | None = None
     q: float | None = None
     note: str | None = None
@@ -64,12 +68,8 @@ class Score(Result):
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
     """A head along one relation in one direction (statistic). accuracy: how often its largest weight is on the
-    relation's end, beside the best fixed distance, the previous and the next word. contrast: log weight with what the
-    query, the key and the distance do anyway taken out; None in rows of before it was asked for."""
+    relation's end, beside the best fixed distance, the previous and the next word."""
 
-    contrast: float | None = None
-    contrast_low: float | None = None
-    contrast_high: float | None = None
     accuracy: float | None = None
     accuracy_low: float | None = None
     accuracy_high: float | None = None

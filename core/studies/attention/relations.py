@@ -2,11 +2,11 @@
 
 Rows, one a head, relation, direction, checkpoint and task: value, the mean weight over links with its 95% bootstrap
 interval (inputs are drawn, not links), n links, baseline (the same head's weight at the same distance elsewhere; across
-sentences, on the other words there; by the piece of the key), effect, p and q as in `core.studies.attention.features`; contrast,
-the mean log weight with what the query, the key and the distance do anyway taken out (0: none but these), with its
-interval; p is the larger of effect's and contrast's, so that a head that looks at nouns is not taken for one that looks
-at its object; accuracy, the share of links where the head looks there most, beside the accuracy of the best fixed
-distance, and of the previous and next word.
+sentences, on the other words there; by the piece of the key), effect and p as in `core.studies.attention.features`;
+contrast, the mean log weight with what the query, the key and the distance do anyway taken out (0: nothing but these),
+with its interval; p is the larger of effect's and contrast's, so that a head that looks at nouns is not taken for one that looks
+at its object, and q corrects it for all heads, relations and directions together; accuracy, the share of links where
+the head looks there most, beside the accuracy of the best fixed distance, and of the previous and next word.
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ import pydantic.dataclasses
 
 from core import scoring, studies
 from core.errors import InputError
-from core.scoring.corrections import q_values
+from core.scoring.corrections import q_of_all
 from core.store.rows import Row
-from core.studies.attention.attending import Attending, AttendingOptions, Tasks, ends, estimate, facts
+from core.studies.attention.attending import Attending, AttendingOptions, Tasks, contrast_columns, ends, estimate, facts
 from core.studies.attention.headlines import above_null
 from core.studies.attention.partials import RelationSums
 from core.studies.attention.records import Score
@@ -31,7 +31,6 @@ from core.tasks.relations import relation_of
 
 if TYPE_CHECKING:
     from core.studies.attention.measures import RelationMeasure
-    from core.scoring.intervals import Estimate
 
 RELATIONS = ("verb-subject", "verb-object", "determiner-noun", "noun-pronoun", "same-word")
 
@@ -89,9 +88,12 @@ STUDY = Relations()
 
 def rows_of(sums: RelationSums) -> list[Row]:
     """One row a head, relation and direction; one row without a head where there is no link."""
-    rows = []
-    relations = [relation_of(name) for name in sums.relations]
-    for name, direction, quantities in studies.attention.measures.relations_again(sums, relations).result():
+    rows, relations = [], [relation_of(name) for name in sums.relations]
+    every = list(studies.attention.measures.relations_again(sums, relations).result())
+    p_of = [
+        np.maximum(quantities["excess"].p_above(), quantities["contrast"].p_above())[..., 0] for *_, quantities in every
+    ]
+    for (name, direction, quantities), p, q in zip(every, p_of, q_of_all(p_of), strict=True):
         number = sums.relations.index(name)
         known = facts(sums) | {"statistic": direction, "feature": name}
         weight, excess, accuracy = (quantities[quantity] for quantity in ("weight", "excess", "accuracy"))
@@ -101,9 +103,6 @@ def rows_of(sums: RelationSums) -> list[Row]:
         distances = visible(sums.distances[number], direction, causal=sums.causal)
         across = relations[number].across  # no distance means anything there
         fixed = {} if across else fixed_distances(distances)
-        contrast = quantities["contrast"]
-        p = np.maximum(excess.p_above(), contrast.p_above())[..., 0]
-        q = q_values(p)
         for layer, head in np.ndindex(*p.shape):
             effect, effect_low, effect_high = ends(excess, layer, head)
             right, right_low, right_high = ends(accuracy, layer, head)
@@ -111,17 +110,13 @@ def rows_of(sums: RelationSums) -> list[Row]:
                 known
                 | estimate(weight, layer, head)
                 | {"effect": effect, "effect_low": effect_low, "effect_high": effect_high}
-                | {"baseline": float(weight.value[layer, head, 0]) - effect, "p": float(p[layer, head])}
-                | {"q": float(q[layer, head])} | _contrast(contrast, layer, head) | {"accuracy": right}
+                | {"baseline": float(weight.value[layer, head, 0]) - effect}
+                | contrast_columns(quantities["contrast"], layer, head)
+                | {"p": float(p[layer, head]), "q": float(q[layer, head]), "accuracy": right}
                 | {"accuracy_low": right_low, "accuracy_high": right_high}
                 | fixed
             )
     return rows
-
-
-def _contrast(contrast: "Estimate", layer: int, head: int) -> Row:
-    value, low, high = ends(contrast, layer, head)
-    return {"contrast": value, "contrast_low": low, "contrast_high": high}
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
+from core.scoring.few_inputs import FEWEST
 from core.store import runs as store
 from core.studies.attention.records import DependencyScore, RelationScore
 from core.tasks.relations import RELATIONS
@@ -134,8 +134,9 @@ if measured is not None:
         drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")
         st.caption(
             f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {said[way]} · "
-            f"excess: above the same distance elsewhere, by the piece; outlined: so, and more than the query, the key "
-            f"(such as any noun) and the distance explain, q < {attending.SURE} over all heads (from {FEWEST} inputs on)"
+            "excess: above the same distance elsewhere, by the piece; outlined: so, and more than the query, the key "
+            f"(such as any noun) and the distance explain, q < {attending.SURE} over all heads, relations and "
+            f"directions (from {FEWEST} inputs on)"
         )
         say_baselines(chosen)
         say_shared(chosen)

@@ -1,0 +1,82 @@
+"""Contrasts of features: equal to a loop, 0 for heads of one place or (for roles) kind, above 0 for the feature."""
+
+import numpy as np
+import pytest
+import torch
+
+from core.scoring.feature_contrasts import WAYS, Kinds, contrasts, rhombi
+
+LENGTH = 14
+ORDINARY = range(1, LENGTH - 1)
+KIND = np.array([-1, 0, 0, 1, 0, 1, 1, 0, 1, 0, 1, 1, 0, -1])
+TOKENS = np.zeros((2, LENGTH), dtype=bool)
+TOKENS[0, [3, 6]] = True  # a kind of word, or any
+TOKENS[1, [4, 9]] = True  # a role, of words of kind 0
+ROLES = np.array([False, True])
+
+
+def _drawn(*, causal=False, classifying=0, tokens=TOKENS, roles=ROLES):
+    return rhombi(tokens, ORDINARY, Kinds(KIND, roles), classifying=classifying, causal=causal, seed=[3])
+
+
+def _softmax(scores):
+    return torch.softmax(torch.as_tensor(scores, dtype=torch.float64), -1)[None, None]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_cells_are_what_they_are_said_to_be(causal):
+    drawn = _drawn(causal=causal, classifying=LENGTH - 1 if causal else 0)
+    assert drawn.fits[0].any(axis=1).all()
+    for way, feature, draw in np.argwhere(drawn.fits):
+        (q, moved), (k, o, k2, o2) = drawn.queries[way, feature, draw].tolist(), drawn.keys[way, feature, draw].tolist()
+        assert TOKENS[feature, k]
+        assert not TOKENS[feature, [o, k2, o2]].any()
+        assert moved - q == k2 - k == o2 - o != 0
+        assert {k, o, k2, o2, moved} <= set(ORDINARY)
+        assert q == (LENGTH - 1 if causal else 0) if WAYS[way] == "the classifying token" else q in ORDINARY
+        assert max(k, o) <= q or not causal
+        if ROLES[feature]:
+            assert KIND[k] == KIND[o]
+            assert KIND[k2] == KIND[o2]
+
+
+def test_equal_to_a_loop():
+    weights, drawn = torch.rand(1, 2, LENGTH, LENGTH, dtype=torch.float64), _drawn()
+    found = contrasts(weights, [drawn])
+    for head in range(2):
+        ln = weights[0, head].log().numpy()
+        for way in range(2):
+            for feature in range(2):
+                values = []
+                for draw in np.flatnonzero(drawn.fits[way, feature]):
+                    (q, m), (k, o, k2, o2) = drawn.queries[way, feature, draw], drawn.keys[way, feature, draw]
+                    values.append(ln[q, k] - ln[q, o] - ln[m, k2] + ln[m, o2])
+                assert found[0, head, way, feature] == pytest.approx(np.mean(values), nan_ok=True)
+
+
+def test_a_head_of_one_distance_has_exactly_nothing():
+    offsets = np.arange(LENGTH) - np.arange(LENGTH)[:, None]
+    found = contrasts(_softmax(2 * np.random.default_rng(0).normal(size=2 * LENGTH)[offsets + LENGTH]), [_drawn()])
+    assert not found[0, 0, 0].any()
+
+
+def test_a_head_of_one_kind_of_word_looks_at_that_kind_and_at_no_role():
+    tokens = np.stack([KIND == 0, TOKENS[1]])
+    found = contrasts(_softmax(np.tile(np.where(KIND == 0, 2.0, 0.0), (LENGTH, 1))), [_drawn(tokens=tokens)])
+    assert found[0, 0, 0, 0] > 0.5
+    assert found[0, 0, 0, 1] == 0
+
+
+def test_a_head_that_looks_at_the_role_has_what_was_planted():
+    found = contrasts(_softmax(np.tile(np.where(TOKENS[1], 1.5, 0.0), (LENGTH, 1))), [_drawn()])
+    assert found[0, 0, 0, 1] == pytest.approx(1.5)
+
+
+def test_nothing_to_compare_is_nothing():
+    """No token has the feature, or every one, or the input has two tokens."""
+    for row in (np.zeros(LENGTH, dtype=bool), np.ones(LENGTH, dtype=bool)):
+        drawn = _drawn(tokens=row[None], roles=np.array([False]))
+        assert np.isnan(contrasts(torch.full((1, 1, LENGTH, LENGTH), 0.1), [drawn])).all()
+    kinds = Kinds(np.array([-1, -1]), np.array([False]))
+    none = rhombi(np.zeros((1, 2), dtype=bool), (), kinds, classifying=0, causal=False, seed=[0])
+    assert np.isnan(contrasts(torch.full((1, 1, 2, 2), 0.5), [none])).all()
