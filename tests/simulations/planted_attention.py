@@ -13,7 +13,6 @@ from functools import cache
 
 import numpy as np
 import torch
-from core.measuring.tagging import open_pipeline, tag
 from transformers import BertConfig, BertModel
 
 from core import config
@@ -21,6 +20,7 @@ from core.capture.words import groups_of
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.models.opening import open_checkpoint
+from core.studies.tagging import open_pipeline, tag
 from core.tasks.features import NOUNS, PRONOUNS, VERBS
 from core.tasks.glue import read_rows
 from core.tasks.language import TaggedSentence

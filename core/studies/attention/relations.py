@@ -4,9 +4,9 @@ Rows, one a head, relation, direction, checkpoint and task: value, the mean weig
 interval (inputs are drawn, not links), n links, baseline (the same head's weight at the same distance elsewhere; across
 sentences, on the other words there; by the piece of the key), effect and p as in `core.studies.attention.features`;
 contrast, the mean log weight with what the query, the key and the distance do anyway taken out (0: nothing but these),
-with its interval; p is the larger of effect's and contrast's, so that a head that looks at nouns is not taken for one that looks
-at its object, and q corrects it for all heads, relations and directions together; accuracy, the share of links where
-the head looks there most, beside the accuracy of the best fixed distance, and of the previous and next word.
+with its interval; p is the larger of effect's and contrast's, so that a head that looks at nouns is not taken for one
+that looks at its object, and q corrects it for all heads, relations and directions together; accuracy, the share of
+links where the head looks there most, beside the accuracy of the best fixed distance, the previous and the next word.
 """
 
 from collections import Counter

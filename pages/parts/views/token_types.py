@@ -123,11 +123,9 @@ sure = [score for score in chosen if score.checkpoint != "difference"]
 shown = sure if value == "effect" else chosen
 drawn = attending.pictures(shown, value, VALUES[value], title=measured.title, diverging=value == "effect")
 st.caption(
-    f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs with "
-    f"{plain(label_of[feature])} · "
-    "outlined: above random tokens of the same number and place, and more than their place (of subjects and objects: "
-    f"and their kind of word) explains, q < {attending.SURE} over all heads, features and definitions "
-    f"(from {FEWEST} inputs on)"
+    f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs with {plain(label_of[feature])} · outlined: above "
+    "random tokens of the same number and place, and more than place (and, of subjects and objects, kind of word) "
+    f"explains, q < {attending.SURE} over all heads, features and definitions (from {FEWEST} inputs on)"
 )
 st.subheader(f"Heads above the null: {len(attending.above_null(sure))}")
 columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q"]
