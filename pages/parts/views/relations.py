@@ -108,42 +108,45 @@ def dependencies() -> None:
     )
 
 
-st.title("Token to token")
-relations = pick_relations()
-measured = attending.rows_of("relations", RelationScore, task="mrpc", options={"relations": relations})
-if measured is not None:
-    scores = measured.scores
-    if not scores:
-        st.info("No input has any of these links: choose other relations, or give more text.")
-    else:
-        places = st.columns(3)
-        names = list(dict.fromkeys(str(score.feature) for score in scores))
-        label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
-        relation = bound.pick(places[0].selectbox, "Relation", names, key="relation", format_func=label_of.__getitem__)
-        ends = RELATIONS.get(relation)
-        along = [score for score in scores if score.feature == relation]
-        ways = [way for way in WAYS if way in {score.statistic for score in along}]
-        said = {
-            "forward": f"{ends.source} looks at {ends.target}" if ends else "dependent looks at governor",
-            "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
-        }
-        way = bound.pick(places[1].selectbox, "Direction", ways, key="way", format_func=said.__getitem__)
-        value = bound.pick(places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True,
-                           format_func=VALUES.__getitem__)  # fmt: skip
-        chosen = [score for score in along if score.statistic == way]
-        drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")
-        st.caption(
-            f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {said[way]} · "
-            "excess: above the same distance elsewhere, by the piece; outlined: so, and more than the query, the key "
-            f"(such as any noun) and the distance explain, q < {attending.SURE} over all heads, relations and "
-            f"directions (from {FEWEST} inputs on)"
-        )
-        say_baselines(chosen)
-        say_shared(chosen)
-        st.subheader(f"Heads above their baseline: {len(attending.above_null(chosen))}")
-        columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
-        attending.table(measured, chosen, columns, by="effect", key="heads")
-        show_files(measured.frame, drawn, "relations")
-st.subheader("Dependencies on gold trees")
-with clear_errors():
-    dependencies()
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    relations = pick_relations()
+    measured = attending.rows_of("relations", RelationScore, task="mrpc", options={"relations": relations})
+    if measured is not None:
+        scores = measured.scores
+        if not scores:
+            st.info("No input has any of these links: choose other relations, or give more text.")
+        else:
+            places = st.columns(3)
+            names = list(dict.fromkeys(str(score.feature) for score in scores))
+            label_of = {name: RELATIONS[name].label if name in RELATIONS else name for name in names}
+            relation = bound.pick(
+                places[0].selectbox, "Relation", names, key="relation", format_func=label_of.__getitem__
+            )
+            ends = RELATIONS.get(relation)
+            along = [score for score in scores if score.feature == relation]
+            ways = [way for way in WAYS if way in {score.statistic for score in along}]
+            said = {
+                "forward": f"{ends.source} looks at {ends.target}" if ends else "dependent looks at governor",
+                "backward": f"{ends.target} looks at {ends.source}" if ends else "governor looks at dependent",
+            }
+            way = bound.pick(places[1].selectbox, "Direction", ways, key="way", format_func=said.__getitem__)
+            value = bound.pick(places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True,
+                               format_func=VALUES.__getitem__)  # fmt: skip
+            chosen = [score for score in along if score.statistic == way]
+            drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")
+            st.caption(
+                f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {said[way]} · "
+                "excess: above the same distance elsewhere, by the piece; outlined: so, and more than the query, the key "
+                f"(such as any noun) and the distance explain, q < {attending.SURE} over all heads, relations and "
+                f"directions (from {FEWEST} inputs on)"
+            )
+            say_baselines(chosen)
+            say_shared(chosen)
+            st.subheader(f"Heads above their baseline: {len(attending.above_null(chosen))}")
+            columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
+            attending.table(measured, chosen, columns, by="effect", key="heads")
+            show_files(measured.frame, drawn, "relations")
+    st.subheader("Dependencies on gold trees")
+    with clear_errors():
+        dependencies()

@@ -96,55 +96,63 @@ def classifying(measured: attending.Measured[Score], scores: Sequence[Score]) ->
         st.altair_chart(chart, key=f"classifying_{checkpoint}_{task}")
 
 
-st.title("What heads attend to")
-features = pick_features()
-study, mine = attending.measured_by("features", DEFINITIONS)
-measured = attending.rows_of(study, Score, task="sst2", options={"features": features})
-if measured is None:
-    st.stop()
-measured = measured.where(mine)
-scores = measured.scores
-if not scores:
-    st.info("No input has any of these features: choose others, or give more text.")
-    st.stop()
-places = st.columns([2, 3, 3])
-names = list(dict.fromkeys(str(score.feature) for score in scores))
-label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
-feature = bound.pick(places[0].selectbox, "Feature", names, key="feature", format_func=label_of.__getitem__)
-kinds = [name for name in DEFINITIONS if name in {score.statistic for score in scores}]
-definition = bound.pick(
-    places[1].selectbox, "Definition", kinds, key="definition", format_func=lambda name: f"{name}: {DEFINITIONS[name]}"
-)
-value = bound.pick(
-    places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
-)
-chosen = [score for score in scores if score.feature == feature and score.statistic == definition]
-sure = [score for score in chosen if score.checkpoint != "difference"]
-shown = sure if value == "effect" else chosen
-drawn = attending.pictures(shown, value, VALUES[value], title=measured.title, diverging=value == "effect")
-st.caption(
-    f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs with {plain(label_of[feature])} · outlined: above "
-    "random tokens of the same number and place, and more than place (and, of subjects and objects, kind of word) "
-    f"explains, q < {attending.SURE} over all heads, features and definitions (from {FEWEST} inputs on)"
-)
-st.subheader(f"Heads above the null: {len(attending.above_null(sure))}")
-columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q"]
-attending.table(measured, sure, columns, by="effect", key="heads")
-changes = [score for score in chosen if score.checkpoint == "difference"]
-if changes:
-    st.subheader(f"Heads that differ between the checkpoints: {len(attending.above_null(changes))}")
-    attending.table(measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences")
-    st.caption("First checkpoint less the second, paired by input; p is two-sided, q corrects it for all heads.")
-show_files(measured.frame, drawn, "features")
-st.subheader("The classifying token, last layer")
-classifying(measured, scores)
-st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")
-st.subheader("From [CLS] to [SEP] over the layers")
-for special in PAPER_LAYERS:
-    if special in names:
-        by_layer(scores, special)
-say_drift(scores)
-st.caption(
-    "The paper's lines are bert-base-uncased on QQP, read off its Fig 6; open that checkpoint on QQP rows to compare "
-    "like with like."
-)
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    features = pick_features()
+    study, mine = attending.measured_by("features", DEFINITIONS)
+    measured = attending.rows_of(study, Score, task="sst2", options={"features": features})
+    if measured is None:
+        return
+    measured = measured.where(mine)
+    scores = measured.scores
+    if not scores:
+        st.info("No input has any of these features: choose others, or give more text.")
+        return
+    places = st.columns([2, 3, 3])
+    names = list(dict.fromkeys(str(score.feature) for score in scores))
+    label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
+    feature = bound.pick(places[0].selectbox, "Feature", names, key="feature", format_func=label_of.__getitem__)
+    kinds = [name for name in DEFINITIONS if name in {score.statistic for score in scores}]
+    definition = bound.pick(
+        places[1].selectbox,
+        "Definition",
+        kinds,
+        key="definition",
+        format_func=lambda name: f"{name}: {DEFINITIONS[name]}",
+    )
+    value = bound.pick(
+        places[2].segmented_control, "Shown", list(VALUES), key="shown", required=True, format_func=VALUES.__getitem__
+    )
+    chosen = [score for score in scores if score.feature == feature and score.statistic == definition]
+    sure = [score for score in chosen if score.checkpoint != "difference"]
+    shown = sure if value == "effect" else chosen
+    drawn = attending.pictures(shown, value, VALUES[value], title=measured.title, diverging=value == "effect")
+    st.caption(
+        f"{measured.caption} · n = {attending.most_inputs(chosen)} inputs with "
+        f"{plain(label_of[feature])} · "
+        "outlined: above random tokens of the same number and place, and more than place (of subjects and objects: "
+        f"and kind of word) explains, q < {attending.SURE} over all heads, features and definitions "
+        f"(from {FEWEST} inputs on)"
+    )
+    st.subheader(f"Heads above the null: {len(attending.above_null(sure))}")
+    columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q"]
+    attending.table(measured, sure, columns, by="effect", key="heads")
+    changes = [score for score in chosen if score.checkpoint == "difference"]
+    if changes:
+        st.subheader(f"Heads that differ between the checkpoints: {len(attending.above_null(changes))}")
+        attending.table(measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences")
+        st.caption("First checkpoint less the second, paired by input; p is two-sided, q corrects it for all heads.")
+    show_files(measured.frame, drawn, "features")
+    st.subheader("The classifying token, last layer")
+    classifying(measured, scores)
+    st.caption("Encoders: the row of [CLS]; decoders: that of the last token. Kovaleva et al., Fig 7.")
+    st.subheader("From [CLS] to [SEP] over the layers")
+    for special in PAPER_LAYERS:
+        if special in names:
+            by_layer(scores, special)
+    say_drift(scores)
+    st.caption(
+        "The paper's lines are bert-base-uncased on QQP, read off its Fig 6; open that checkpoint on QQP rows to "
+        "compare "
+        "like with like."
+    )
