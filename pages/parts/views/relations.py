@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.scoring.few_inputs import FEWEST
 from core.store import runs as store

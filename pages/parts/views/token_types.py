@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
 from core.scoring.few_inputs import FEWEST
