@@ -19,7 +19,9 @@ from core.errors import StoreError
 from core.store import migrations
 from core.store.database import CONFIG, Database
 from core.store.exchange import runs_folder
+from core.store.file_blocks import damaged_blocks
 from core.store.recovery import LockedError, explain
+from core.store.rows import quoted
 from core.writing import replacing, write_whole
 
 ANSWER_SECONDS = 120.0  # a copy of a large file takes a while
@@ -31,7 +33,8 @@ def back_up(db: Database, file: str | Path) -> int:
     """Copy the database to `file` as it is at this moment; returns the copy's size in bytes.
 
     Nothing is written meanwhile, so every label acknowledged before is in the copy and none is half in it.
-    Errors: StoreError where a file is there already, or none can be written.
+    The copy is read to its end. Errors: StoreError where a file is there already, where none can be written, or where
+    the database itself is damaged.
     """
     target = Path(file).expanduser().resolve()
     _must_be_new(target, "A backup")
@@ -43,6 +46,7 @@ def back_up(db: Database, file: str | Path) -> int:
                 if (own := db.path.with_name(db.path.name + ".wal")).exists():
                     shutil.copyfile(own, log)
             _fold(part)
+            _must_be_whole(part, db.path)
         finally:
             log.unlink(missing_ok=True)
     return target.stat().st_size
@@ -70,12 +74,37 @@ def _checked(part: Path, source: Path) -> int:
                 raise StoreError(
                     f"A backup must be of an Attention Atlas database, but {source} has none of its tables."
                 )
-            return connection.execute("SELECT count(*) FROM label_event").fetchall()[0][0]
+            events = connection.execute("SELECT count(*) FROM label_event").fetchall()[0][0]
     except duckdb.Error as error:
         raise StoreError(
             f"A backup must open as a DuckDB file, but {source} does not ({str(error).splitlines()[0][:120]}); take "
             "another copy."
         ) from error
+    _must_be_whole(part, source)
+    return events
+
+
+def _must_be_whole(part: Path, source: Path) -> None:
+    """Read all of the copy `part`: every column of every table, and every block of an index.
+
+    Errors: StoreError where `source`, which it is a copy of, is damaged.
+    """
+    try:
+        with duckdb.connect(str(part), config=CONFIG) as connection:
+            for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall():
+                connection.execute(f"SELECT bit_xor(hash(r)) FROM {quoted(name)} AS r").fetchall()  # noqa: S608 - quoted
+            free = connection.execute("SELECT free_blocks FROM pragma_database_size()").fetchall()[0][0]
+    except duckdb.Error as error:
+        raise _damaged(source, str(error).splitlines()[0][:120]) from error
+    if damaged := damaged_blocks(part, free):
+        raise _damaged(source, f"{len(damaged)} of its blocks are not what was written, the first is {damaged[0]}")
+
+
+def _damaged(source: Path, reason: str) -> StoreError:
+    return StoreError(
+        f"A backup must be whole, but {source} is damaged ({reason}), so no copy is made of it; take an earlier "
+        "backup, and `python -m core export` for what can still be read."
+    )
 
 
 def _must_be_new(target: Path, what: str) -> None:

@@ -6,7 +6,6 @@ or a connection, `duckdb.connect` gives out the one that stopped.
 """
 
 import os
-import re
 import threading
 import time
 import uuid
@@ -18,7 +17,7 @@ from typing import Any
 import duckdb
 
 from core.errors import StoreError
-from core.store.recovery import LET_GO, STOPPED, explain
+from core.store.recovery import LET_GO, STOPPED, explain, is_of_file
 
 BUSY = 10.0  # seconds that statements of other threads are waited for, before the file is let go of
 
@@ -29,8 +28,11 @@ def begin(path: Path, config: Mapping[str, Any]) -> None:
     DuckDB writes a new file in four steps, and opens nothing that a kill leaves between them. Where this fails, DuckDB
     says why when it is asked for `path` itself.
     """
-    if path.exists():
-        return
+    try:
+        if path.exists():
+            return
+    except OSError as error:
+        raise explain(error, path) from error
     part = path.with_name(f".{uuid.uuid4().hex[:12]}.part")
     try:
         duckdb.connect(str(part), config=dict(config)).close()
@@ -96,11 +98,7 @@ class Opening:
             self.stopped = True
 
     def _of_file(self, error: duckdb.Error) -> bool:
-        return (
-            isinstance(error, (duckdb.IOException, duckdb.FatalException))
-            or bool(re.search(r"Could not (write|read|sync|truncate)|No space left|File too large", str(error)))
-            or (self.stopped and bool(LET_GO.search(str(error))))
-        )
+        return is_of_file(error) or (self.stopped and bool(LET_GO.search(str(error))))
 
     def end(self) -> None:
         """Let go of the file, with all cursors, as soon as no other thread's statement runs.

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import StoreError
+from core.store.recovery import explain
 
 _HEADERS = 12_288  # bytes before the first block of a DuckDB file
 
@@ -14,21 +15,27 @@ class Place:
 
     def __init__(self, path: Path):
         self.path = path
-        self.identity, self.size = _seen(path)
+        try:
+            self.identity, self.size = _seen(path)
+        except OSError as error:
+            raise explain(error, path) from error
 
     def must_hold(self, cursor: Any) -> None:
         """Errors: StoreError when the file was deleted, replaced or cut, or its log was deleted, since it was opened.
 
         cursor: of the open file, asked only where sizes leave a doubt.
         """
+        log = self.path.with_name(self.path.name + ".wal")
         try:
             identity, size = _seen(self.path)
-        except OSError as error:
+            log_exists = log.exists()
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise self._gone("deleted") from error
+        except OSError as error:  # a network folder that is stale, say
+            raise explain(error, self.path) from error
         if identity != self.identity:
             raise self._gone("replaced by another")
-        log = self.path.with_name(self.path.name + ".wal")
-        if size < self.size or not log.exists():
+        if size < self.size or not log_exists:
             self._ask(cursor, size, log)
         self.size = size
 

@@ -5,8 +5,10 @@ silently, and the writes in it are lost at the next start; here that is an error
 """
 
 import contextlib
+import errno
 import hashlib
 import math
+import os
 import re
 import shutil
 from datetime import UTC, datetime
@@ -18,6 +20,16 @@ from core.errors import StoreError
 from core.store.log_file import LogContent, read_log, root_block
 
 STOPPED = "database has been invalidated"  # DuckDB's words for: nothing more until the file is opened again
+_QUOTA = re.compile(r"No space left|File too large|Disk quota")
+_DISK = re.compile(
+    "fsync failed|Could not fsync|"
+    + "|".join(
+        re.escape(os.strerror(number))
+        for number in (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.ENOTCONN, errno.ETIMEDOUT)
+    )
+)
+_RIGHTS = re.compile(r"Permission denied|Operation not permitted|Read-only|read-only")
+_TROUBLE = re.compile(rf"Could not |Cannot open file|Corrupt database file|{_QUOTA.pattern}|{_DISK.pattern}")
 LET_GO = re.compile(r"already closed|No open result set")  # its words for: the cursor was closed, or its rows dropped
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
@@ -40,10 +52,16 @@ def explain(error: BaseException, path: Path) -> StoreError:
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if "lock" in text and "Could not set lock" in text:
         return _held(text, path)
-    if re.search(r"No space left|File too large|Disk quota", str(error)):  # also as the reason why it stopped
+    if _QUOTA.search(str(error)):  # also as the reason why it stopped
         return StoreError(
             f"The database {path} needs room to grow but its disk is full; free some space and do the last step "
             "again, nothing stored before is affected."
+        )
+    if reason := _DISK.search(str(error)):
+        return StoreError(
+            f"The disk or the network folder of the database {path} failed ({reason[0]}): nothing of the last step is "
+            "stored, and what was stored before is as it was; see that the disk works or the folder is mounted, and do "
+            "the last step again."
         )
     if STOPPED in text:
         return StoreError(
@@ -55,7 +73,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
             f"The database {path} was let go of while it was being read; do the last step again, nothing stored is "
             "affected."
         )
-    if re.search(r"Permission denied|Read-only|read-only", text):
+    if _RIGHTS.search(text):
         return StoreError(
             f"The database {path} must be writable but is read-only here; give this user write access to the file "
             "and its folder, or choose another with --db or ATLAS_DB."
@@ -82,6 +100,15 @@ def explain(error: BaseException, path: Path) -> StoreError:
         f"The database {path} is damaged or is no DuckDB file ({text[:120]}); move it away to start empty, or put "
         f"a copy from {backups(path)} in its place."
     )
+
+
+def is_of_file(error: duckdb.Error) -> bool:
+    """Whether DuckDB raised this for the file or its disk, and not for what it was asked."""
+    if isinstance(error, (duckdb.IOException, duckdb.FatalException)):
+        return True
+    if type(error) in {duckdb.Error, duckdb.TransactionException}:  # a block that is damaged; a commit that failed
+        return bool(_TROUBLE.search(str(error)) or ("Failed to commit" in str(error) and _RIGHTS.search(str(error))))
+    return bool(re.search(r"Could not (write|read|sync|truncate)|No space left|File too large", str(error)))
 
 
 def _held(text: str, path: Path) -> StoreError:
