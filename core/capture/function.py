@@ -37,7 +37,8 @@ class Run:
     head's output (Michel et al.), or a list of one [batch, head, query] a call; they may require grad. cuts: edges that
     are knocked out, per layer. watched: the layers that the watcher wants. reporter: called with each layer's heads'
     outputs [batch, query, head, dim]. mixer: called with each layer, its heads' outputs, the values [batch, head, key,
-    dim] and the mask; what it returns goes on. nudged: add a zero to every layer's weights and keep it in nudges, so
+    dim] and the mask; what it returns goes on. opener: called before a layer's scores with its queries, keys, mask and
+    what the scores are computed with. nudged: add a zero to every layer's weights and keep it in nudges, so
     that gradients of weights can be had. rows: queries at a time: the watcher is called with each layer's next queries
     [batch, head, some, key] until it saw all, so that no map is ever whole; nothing may be changed then.
     """
@@ -51,6 +52,7 @@ class Run:
     gates: Float[Tensor, "layer head"] | Float[Tensor, "layer batch head query"] | Sequence[Tensor] | None = None
     reporter: Callable[[Tensor], None] | None = None
     mixer: Callable[[int, Tensor, Tensor, Tensor | None], Tensor] | None = None
+    opener: Callable[[int, Tensor, Tensor, Tensor | None, dict[str, Any]], None] | None = None
     nudged: bool = False
     nudges: list[Tensor] = field(default_factory=list)
     calls: int = 0
@@ -90,6 +92,8 @@ def attention(
     """
     run = _CURRENT.get() or Run(layers=1)
     layer = run.next_layer()
+    if run.opener is not None:
+        run.opener(layer, query, key, attention_mask, options | {"scaling": scaling})
     head_changes, cuts = run.head_changes.get(layer, []), run.cuts.get(layer, [])
     on_weights = [
         head_change for head_change in head_changes if head_change.operator != "zero" and head_change.given is None

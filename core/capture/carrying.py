@@ -1,0 +1,344 @@
+"""Tensors that are sums of named contributions, carried through a forward pass by every operation that is linear.
+
+`Carrying` watches torch's functions while a model runs. A tensor that is a sum of contributions carries a `Sum`; what
+is linear in it gives a sum again, what is not (an activation, a softmax, the scale of a LayerNorm) gives plain numbers,
+as the run has them. `core.capture.contributions` reads queries and keys from it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+Kind = Literal["token", "position", "segment", "head", "attention", "feed-forward", "bias", "last bias"]
+KINDS: tuple[Kind, ...] = ("position", "token", "segment", "head", "attention", "feed-forward", "bias", "last bias")
+Role = Literal["stream", "heads", "branch"]
+
+
+@dataclass(frozen=True)
+class Component:
+    """Who wrote a contribution.
+
+    Attributes:
+        kind: "token", "position" and "segment" embeddings, a "head", an "attention" block (its heads together), a
+            "feed-forward" block, "bias" (every constant but the last) or "last bias" (of the head's own projection and
+            of the LayerNorm before it).
+        layer: of heads and blocks, zero-based; None for what has none.
+        head: of a head, zero-based.
+        part: which stack of an encoder-decoder; "" where there is one.
+    """
+
+    kind: Kind
+    layer: int | None = None
+    head: int | None = None
+    part: str = ""
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Embeddings first, then layer by layer, biases last."""
+        is_bias = self.kind in ("bias", "last bias")
+        return is_bias, -1 if self.layer is None else self.layer, KINDS.index(self.kind), self.part, self.head or 0
+
+    @property
+    def group(self) -> str:
+        """What people call it together with its like: "position", "heads of L2", "feed-forward of L3", "rest"."""
+        if self.kind in ("head", "attention"):
+            return f"heads of {self.part} L{(self.layer or 0) + 1}".replace("  ", " ")
+        return "rest" if self.kind in ("bias", "last bias") else self.label
+
+    @property
+    def sort(self) -> str:
+        """ "position", "token", "segment", "earlier heads", "feed-forward" or "rest"."""
+        names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
+        return names.get(self.kind, self.kind)
+
+    @property
+    def label(self) -> str:
+        """As pages name it, layers and heads from 1: "L2H5", "feed-forward of L3", "position"."""
+        stack = f"{self.part} " if self.part and self.layer is not None else ""
+        if self.kind == "head":
+            return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"
+        if self.layer is not None:
+            return f"{self.kind} of {stack}L{self.layer + 1}"
+        return "own bias" if self.kind == "last bias" else self.kind
+
+
+BIAS, LAST_BIAS = Component("bias"), Component("last bias")
+
+
+@dataclass(frozen=True)
+class FrozenNorm:
+    """A LayerNorm (or RMSNorm) whose scale was held: its input as contributions, for what holding it hides.
+
+    Attributes:
+        components: who wrote each contribution.
+        parts: its input. *Shape:* (component, batch, position, hidden).
+        is_centred: whether the norm takes the mean away (LayerNorm) or not (RMSNorm).
+    """
+
+    components: tuple[Component, ...]
+    parts: Float[Tensor, "component batch position hidden"]
+    is_centred: bool
+
+    def scale_ratio(
+        self, component: Component, replacement: Float[Tensor, " hidden"]
+    ) -> Float[Tensor, "batch position"]:
+        """Its held scale over the one that it would have with a contribution replaced by a constant.
+
+        The norm's output then is its held output times this ratio. Range: above 0.
+        """
+        whole, part = self.parts.sum(0), self.parts[self.components.index(component)]
+        return self._spread(whole - part + replacement).reciprocal() * self._spread(whole)
+
+    def _spread(self, states: Tensor) -> Tensor:
+        states = states - states.mean(-1, keepdim=True) if self.is_centred else states
+        return states.pow(2).mean(-1).sqrt().clamp(min=1e-12)
+
+
+class Sum:
+    """A tensor as a sum of contributions, made when they are first asked for.
+
+    Attributes:
+        components: who wrote each.
+        role: "stream" (the residual stream, or a part of it), "heads" (a block's output by head), "branch" (a
+            projection of the stream: queries, keys, the inside of a feed-forward block).
+        norm: the last LayerNorm that it passed, where those are wanted.
+    """
+
+    def __init__(
+        self, components: tuple[Component, ...], make: Callable[[], Tensor], role: Role, norm: FrozenNorm | None = None
+    ) -> None:
+        self.components, self.role, self.norm = components, role, norm
+        self._make: Callable[[], Tensor] | None = make
+        self._parts = torch.empty(0)
+
+    @property
+    def parts(self) -> Tensor:
+        """*Shape:* (component, ...)."""
+        if self._make is not None:
+            self._parts, self._make = self._make(), None  # what it was made from can go
+        return self._parts
+
+    def mapped(
+        self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
+    ) -> "Sum":
+        """The same contributions after a linear function of each. broadcasts: it takes them all at once."""
+        every = function if broadcasts else torch.func.vmap(function)
+        return Sum(self.components, lambda: every(self.parts), role or self.role, self.norm)
+
+    def plus(self, other: "Sum") -> "Sum":
+        """Contributions of both; those of the same component added."""
+        components = tuple(dict.fromkeys((*self.components, *other.components)))
+
+        def make() -> Tensor:
+            shape = torch.broadcast_shapes(self.parts.shape[1:], other.parts.shape[1:])
+            first, second = (_widened(added.parts, shape) for added in (self, other))
+            new = [place for place, component in enumerate(other.components) if component not in self.components]
+            whole = torch.cat([first, second if len(new) == len(second) else second[new]])
+            for place, component in enumerate(other.components):
+                if component in self.components:
+                    whole[components.index(component)] += second[place]
+            return whole
+
+        return Sum(components, make, self.role if self.role == other.role else "stream", self.norm or other.norm)
+
+    def settled(self) -> "Sum":
+        """The same with its last bias among the others, because a LayerNorm follows."""
+        if LAST_BIAS not in self.components:
+            return self
+        last = self.components.index(LAST_BIAS)
+        others = [number for number in range(len(self.components)) if number != last]
+        rest = Sum(tuple(self.components[k] for k in others), lambda: self.parts[others], self.role)
+        return rest.plus(Sum((BIAS,), lambda: self.parts[last][None], self.role))
+
+
+def _widened(parts: Tensor, shape: torch.Size) -> Tensor:
+    """Contributions to a tensor that was broadcast to this shape."""
+    missing = (1,) * (len(shape) - parts.dim() + 1)
+    return parts.reshape(len(parts), *missing, *parts.shape[1:]).expand(-1, *shape)
+
+
+def sum_of(value: object) -> Sum | None:
+    """The contributions that a tensor carries; None where it carries none."""
+    return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
+
+
+def carry(value: Tensor, carried: Sum) -> Tensor:
+    """The tensor, which carries these contributions from now on."""
+    value.contributions = carried  # type: ignore[attr-defined]
+    return value
+
+
+def _constant(value: Tensor, component: Component, role: Role = "stream") -> Sum:
+    return Sum((component,), lambda: value[None], role)
+
+
+# torch's functions that are linear in the first tensor that they are given
+_SHAPES = ("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "contiguous")
+_ORDERS = (
+    "transpose",
+    "permute",
+    "swapaxes",
+    "movedim",
+    "roll",
+    "__getitem__",
+    "narrow",
+    "select",
+    "repeat_interleave",
+)
+_COPIES = ("to", "float", "double", "type", "type_as", "detach", "clone", "neg", "__neg__", "repeat_interleave")
+_LINEAR = frozenset((*_SHAPES, *_ORDERS, *_COPIES))
+_SPLITS = frozenset(("chunk", "split", "unbind", "tensor_split"))
+_JOINS = frozenset(("cat", "concat"))
+_PRODUCTS = frozenset(("mul", "__mul__", "__rmul__", "multiply"))
+_QUOTIENTS = frozenset(("div", "__truediv__", "true_divide"))
+_ADDITIONS = frozenset(("add", "__add__", "__radd__"))
+
+
+class Carrying(TorchFunctionMode):
+    """Watches a forward pass and carries contributions along.
+
+    Attributes:
+        tables: whose rows a table of embeddings holds, by the id of its weights.
+        part: the stack that runs, for an encoder-decoder.
+        writer: who writes the next addition that carries nothing: the feed-forward block after the last attention;
+            None before any.
+        keeps_norms: whether sums keep the LayerNorm they passed.
+        is_over: nothing is carried any more.
+    """
+
+    def __init__(self, tables: dict[int, Component], *, keeps_norms: bool = False) -> None:
+        super().__init__()
+        self.tables, self.keeps_norms = tables, keeps_norms
+        self.part, self.is_over = "", False
+        self.writer: Component | None = None
+
+    def __torch_function__(self, function: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        """The function's own value; it carries contributions where those follow."""
+        kwargs = kwargs or {}
+        value = function(*args, **kwargs)
+        name = getattr(function, "__name__", "")
+        if self.is_over:
+            return value
+        if name == "embedding":
+            table = self.tables.get(id(args[1] if len(args) > 1 else kwargs.get("weight")))
+            return carry(value, _constant(value, replace(table, part=self.part))) if table else value
+        if any(sum_of(argument) for argument in _flat((*args, *kwargs.values()))):
+            self._follow(name, function, args, kwargs, value)
+        return value
+
+    def _follow(self, name: str, function: Any, args: tuple, kwargs: dict, value: Any) -> None:
+        first = sum_of(args[0]) if args else None
+        if name in _JOINS:
+            _join(function, args, kwargs, value)
+        elif name in _PRODUCTS or name in _QUOTIENTS:
+            _scale(function, args, value, is_product=name in _PRODUCTS)
+        elif name in _ADDITIONS and not kwargs:
+            self._add(args, value)
+        elif name == "addmm" and (states := sum_of(args[1])):
+            self._project(states, value, lambda part: part @ args[2], args[0])
+        elif first is None:
+            return
+        elif name in _LINEAR and isinstance(value, Tensor) and value.is_floating_point():
+            carry(value, first.mapped(lambda part: function(part, *args[1:], **kwargs)))
+        elif name in _SPLITS:
+            for number, piece in enumerate(value):
+                carry(piece, first.mapped(lambda part, number=number: function(part, *args[1:], **kwargs)[number]))
+        elif name == "dropout" and value.data_ptr() == args[0].data_ptr():  # outside of training it changes nothing
+            carry(value, first)
+        elif name == "linear":
+            bias = args[2] if len(args) > 2 else kwargs.get("bias")
+            self._project(first, value, lambda part: nn.functional.linear(part, args[1]), bias)
+        elif name in ("layer_norm", "rms_norm"):
+            self._normalise(name, first, args, kwargs, value)
+
+    def _add(self, args: tuple, value: Tensor) -> None:
+        left, right = sum_of(args[0]), sum_of(args[1])
+        if left and right and left.role != right.role and "branch" in (left.role, right.role):
+            # a feed-forward block whose inside is linear in the stream once its gate is held: one contribution
+            left, right = (left, None) if right.role == "branch" else (None, right)
+        carried = left or right
+        if carried is None:
+            return
+        whole = (
+            left.plus(right) if left and right else carried.plus(self._written(args[1 if left else 0], carried, value))
+        )
+        if whole.role == "stream":
+            _ = whole.parts  # made at once: what it is made from can go
+        carry(value, whole)
+
+    def _written(self, addend: Any, carried: Sum, value: Tensor) -> Sum:
+        """What an addend that carries nothing is: a constant, or what the block that ran last wrote."""
+        plain = torch.as_tensor(addend, dtype=value.dtype, device=value.device).expand(value.shape)
+        if carried.role == "branch":
+            return _constant(plain, LAST_BIAS, "branch")
+        is_constant = (
+            isinstance(addend, nn.Parameter) or not isinstance(addend, Tensor) or addend.numel() < value.numel()
+        )
+        return _constant(plain, BIAS if is_constant or self.writer is None else self.writer, carried.role)
+
+    def _project(self, states: Sum, value: Tensor, product: Callable[[Tensor], Tensor], bias: Tensor | None) -> None:
+        """A matrix times the stream is a branch; before the first attention, and of heads' outputs, the stream."""
+        role: Role = "branch" if states.role == "branch" or (states.role == "stream" and self.writer) else "stream"
+        projected = states.mapped(product, role, broadcasts=True)
+        if bias is not None:
+            component = LAST_BIAS if role == "branch" else BIAS
+            projected = projected.plus(_constant(bias.expand(value.shape), component, role))
+        carry(value, projected)
+
+    def _normalise(self, name: str, states: Sum, args: tuple, kwargs: dict, value: Tensor) -> None:
+        """Its scale held, a norm is linear in the stream. Its bias is the last one; the one before joins the others."""
+        is_centred, states = name == "layer_norm", states.settled()
+        order = ("input", "shape", "weight", "bias", "eps") if is_centred else ("input", "shape", "weight", "eps")
+        given = dict(zip(order, args, strict=False)) | kwargs
+        eps = given.get("eps") or (1e-5 if is_centred else torch.finfo(value.dtype).eps)
+        middle = args[0] - args[0].mean(-1, keepdim=True) if is_centred else args[0]
+        scale = (middle.pow(2).mean(-1, keepdim=True) + eps).rsqrt()
+        scale = scale if given.get("weight") is None else scale * given["weight"]
+
+        def held(part: Tensor) -> Tensor:
+            return (part - part.mean(-1, keepdim=True) if is_centred else part) * scale
+
+        normed = states.mapped(held, broadcasts=True)
+        if given.get("bias") is not None:
+            normed = normed.plus(_constant(given["bias"].expand(value.shape), LAST_BIAS, states.role))
+        if self.keeps_norms and states.role != "branch":
+            normed.norm = FrozenNorm(states.components, states.parts, is_centred)
+        carry(value, normed)
+
+
+def _join(function: Any, args: tuple, kwargs: dict, value: Tensor) -> None:
+    pieces = [piece for piece in map(sum_of, args[0]) if piece is not None]
+    if len(pieces) < len(args[0]) or any(piece.components != pieces[0].components for piece in pieces):
+        return
+
+    def make() -> Tensor:
+        join = torch.func.vmap(lambda *parts: function(parts, *args[1:], **kwargs))
+        return join(*(piece.parts for piece in pieces))
+
+    carry(value, Sum(pieces[0].components, make, pieces[0].role, pieces[0].norm))
+
+
+def _scale(function: Any, args: tuple, value: Tensor, *, is_product: bool) -> None:
+    left, right = sum_of(args[0]), sum_of(args[1])
+    if left and not right:
+        carry(value, left.mapped(lambda part: function(part, args[1]), broadcasts=_fits(args[0], value)))
+    elif right and not left and is_product:
+        carry(value, right.mapped(lambda part: function(part, args[0]), broadcasts=_fits(args[1], value)))
+
+
+def _fits(factor: Tensor, value: Tensor) -> bool:
+    """Whether contributions stand before all axes of the product, so that none meets another axis."""
+    return factor.dim() == value.dim()
+
+
+def _flat(values: Sequence[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from value
+        else:
+            yield value

@@ -1,0 +1,236 @@
+"""What reaches every head's queries and keys, as a sum of named contributions: embeddings, heads, feed-forward blocks.
+
+With the scale of every LayerNorm held as the run has it, a Transformer's residual stream is a sum of what each
+component wrote, also in BERT's order, where LayerNorms stand in the stream (Elhage et al. 2021). No table of families
+says where the stream is: `core.capture.carrying` follows it through the forward pass. A sum that does not add up to
+what the head really saw belongs to a family that cannot be taken apart; it is refused.
+"""
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeGuard
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from core.capture.carrying import Carrying, Component, FrozenNorm, Sum, carry, sum_of
+from core.capture.function import BEYOND_SDPA
+from core.capture.interventions import visible_keys
+from core.capture.running import batches, model_inputs, prepared
+from core.errors import InterventionError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.models.head_sets import HeadSet
+
+BATCH_TOKENS = 1024  # every contribution is as large as the stream
+EXACT_DTYPES = ("float32", "float64")
+TOLERANCE = 1e-4  # of a row's largest |score|; beyond it a family is not exact (rounding is a hundredth of it)
+
+
+@dataclass(frozen=True)
+class HeadInputs:
+    """One layer's queries and keys as sums of contributions, for a batch of inputs of one length.
+
+    Attributes:
+        layer: zero-based, in its stack.
+        part: the set of heads; "" where there is one.
+        query_components, key_components: who wrote each contribution; cross attention's differ.
+        query: before the scores' scale. *Shape:* (component, batch, head, query, dim).
+        key: shared key heads are repeated for each head. *Shape:* (component, batch, head, key, dim).
+        scaling: what products of queries and keys are multiplied by.
+        bias: added to the scores by place alone (T5). *Shape:* (batch or 1, head, query, key), or None.
+        visible: which keys a query sees. *Shape:* (batch or 1, head or 1, query, key).
+        query_norm, key_norm: the LayerNorm before the projection, where asked for and there is one.
+    """
+
+    layer: int
+    part: str
+    query_components: tuple[Component, ...]
+    key_components: tuple[Component, ...]
+    query: Float[Tensor, "query_component batch head query dim"]
+    key: Float[Tensor, "key_component batch head key dim"]
+    scaling: float
+    bias: Float[Tensor, "_ head query key"] | None
+    visible: Bool[Tensor, "_ _ query key"]
+    query_norm: FrozenNorm | None = None
+    key_norm: FrozenNorm | None = None
+
+    @cached_property
+    def whole_query(self) -> Float[Tensor, "batch head query dim"]:
+        """The queries as the head has them."""
+        return self.query.sum(0)
+
+    @cached_property
+    def whole_key(self) -> Float[Tensor, "batch head key dim"]:
+        """The keys as the head has them."""
+        return self.key.sum(0)
+
+    @cached_property
+    def scores(self) -> Float[Tensor, "batch head query key"]:
+        """The head's scores before the softmax, as the contributions add up; of invisible keys too."""
+        products = self.whole_query @ self.whole_key.mT * self.scaling
+        return products if self.bias is None else products + self.bias
+
+    @cached_property
+    def weights(self) -> Float[Tensor, "batch head query key"]:
+        """The attention weights that these scores give; rows sum to 1 over tokens, without a sink."""
+        return torch.softmax(self.scores.masked_fill(~self.visible, -math.inf), -1)
+
+
+Take = Callable[[HeadInputs, list[int]], None]
+
+
+def take_head_inputs(
+    checkpoint: Checkpoint,
+    encodings: Sequence[Encoding],
+    take: Take,
+    *,
+    layers: Collection[int] | None = None,
+    part: str = "",
+    by_head: bool = False,
+    norms: bool = False,
+) -> None:
+    """Hand every layer's queries and keys, as sums of contributions, to `take`, batch by batch.
+
+    Args:
+        checkpoint: of a family whose attention goes through transformers' interface, in float32 or float64.
+        encodings: the inputs.
+        take: called with one layer of one batch, and which inputs the batch holds. Nothing is kept afterwards.
+        layers: only these, zero-based; what comes after the last is not taken apart.
+        part: which set of heads of an encoder-decoder; "" is the first.
+        by_head: whether each earlier head is a contribution of its own, or an attention block's heads together.
+        norms: whether the LayerNorm before the projections is kept, for what holding its scale hides.
+
+    Raises:
+        InterventionError: the family or its arithmetic cannot be taken apart exactly.
+    """
+    _refuse(checkpoint)
+    heads = checkpoint.head_set(part)
+    wanted = frozenset(range(heads.layers) if layers is None else layers)
+    for inputs in batches(encodings, BATCH_TOKENS):
+        batch = [encodings[k] for k in inputs]
+        reading = _Reading(checkpoint, heads, wanted, by_head, norms, lambda seen, inputs=inputs: take(seen, inputs))
+        with torch.no_grad(), ExitStack() as stack:
+            run = stack.enter_context(prepared(checkpoint, some=batch, inputs=inputs))
+            run.opener, run.mixer = reading.open, reading.split
+            for module in checkpoint.model.modules() if norms else ():
+                if _is_root_mean_square(module):
+                    stack.callback(module.register_forward_hook(_keep_norm).remove)
+            tensors = model_inputs(checkpoint, batch)
+            stack.enter_context(reading.carrying)
+            checkpoint.model(**tensors, **({} if heads.part == "" and not heads.causal else {"use_cache": False}))
+
+
+def _refuse(checkpoint: Checkpoint) -> None:
+    kind = checkpoint.family.model_type
+    if not checkpoint.family.interceptable:
+        raise InterventionError(
+            f"Scores are taken apart where attention goes through transformers' interface; {kind} does not: choose "
+            "another checkpoint."
+        )
+    if checkpoint.dtype not in EXACT_DTYPES:
+        raise InterventionError(
+            f"Scores are taken apart exactly in float32 or float64; {checkpoint.name} is open in {checkpoint.dtype}: "
+            "open it in float32."
+        )
+
+
+class _Reading:
+    """Reads queries and keys of one forward pass, and says whose outputs follow."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, heads: HeadSet, layers: frozenset[int], by_head: bool, norms: bool,
+        take: Callable[[HeadInputs], None],
+    ) -> None:  # fmt: skip
+        self.checkpoint, self.heads, self.by_head, self.take = checkpoint, heads, by_head, take
+        self.wanted = {heads.call(layer): layer for layer in layers}
+        self.carrying = Carrying(_tables(checkpoint), keeps_norms=norms)
+        self.carrying.part = checkpoint.sets[0].part
+
+    def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
+        """Called before a layer's scores are computed."""
+        with torch._C.DisableTorchFunction():
+            if call in self.wanted:
+                self.take(self._inputs(call, query, key, mask, about))
+        self.carrying.is_over = call >= max(self.wanted, default=-1)
+
+    def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        """Called with the heads' outputs [batch, query, head, dim] of a layer, which are contributions from here on."""
+        heads = next(own for own in self.checkpoint.sets if call in own.calls)
+        layer = heads.calls.index(call)
+        stack = "decoder" if heads.part == "cross" else heads.part
+        self.carrying.writer = Component("feed-forward", layer, part=stack)
+        if call + 1 == len(self.checkpoint.sets[0].calls) and heads.part == "encoder":
+            self.carrying.part = "decoder"
+        if self.by_head:
+            names = tuple(Component("head", layer, head, heads.part) for head in range(heads.heads))
+            return carry(output, Sum(names, lambda: _one_by_one(output), "heads"))
+        return carry(output, Sum((Component("attention", layer, part=heads.part),), lambda: output[None], "heads"))
+
+    def _inputs(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> HeadInputs:
+        queries, keys = sum_of(query), sum_of(key)
+        if (
+            not self._is_whole(queries)
+            or not self._is_whole(keys)
+            or any(about.get(name) is not None for name in BEYOND_SDPA)
+        ):
+            raise self._not_exact()
+        scaling = query.shape[-1] ** -0.5 if about.get("scaling") is None else about["scaling"]
+        groups = query.shape[1] // key.shape[1]
+        scores = torch.matmul(query, key.repeat_interleave(groups, 1).mT)
+        found = HeadInputs(
+            self.wanted[call], self.heads.part, queries.components, keys.components,
+            queries.parts, keys.parts.repeat_interleave(groups, 2), scaling, about.get("position_bias"),
+            visible_keys(mask, scores), queries.norm, keys.norm,
+        )  # fmt: skip
+        gap = (found.whole_query @ found.whole_key.mT - scores).abs().amax(-1) / scores.abs().amax(-1).clamp(min=1e-9)
+        if not float(gap.max()) <= TOLERANCE:
+            raise self._not_exact()
+        return found
+
+    def _is_whole(self, states: Sum | None) -> TypeGuard[Sum]:
+        """Whether every block that wrote before is told apart (where a block narrows the stream, it is not)."""
+        if states is None:
+            return False
+        own = [part for part in states.components if part.part == states.components[0].part]
+        return {part.layer for part in own if part.kind in ("head", "attention")} >= {
+            part.layer for part in own if part.kind == "feed-forward"
+        }
+
+    def _not_exact(self) -> InterventionError:
+        return InterventionError(
+            f"The scores of {self.checkpoint.family.model_type} are no sum of what its components wrote (a soft cap, a "
+            "sink, quantised weights or a block of another kind): they cannot be taken apart exactly; choose a "
+            "checkpoint like BERT, RoBERTa, GPT-2 or LLaMA in float32."
+        )
+
+
+def _one_by_one(output: Float[Tensor, "batch query head dim"]) -> Float[Tensor, "head batch query head dim"]:
+    return output[None] * torch.eye(output.shape[2], dtype=output.dtype, device=output.device)[:, None, None, :, None]
+
+
+def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
+    """Whose rows each table of embeddings holds, by the id of its weights: told by the names that families use."""
+    tables = {}
+    words = checkpoint.model.get_input_embeddings()
+    for name, module in checkpoint.model.named_modules():
+        last = name.rsplit(".", 1)[-1]
+        if isinstance(module, nn.Embedding):
+            is_position = module is not words and ("pos" in last or last == "wpe")
+            is_segment = "type" in last or "segment" in last
+            tables[id(module.weight)] = Component("position" if is_position else "segment" if is_segment else "token")
+    return tables
+
+
+def _is_root_mean_square(module: nn.Module) -> bool:
+    return "Norm" in type(module).__name__ and not isinstance(module, nn.LayerNorm | nn.RMSNorm)
+
+
+def _keep_norm(module: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
+    states, normed = sum_of(arguments[0]), sum_of(output)
+    if states and normed and states.role != "branch":
+        normed.norm = FrozenNorm(states.components, states.parts, is_centred=False)

@@ -1,0 +1,252 @@
+"""Score shares of every head over inputs, in one pass that keeps no map: what decides where heads look.
+
+`ShareSums` reduces the contributions of each layer (core.capture.contributions) to moments of score shares: by pair of
+groups, by group on the side of the query and of the key, by single earlier head on either side, and by sort over both
+sides. `removal` asks whether taking a contribution away does to the map what its terms foretell.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.capture.carrying import Component, FrozenNorm
+from core.capture.contributions import HeadInputs, take_head_inputs
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.scoring.score_parts import (
+    WEIGHTINGS,
+    RatioMoments,
+    Weighting,
+    centred_scores,
+    covariances,
+    map_distances,
+    score_variance,
+)
+
+ANY = "any"  # the other side, summed
+SIDES = ("query", "key")
+
+
+@dataclass(frozen=True)
+class PartName:
+    """Which part of the scores a share is of.
+
+    Attributes:
+        level: "pair" of groups, "query" or "key" (a group on this side, whatever the other), "query head" or "key head"
+            (a single earlier head), "sort" (the mean of both sides).
+        query_part, key_part: names; ANY for the side that is summed.
+    """
+
+    level: str
+    query_part: str
+    key_part: str
+
+
+@dataclass(frozen=True)
+class LayerShares:
+    """Moments of the score shares of a layer's heads. weighting: how keys count (core.scoring.score_parts)."""
+
+    layer: int
+    weighting: Weighting
+    names: tuple[PartName, ...]
+    moments: RatioMoments
+
+    def merge(self, other: "LayerShares") -> "LayerShares":
+        """Of the inputs of both."""
+        return replace(self, moments=self.moments.merge(other.moments))
+
+
+class ShareSums:
+    """What `take_head_inputs` hands its layers to; `layers` are the sums so far, by layer and weighting."""
+
+    def __init__(self) -> None:
+        self.layers: dict[tuple[int, Weighting], LayerShares] = {}
+
+    def take(self, inputs: HeadInputs, numbers: list[int]) -> None:
+        """Add a layer of a batch."""
+        for weighting in WEIGHTINGS:
+            found = layer_shares(inputs, weighting)
+            before = self.layers.get((inputs.layer, weighting))
+            self.layers[inputs.layer, weighting] = before.merge(found) if before else found
+
+
+def layer_shares(inputs: HeadInputs, weighting: Weighting) -> LayerShares:
+    """The moments of one layer of a batch."""
+    weights = inputs.weights if weighting == "attention" else None
+    pairs = covariances(
+        inputs.query, inputs.key, inputs.scores, inputs.visible, scaling=inputs.scaling, weights=weights
+    )
+    centred = centred_scores(inputs.scores, inputs.visible, weights)
+    flat = pairs.flatten(2)
+    both = [(a, b) for a in inputs.query_components for b in inputs.key_components]
+    if inputs.bias is not None:  # of places alone: position on both sides
+        flat = torch.cat([flat, (centred * inputs.bias).sum((-2, -1))[..., None]], -1)
+        both.append((Component("position"), Component("position")))
+    names, matrix = _collected(tuple(both))
+    parts = flat.double().cpu().numpy() @ matrix
+    whole = score_variance(centred, inputs.scores).double().cpu().numpy()
+    return LayerShares(inputs.layer, weighting, names, RatioMoments.of(parts, whole))
+
+
+@lru_cache(maxsize=64)
+def _collected(both: tuple[tuple[Component, Component], ...]) -> tuple[tuple[PartName, ...], np.ndarray]:
+    """Names of all parts, and which pairs of contributions each adds up: [pair, part]."""
+    columns: dict[PartName, np.ndarray] = {}
+    for place, (query, key) in enumerate(both):
+        named = [
+            (PartName("pair", query.group, key.group), 1.0),
+            (PartName("query", query.group, ANY), 1.0),
+            (PartName("key", ANY, key.group), 1.0),
+            (PartName("sort", query.sort, ANY), 0.5),
+            (PartName("sort", key.sort, ANY), 0.5),
+        ]
+        named += [(PartName("query head", query.label, ANY), 1.0)] if query.kind == "head" else []
+        named += [(PartName("key head", ANY, key.label), 1.0)] if key.kind == "head" else []
+        for name, share in named:
+            columns.setdefault(name, np.zeros(len(both)))[place] += share
+    return tuple(columns), np.stack(list(columns.values()), 1)
+
+
+def share_sums(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
+) -> list[LayerShares]:
+    """Score shares of every head over these inputs, by layer and weighting. Raises InterventionError as
+    `take_head_inputs`."""
+    sums = ShareSums()
+    take_head_inputs(checkpoint, encodings, sums.take, part=part, by_head=by_head)
+    return [sums.layers[key] for key in sorted(sums.layers)]
+
+
+# ---------------------------------------------------------------- does removing it do what its terms foretell?
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Mean distance of maps (0 to 1) when a contribution is taken from one side of a layer's heads.
+
+    Attributes:
+        layer: zero-based.
+        names: the groups, each on the side of the query, then of the key.
+        foretold: from the scores less its terms. *Shape:* (part, head), likewise below.
+        held: replaced by its mean over inputs and positions, LayerNorm's scale held.
+        recomputed: likewise, the scale of the LayerNorm before the head computed again; NaN where there is none.
+        n: inputs.
+    """
+
+    layer: int
+    names: tuple[str, ...]
+    foretold: Float[np.ndarray, "part head"]
+    held: Float[np.ndarray, "part head"]
+    recomputed: Float[np.ndarray, "part head"]
+    n: int
+
+
+def removal(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, part: str = "") -> list[Removal]:
+    """What taking each group away does to every head's maps, two passes over the inputs.
+
+    Raises:
+        InputError: positions are turned into the queries (rotary) or added to the scores, where a mean over positions
+            is no contribution; or there are no inputs.
+        InterventionError: as `take_head_inputs`.
+    """
+    if not encodings:
+        raise InputError("Contributions are removed on inputs; none were given: name rows.")
+    means = _Means()
+    take_head_inputs(checkpoint, encodings, means.take, part=part, norms=True)
+    if not means.has_positions:
+        raise InputError(
+            f"Contributions are replaced by their mean over positions where positions are embeddings; "
+            f"{checkpoint.family.model_type} puts them into the scores: its score shares stand without this check."
+        )
+    sums = _RemovalSums(means)
+    take_head_inputs(checkpoint, encodings, sums.take, part=part, norms=True)
+    return [sums.result(layer, len(encodings)) for layer in sorted(sums.distances)]
+
+
+class _Means:
+    """Mean contributions over inputs and positions, by layer, side and component: projected, and before the norm."""
+
+    def __init__(self) -> None:
+        self.sums: dict[tuple[int, str, bool, Component], Tensor] = {}
+        self.counts: dict[int, int] = {}
+        self.has_positions = False
+
+    def take(self, inputs: HeadInputs, numbers: list[int]) -> None:
+        self.counts[inputs.layer] = self.counts.get(inputs.layer, 0) + inputs.query.shape[1] * inputs.query.shape[3]
+        for side, components, states, norm in _sides(inputs):
+            self.has_positions |= any(component.kind == "position" for component in components)
+            self._add(inputs.layer, side, False, components, states.sum((1, 3)))
+            if norm is not None:
+                self._add(inputs.layer, side, True, norm.components, norm.parts.sum((1, 2)))
+
+    def _add(self, layer: int, side: str, is_norm: bool, components: Sequence[Component], sums: Tensor) -> None:
+        for component, value in zip(components, sums, strict=True):
+            key = (layer, side, is_norm, component)
+            self.sums[key] = self.sums[key] + value if key in self.sums else value
+
+    def mean(self, layer: int, side: str, component: Component, *, is_norm: bool = False) -> Tensor:
+        return self.sums[layer, side, is_norm, component] / self.counts[layer]
+
+
+def _sides(
+    inputs: HeadInputs,
+) -> list[tuple[str, tuple[Component, ...], Tensor, FrozenNorm | None]]:
+    return [
+        ("query", inputs.query_components, inputs.query, inputs.query_norm),
+        ("key", inputs.key_components, inputs.key, inputs.key_norm),
+    ]
+
+
+class _RemovalSums:
+    """Distances between maps with and without each contribution, summed over inputs."""
+
+    def __init__(self, means: _Means) -> None:
+        self.means = means
+        self.distances: dict[int, np.ndarray] = {}  # [foretold or held or recomputed, part, head]
+        self.names: dict[int, tuple[str, ...]] = {}
+
+    def take(self, inputs: HeadInputs, numbers: list[int]) -> None:
+        rows, names = [], []
+        for side, components, _, norm in _sides(inputs):
+            for number, component in enumerate(components):
+                names.append(f"{component.label} in the {side}")
+                changed = torch.stack([self._map(inputs, side, number, how, norm) for how in range(3)])
+                rows.append(map_distances(changed, inputs.weights))
+        sums = torch.stack(rows, 1).double().cpu().numpy() * inputs.query.shape[1]
+        self.names[inputs.layer] = tuple(names)
+        self.distances[inputs.layer] = self.distances.get(inputs.layer, 0) + sums
+
+    def _map(self, inputs: HeadInputs, side: str, number: int, how: int, norm: FrozenNorm | None) -> Tensor:
+        """The map without a contribution: its terms left out (0), its mean instead (1), and the scale anew (2)."""
+        is_query = side == "query"
+        states, component = getattr(inputs, side), getattr(inputs, f"{side}_components")[number]
+        whole = (inputs.whole_query if is_query else inputs.whole_key) - states[number]
+        if how:
+            whole = whole + self.means.mean(inputs.layer, side, component)[None, :, None]
+        if how == 2:
+            whole = self._rescaled(inputs, side, component, whole, norm)
+        scores = (whole @ inputs.whole_key.mT if is_query else inputs.whole_query @ whole.mT) * inputs.scaling
+        return torch.softmax(scores.masked_fill(~inputs.visible, -torch.inf), -1)
+
+    def _rescaled(
+        self, inputs: HeadInputs, side: str, component: Component, whole: Tensor, norm: FrozenNorm | None
+    ) -> Tensor:
+        if norm is None:
+            return torch.full_like(whole, torch.nan)
+        if component not in norm.components:  # added behind the norm, or its own bias: its scale stays
+            return whole
+        states, components = getattr(inputs, side), getattr(inputs, f"{side}_components")
+        ratio = norm.scale_ratio(component, self.means.mean(inputs.layer, side, component, is_norm=True))
+        behind = [number for number, name in enumerate(components) if name not in norm.components]
+        added = states[behind].sum(0)
+        return ratio[:, None, :, None] * (whole - added) + added
+
+    def result(self, layer: int, n: int) -> Removal:
+        foretold, held, recomputed = self.distances[layer] / n
+        return Removal(layer, self.names[layer], foretold, held, recomputed, n)

@@ -1,0 +1,177 @@
+"""Attention scores taken apart: which pair of contributions decides where a head looks.
+
+A score is s[i, j] = sum over a, b of q_a[i] . k_b[j] * scale, with contributions a to the query and b to the key
+(core.capture.contributions). Within a row only differences count, so a term's **score share** is the covariance of
+the term with the whole score over the keys that a query sees, over the score's variance: shares of all pairs add up
+to 1 and may be negative (the regression of a sum on its terms; Elhage et al. 2021 for the split). Rows and inputs are
+pooled: sums of covariances over sums of variances. Every key counts the same, or as much as its weight.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from scipy import stats
+from torch import Tensor
+
+from core.errors import InputError
+
+Weighting = Literal["even", "attention"]
+WEIGHTINGS: tuple[Weighting, ...] = ("even", "attention")
+
+
+def covariances(
+    query: Float[Tensor, "a batch head query dim"],
+    key: Float[Tensor, "b batch head key dim"],
+    scores: Float[Tensor, "batch head query key"],
+    visible: Bool[Tensor, "#batch #head query key"],
+    *,
+    scaling: float,
+    weights: Float[Tensor, "batch head query key"] | None = None,
+) -> Float[Tensor, "batch head a b"]:
+    """Covariance of every pair's term with the whole score, summed over queries.
+
+    Args:
+        query, key: contributions to the queries and the keys.
+        scores: the whole scores. *Shape:* (batch, head, query, key).
+        visible: which keys a query sees; the others count nothing.
+        scaling: of products of queries and keys.
+        weights: how much each key counts, rows sum to 1 over visible keys; None: all that are visible the same.
+
+    Returns:
+        *Shape:* (batch, head, a, b), squared units of scores. With `score_variance` below it they are shares.
+    """
+    centred = centred_scores(scores, visible, weights)
+    along_keys = torch.matmul(centred, key)  # sum_j w s' k_b[j]: [b, batch, head, query, dim]
+    first, second = (part.permute(1, 2, 0, 3, 4).flatten(3) for part in (query, along_keys))
+    return torch.matmul(first, second.mT) * scaling
+
+
+def centred_scores(
+    scores: Float[Tensor, "batch head query key"],
+    visible: Bool[Tensor, "#batch #head query key"],
+    weights: Float[Tensor, "batch head query key"] | None = None,
+) -> Float[Tensor, "batch head query key"]:
+    """Every key's share of a row's count times its score less the row's mean; 0 at invisible keys; rows sum to 0.
+
+    weights: as for `covariances`; the mean is weighted likewise.
+    """
+    counts = visible.to(scores.dtype) if weights is None else weights * visible
+    counts = counts / counts.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
+    held = scores.masked_fill(~visible, 0.0)
+    return counts * (held - (counts * held).sum(-1, keepdim=True))
+
+
+def score_variance(
+    centred: Float[Tensor, "batch head query key"], scores: Float[Tensor, "batch head query key"]
+) -> Float[Tensor, "batch head"]:
+    """The variance of scores over visible keys, summed over queries; centred: `centred_scores` of them. 0 and above."""
+    return (centred * scores.masked_fill(centred == 0, 0.0)).sum((-2, -1))
+
+
+def cell_terms(
+    query: Float[Tensor, "a dim"],
+    keys: Float[Tensor, "b key dim"],
+    key: int,
+    visible: Bool[Tensor, " key"],
+    *,
+    scaling: float,
+) -> Float[Tensor, "a b"]:
+    """The terms of one cell, each less its mean over the keys that the query sees; they add up to the centred score.
+
+    Args:
+        query: contributions to the query of one head.
+        keys: contributions to all its keys.
+        key: the cell's key.
+        visible: which keys the query sees.
+
+    Raises:
+        InputError: the query does not see the key.
+    """
+    if not bool(visible[key]):
+        raise InputError(f"A cell is taken apart where its query sees its key; key {key + 1} is not seen: choose one.")
+    return query @ (keys[:, key] - keys[:, visible].mean(1)).mT * scaling
+
+
+# ---------------------------------------------------------------- over inputs
+
+
+@dataclass(frozen=True)
+class RatioMoments:
+    """Sums over inputs from which ratios of sums have an interval, and which add up over shards.
+
+    Attributes:
+        n: inputs.
+        parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
+            *Shape:* (head, part).
+        whole, whole_squares: of the denominators. *Shape:* (head,).
+    """
+
+    n: int
+    parts: Float[np.ndarray, "head part"]
+    squares: Float[np.ndarray, "head part"]
+    crossed: Float[np.ndarray, "head part"]
+    whole: Float[np.ndarray, " head"]
+    whole_squares: Float[np.ndarray, " head"]
+
+    @classmethod
+    def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
+        """The moments of some inputs."""
+        return cls(
+            len(whole), parts.sum(0), (parts**2).sum(0), (parts * whole[..., None]).sum(0), whole.sum(0),
+            (whole**2).sum(0),
+        )  # fmt: skip
+
+    def merge(self, other: "RatioMoments") -> "RatioMoments":
+        """Of the inputs of both."""
+        return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    def ratios(self) -> "Ratios":
+        """Sum of x over sum of the denominator, with a 95 % interval over inputs.
+
+        The interval is Student's on the linearised ratio (the infinitesimal jackknife): its variance is that of
+        x - ratio * denominator. NaN where the denominator is 0, without an interval below two inputs.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = self.parts / self.whole[:, None]
+            spread = self.squares - 2 * ratio * self.crossed + ratio**2 * self.whole_squares[:, None]
+            error = np.sqrt(np.clip(spread, 0, None) * self.n / max(self.n - 1, 1)) / self.whole[:, None]
+        reach = stats.t.ppf(0.975, self.n - 1) * error if self.n > 1 else np.full_like(ratio, np.nan)
+        return Ratios(ratio, ratio - reach, ratio + reach, self.n)
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Ratios with their 95 % interval; n: inputs. *Shape:* (head, part) each."""
+
+    value: Float[np.ndarray, "head part"]
+    low: Float[np.ndarray, "head part"]
+    high: Float[np.ndarray, "head part"]
+    n: int
+
+
+def grouped(
+    values: Float[np.ndarray, "*rows part"], labels: Sequence[str]
+) -> tuple[Float[np.ndarray, "*rows group"], list[str]]:
+    """Parts of the same label added up; the labels in the order in which they first come."""
+    names = list(dict.fromkeys(labels))
+    sums = np.zeros((*values.shape[:-1], len(names)), values.dtype)
+    for place, label in enumerate(labels):
+        sums[..., names.index(label)] += values[..., place]
+    return sums, names
+
+
+# ---------------------------------------------------------------- does removing it do what the share says?
+
+
+def map_distances(
+    maps: Float[Tensor, "map batch head query key"], whole: Float[Tensor, "batch head query key"]
+) -> Float[Tensor, "map head"]:
+    """Mean Jensen-Shannon distance (base 2, square root; 0 to 1) between maps and the head's own, over rows."""
+    middle = (maps + whole) / 2
+    entropies = [torch.special.entr(rows).sum(-1) for rows in (middle, maps, whole.expand_as(maps))]
+    divergence = (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0) / np.log(2)
+    return divergence.sqrt().mean((1, 3))

@@ -1,0 +1,212 @@
+"""Queries and keys as sums of named contributions: they add up in every family, and planted heads are told."""
+
+import numpy as np
+import pytest
+import torch
+
+from core.capture import contributions, running, score_shares
+from core.capture.running import capture
+from core.errors import InterventionError
+from tests.capture import conftest as tiny
+
+# families that compute in float64 throughout; the others turn positions or scale their norms in float32
+ALL_FLOAT64 = ["bert", "roberta", "albert", "electra", "distilbert", "gpt2", "opt", "xlm-roberta"]
+ROTARY = [
+    "modernbert",
+    "eurobert",
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "gemma3_text",
+    "phi",
+    "phi3",
+    "olmo2",
+]
+CLAIMED = [*ALL_FLOAT64, *ROTARY, "gpt_neox"]
+REFUSED = ["mobilebert", "gemma2", "deberta", "xlnet", "gpt_neo", "falcon"]
+
+
+def opened(name: str):
+    in_new = name in tiny.NEW_FAMILIES and name not in tiny.FAMILIES
+    return tiny.newer(name) if in_new else tiny.tiny(name)
+
+
+def read(checkpoint, *, part: str = "", by_head: bool = False, norms: bool = False):
+    """Every layer's inputs of two short sentences, by (layer, input), and the encodings."""
+    encodings = [checkpoint.encode(text, None) for text in tiny.TEXT[:2]]
+    layers = {}
+
+    def take(inputs, numbers):
+        for row, number in enumerate(numbers):
+            layers[inputs.layer, number] = (inputs, row)
+
+    contributions.take_head_inputs(checkpoint, encodings, take, part=part, by_head=by_head, norms=norms)
+    return layers, encodings
+
+
+@pytest.mark.parametrize("by_head", [False, True])
+@pytest.mark.parametrize("name", CLAIMED)
+def test_contributions_add_up_to_the_maps_of_every_family(name, by_head):
+    checkpoint = opened(name)
+    layers, encodings = read(checkpoint, by_head=by_head)
+    for number, encoding in enumerate(encodings):
+        maps = capture(checkpoint, encoding).weights
+        for layer in range(checkpoint.layers):
+            inputs, row = layers[layer, number]
+            assert inputs.weights[row].numpy() == pytest.approx(maps[layer], abs=3e-6)
+    kinds = {component.kind for component in layers[checkpoint.layers - 1, 0][0].query_components}
+    assert {"token", "head" if by_head else "attention", "feed-forward"} <= kinds
+
+
+@pytest.mark.parametrize("name", ALL_FLOAT64)
+def test_they_add_up_to_the_scores_in_float64(name):
+    checkpoint = opened(name)
+    checkpoint.model.double()
+    encoding, summed = checkpoint.encode(tiny.TEXT[0], None), []
+    contributions.take_head_inputs(checkpoint, [encoding], lambda inputs, _: summed.append(inputs.scores))
+    for ours, own in zip(summed, scores_by_the_model(checkpoint, encoding), strict=True):
+        assert float(((ours - own).abs() / own.abs().amax(-1, keepdim=True)).max()) < 1e-10
+
+
+def scores_by_the_model(checkpoint, encoding):
+    """Every layer's scores from the queries and keys that the model itself hands over."""
+    scores = []
+
+    def keep(call, query, key, mask, about):
+        scaling = about["scaling"] or query.shape[-1] ** -0.5
+        scores.append(query @ key.repeat_interleave(query.shape[1] // key.shape[1], 1).mT * scaling)
+
+    with torch.no_grad(), running.prepared(checkpoint) as run:
+        run.opener = keep
+        checkpoint.model(**running.model_inputs(checkpoint, [encoding]))
+    return scores
+
+
+@pytest.mark.parametrize("name", tiny.TRANSLATORS)
+def test_an_encoder_decoder_has_all_three_sets(name):
+    checkpoint = tiny.translator(name)
+    for heads in checkpoint.sets:
+        layers, encodings = read(checkpoint, part=heads.part)
+        maps = capture(checkpoint, encodings[0], part=heads.part).weights
+        for layer in range(heads.layers):
+            inputs, row = layers[layer, 0]
+            assert inputs.weights[row].numpy() == pytest.approx(maps[layer], abs=3e-6)
+    cross = layers[0, 0][0]
+    assert {component.part for component in cross.key_components if component.layer is not None} == {"encoder"}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_family_that_is_not_exact_is_refused_in_a_sentence(name):
+    with pytest.raises(InterventionError, match=r"choose a(nother)? checkpoint"):
+        read(opened(name))
+
+
+def test_half_precision_is_refused():
+    checkpoint = opened("bert")
+    checkpoint.model.to(torch.bfloat16)
+    with pytest.raises(InterventionError, match="open it in float32"):
+        read(checkpoint)
+
+
+def test_the_model_is_as_it_was_afterwards():
+    checkpoint = opened("llama")
+    encoding = checkpoint.encode(tiny.TEXT[0], None)
+    before = capture(checkpoint, encoding).weights
+    read(checkpoint, norms=True)
+    assert np.array_equal(capture(checkpoint, encoding).weights, before)
+    assert not any(module._forward_hooks for module in checkpoint.model.modules())
+
+
+def test_layers_above_the_last_wanted_are_not_taken_apart():
+    checkpoint, taken = opened("bert"), []
+    encoding = checkpoint.encode(tiny.TEXT[0], None)
+    contributions.take_head_inputs(checkpoint, [encoding], lambda inputs, _: taken.append(inputs.layer), layers=[1])
+    assert taken == [1]
+
+
+# ---------------------------------------------------------------- planted heads
+
+
+def planted():
+    """A GPT-2 of two layers whose heads are set by hand; words, places and copies live in rooms of their own.
+
+    L1H1 looks at the token before, by place, and writes its word into the third room. L1H2 looks at the same word.
+    L2H1 looks where the word before a key is the query's: induction. L2H2 sees nothing.
+    """
+    room, width, head = 16, 48, 24
+    checkpoint = tiny.built("gpt2", {"n_embd": width, "n_layer": 2, "n_head": 2, "n_positions": 32}, encodes=False)
+    generator = torch.Generator().manual_seed(3)
+    body = checkpoint.model
+    for parameter in body.parameters():
+        torch.nn.init.zeros_(parameter)
+    for module in body.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            torch.nn.init.ones_(module.weight)
+
+    def rows(count):  # of no mean, so that a LayerNorm leaves each room to itself
+        drawn = torch.randn(count, room, generator=generator)
+        return torch.nn.functional.normalize(drawn - drawn.mean(1, keepdim=True), dim=1) * 4
+
+    body.wte.weight.data[:, :room] = rows(body.wte.weight.shape[0])
+    places = rows(body.wpe.weight.shape[0])
+    body.wpe.weight.data[:, room : 2 * room] = places
+    eye, before = torch.eye(room), torch.linalg.pinv(places[1:]) @ places[:-1]  # place i -> place i - 1
+
+    def set_head(layer, number, reads_query, reads_key, query, key, value=None):
+        matrix, out = body.h[layer].attn.c_attn.weight.data, body.h[layer].attn.c_proj.weight.data
+        start = number * head
+        matrix[reads_query * room : (reads_query + 1) * room, start : start + room] = query
+        matrix[reads_key * room : (reads_key + 1) * room, width + start : width + start + room] = key
+        if value is not None:
+            matrix[:room, 2 * width + start : 2 * width + start + room] = eye
+            out[start : start + room, 2 * room :] = eye * value
+
+    set_head(0, 0, 1, 1, before * 3, eye, value=1.0)
+    set_head(0, 1, 0, 0, eye * 3, eye)
+    set_head(1, 0, 0, 2, eye * 3, eye)
+    return checkpoint
+
+
+def test_planted_heads_are_told_by_their_shares():
+    checkpoint = planted()
+    text = "old bag old dog heavy old bag dog heavy bag"
+    layers = score_shares.share_sums(checkpoint, [checkpoint.encode(text, None)], by_head=True)
+    found = {(sums.layer, sums.weighting): sums for sums in layers}
+
+    def share(layer, head, level, query_part, key_part):
+        sums = found[layer, "even"]
+        return sums.moments.ratios().value[head, sums.names.index(score_shares.PartName(level, query_part, key_part))]
+
+    assert share(0, 0, "pair", "position", "position") == pytest.approx(1, abs=0.02)
+    assert share(0, 1, "pair", "token", "token") == pytest.approx(1, abs=0.02)
+    assert share(1, 0, "pair", "token", "heads of L1") == pytest.approx(1, abs=0.02)
+    assert share(1, 0, "key head", score_shares.ANY, "L1H1") == pytest.approx(1, abs=0.02)
+    assert share(1, 0, "sort", "earlier heads", score_shares.ANY) == pytest.approx(0.5, abs=0.02)
+
+
+def test_shares_by_part_add_up_to_one_in_a_real_family():
+    checkpoint = opened("bert")
+    encodings = [checkpoint.encode(text, None) for text in tiny.TEXT]
+    for sums in score_shares.share_sums(checkpoint, encodings, by_head=True):
+        ratios = sums.moments.ratios()
+        for level in ("pair", "query", "key", "sort"):
+            columns = [number for number, name in enumerate(sums.names) if name.level == level]
+            assert ratios.value[:, columns].sum(1) == pytest.approx(1, abs=1e-6)
+
+
+def test_removing_what_a_head_reads_changes_its_map_and_nothing_else_does():
+    checkpoint = planted()
+    text = "old bag old dog heavy old bag dog heavy bag"
+    first = score_shares.removal(checkpoint, [checkpoint.encode(text, None)])[0]
+    place, word = (first.names.index(f"{name} in the query") for name in ("position", "token"))
+    assert first.held[place, 0] > 0.3 > 0.01 > first.held[word, 0]
+    assert first.held[word, 1] > 0.1 > 0.01 > first.held[place, 1]
+    assert np.isfinite(first.recomputed).all()
+
+
+def test_removal_is_refused_where_positions_are_no_contribution():
+    checkpoint = opened("llama")
+    with pytest.raises(score_shares.InputError, match="puts them into the scores"):
+        score_shares.removal(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])
