@@ -1,8 +1,10 @@
 from . import blocks as blocks
+from . import carrying as carrying
 from . import comparing as comparing
 from . import component_masks as component_masks
 from . import components as components
 from . import constants as constants
+from . import contributions as contributions
 from . import copying as copying
 from . import function as function
 from . import generating as generating
@@ -19,6 +21,7 @@ from . import patching as patching
 from . import projections as projections
 from . import pruning as pruning
 from . import running as running
+from . import score_shares as score_shares
 from . import selfcheck as selfcheck
 from . import separators as separators
 from . import slopes as slopes

@@ -21,6 +21,7 @@ from . import registry as registry
 from . import roles as roles
 from . import rollout as rollout
 from . import runs as runs
+from . import score_parts as score_parts
 from . import seeds as seeds
 from . import shares as shares
 from . import similarity as similarity
