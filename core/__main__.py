@@ -25,6 +25,7 @@ from core.commands.backup import backup, restore_backup
 from core.commands.causal import CAUSAL
 from core.commands.check import check
 from core.commands.disabling import crossed, disable, held, importance, prune, seeds
+from core.commands.explanation import EXPLAINING
 from core.commands.export import export, import_export
 from core.commands.features import dependencies, effective, features, norms, redundancy, relations, roles, statistics
 from core.commands.findings import app as findings_app
@@ -72,7 +73,7 @@ study.command("change")(change)
 for measured in (features, relations, statistics, effective, dependencies, roles, norms, redundancy):
     study.command(measured.__name__)(measured)
 study.command("index-frames")(index_frames)
-for judged in (disable, crossed, race, importance, prune, held, seeds, translation, *CAUSAL, *PROBING):
+for judged in (disable, crossed, race, importance, prune, held, seeds, translation, *CAUSAL, *PROBING, *EXPLAINING):
     study.command(judged.__name__)(judged)
 app.command("reproduce")(reproduce)
 

@@ -226,6 +226,11 @@ def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
     return tables
 
 
+def has_position_embeddings(checkpoint: Checkpoint) -> bool:
+    """Whether positions are added to the words as embeddings, and so are a contribution of their own."""
+    return any(table.kind == "position" for table in _tables(checkpoint).values())
+
+
 def _is_root_mean_square(module: nn.Module) -> bool:
     return "Norm" in type(module).__name__ and not isinstance(module, nn.LayerNorm | nn.RMSNorm)
 

@@ -2,6 +2,7 @@ from . import ablation as ablation
 from . import attention as attention
 from . import contract as contract
 from . import estimate as estimate
+from . import explanation as explanation
 from . import frames as frames
 from . import headline as headline
 from . import lookup as lookup

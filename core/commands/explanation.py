@@ -1,0 +1,39 @@
+"""`python -m core study why CHECKPOINT`: score shares of every head; a table shows the largest of each."""
+
+import typer
+
+from core.commands.declared import Ran, command
+from core.store.rows import Row
+from core.studies.explanation import why as score_parts
+from core.studies.explanation.records import RemovalAgreement, ScoreShare
+
+LARGEST = 2  # pairs of each head that a table shows
+SHOWN = ("task", "query_part", "key_part", "share", "low", "high", "null", "n")
+
+
+def _show(ran: Ran) -> None:
+    """Every row, or in a table each head's largest pairs and the median of removal."""
+    if ran.form != "table":
+        ran.show(ran.rows)
+        return
+    pairs = [share for share in ScoreShare.among(ran.rows) if share.level == "pair" and share.weighting == "even"]
+    heads = dict.fromkeys((share.checkpoint, share.task, share.layer, share.head) for share in pairs)
+    rows: list[Row] = []
+    for head in heads:
+        mine = [share for share in pairs if (share.checkpoint, share.task, share.layer, share.head) == head]
+        rows += [_named(share) for share in sorted(mine, key=lambda share: -share.share)[:LARGEST]]
+    ran.show(rows)
+    for record in RemovalAgreement.among(ran.rows):
+        if record.kind == "removal, median" and record.low is not None:
+            typer.echo(
+                f"Taking contributions away changes maps as their terms foretell: rank agreement {record.agreement:.2f}"
+                f" ({record.low:.2f} to {record.high:.2f}), median of {record.heads} heads, scale {record.scale}."
+            )
+
+
+def _named(share: ScoreShare) -> Row:
+    return {"head": f"L{share.layer + 1}H{share.head + 1}"} | {name: getattr(share, name) for name in SHOWN}
+
+
+why = command(score_parts.STUDY, show=_show)
+EXPLAINING = (why,)

@@ -1,0 +1,2 @@
+from . import records as records
+from . import why as why

@@ -1,0 +1,63 @@
+"""The rows of the studies that explain where heads look."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from core.studies.records import Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreShare(Result):
+    """Which share of a head's scores a part has.
+
+    Attributes:
+        level: "pair" of groups, "query" or "key" (a group on this side, the other summed: "any"), "query head" or "key
+            head" (a single earlier head), "sort" (mean of both sides; query_part names it).
+        weighting: "even", every visible key counts the same, or "attention", as much as its weight.
+        share: of the variance of the scores over keys; all of a level but single heads add up to 1; may be negative.
+        low, high: its 95 % interval over n inputs; None where there is none.
+        null: the same share in random weights, the mean over the layer's heads.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("score share",)
+    kind: str = "score share"
+    checkpoint: str
+    task: str
+    layer: int
+    head: int
+    level: str
+    query_part: str
+    key_part: str
+    weighting: str
+    share: float
+    low: float | None = None
+    high: float | None = None
+    n: int
+    null: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovalAgreement(Result):
+    """Whether taking contributions away changes a head's maps in the order that its terms foretell.
+
+    Attributes:
+        layer, head: of one head; None in the row of all, which is the median over heads.
+        scale: "held", or "recomputed": the LayerNorm's before the head.
+        agreement: Spearman's correlation over contributions on either side, -1 to 1.
+        low, high: 95 % interval of the median over heads (exact, by order statistics); None for one head.
+        parts: contributions. n: inputs.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("removal", "removal, median")
+    kind: str
+    checkpoint: str
+    task: str
+    layer: int | None = None
+    head: int | None = None
+    scale: str
+    agreement: float
+    low: float | None = None
+    high: float | None = None
+    parts: int
+    heads: int | None = None
+    n: int

@@ -1,0 +1,226 @@
+"""Why heads look where they look: every score taken apart into pairs of contributions, exactly.
+
+On rows of tasks: a head's scores are sums of terms, one for each contribution to its query and each to its key
+(embeddings, earlier heads, feed-forward blocks, constants; LayerNorms' scales held). Rows: the share of the scores'
+variance over keys that a pair of groups has, and a group on either side, and a single earlier head on either side
+(--single-heads); every key counting the same ("even") or as much as its weight ("attention"); with a 95 % interval
+over inputs and, as null, the same share in a checkpoint of random weights (mean over the layer's heads). Pairs below
+--least are left out. Then, on --removal rows, whether taking a contribution away changes maps in the order that its
+terms foretell: Spearman's correlation over contributions, by head, and the median over heads. The split is that of
+Elhage et al. 2021.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pydantic.dataclasses
+from scipy import stats
+
+from core import capture
+from core.errors import InputError
+from core.models.fresh import random_copy
+from core.scoring.score_parts import RatioMoments, Ratios
+from core.store.rows import Row
+from core.studies import worker_cache
+from core.studies.attention.attending import AttendingOptions
+from core.studies.attention.inputs import Chunk, chunks, sources
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.explanation.records import RemovalAgreement, ScoreShare
+from core.studies.options import Limit
+from core.studies.provenance import provenance
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint
+    from core.models.encoding import Encoding
+
+TRAINED, RANDOM = "trained", "random"
+MOST_SINGLE_HEADS = 48  # of a checkpoint whose earlier heads are told apart unless asked otherwise
+ALWAYS = ("sort", "query", "key")  # levels whose rows are stored however small
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options(AttendingOptions):
+    """Which inputs are looked at, and what is told apart."""
+
+    limit: Limit = 60
+    single_heads: Annotated[
+        bool | None,
+        Flag("tell single earlier heads apart; default: up to 48 heads", name="--single-heads/--groups"),
+    ] = None
+    least: Annotated[float, Flag("smallest share of a pair or a single head that is a row")] = 0.02
+    removal: Annotated[int, Flag("rows on which contributions are taken away; 0: none", least=0)] = 40
+
+
+@dataclass(frozen=True)
+class LayerMoments:
+    """Moments of score shares of a layer. model: TRAINED or RANDOM; names: of parts (level, query part, key part)."""
+
+    model: str
+    layer: int
+    weighting: str
+    names: tuple[tuple[str, str, str], ...]
+    moments: RatioMoments
+
+
+@dataclass(frozen=True)
+class LayerRemoval:
+    """Distances of maps by part and head [part, head], means over n inputs; as `capture.score_shares.Removal`."""
+
+    layer: int
+    names: tuple[str, ...]
+    foretold: np.ndarray
+    held: np.ndarray
+    recomputed: np.ndarray
+    n: int
+
+
+@dataclass(frozen=True)
+class ScoreSums:
+    """What some inputs of a task showed on a checkpoint."""
+
+    checkpoint: str
+    task: str
+    layers: tuple[LayerMoments, ...]
+    removals: tuple[LayerRemoval, ...] = ()
+
+    def merge(self, other: "ScoreSums") -> "ScoreSums":
+        """Of the inputs of both."""
+        sums = {(part.model, part.layer, part.weighting): part for part in self.layers}
+        for part in other.layers:
+            before = sums[part.model, part.layer, part.weighting]
+            sums[part.model, part.layer, part.weighting] = replace(before, moments=before.moments.merge(part.moments))
+        return replace(self, layers=tuple(sums.values()), removals=self.removals + other.removals)
+
+
+@dataclass(frozen=True)
+class WhyPartial:
+    """Sums by checkpoint and task."""
+
+    pieces: tuple[ScoreSums, ...]
+
+
+class Why(Study[Options, WhyPartial]):
+    """Why heads look where they look: score shares of positions, words, earlier heads and feed-forward blocks."""
+
+    name, options, partial, arguments = "why", Options, WhyPartial, Chunk
+
+    def units(self, options: Options) -> list[Unit]:
+        """Chunks of rows."""
+        if not 0 <= options.least <= 1:
+            raise InputError(f"The smallest share that is a row lies between 0 and 1; {options.least:g} was given.")
+        return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
+
+    def run(self, options: Options, unit: Unit) -> Done[WhyPartial]:
+        """Score shares of these inputs, in the checkpoint and in random weights; removal in the first unit."""
+        chunk: Chunk = unit.arguments
+        checkpoint = worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        rows = sources(options, chunk.task)
+        encodings = [checkpoint.encode(row.text, row.pair) for row in rows[: max(chunk.stop, options.removal)]]
+        has_few = checkpoint.layers * checkpoint.heads <= MOST_SINGLE_HEADS
+        by_head = has_few if options.single_heads is None else options.single_heads
+        untrained = random_copy(checkpoint, seed=options.seed)
+        inputs = encodings[chunk.start : chunk.stop]
+        layers = (
+            *layer_moments(TRAINED, checkpoint, inputs, by_head=by_head),
+            *layer_moments(RANDOM, untrained, inputs, by_head=by_head),
+        )
+        is_first = chunk.start == 0 and options.removal > 0
+        removals = layer_removals(checkpoint, encodings[: options.removal]) if is_first else ()
+        sums = ScoreSums(chunk.checkpoint, chunk.task, layers, removals)
+        row_ids = [row.row_id for row in rows[chunk.start : chunk.stop]]
+        return Done(WhyPartial((sums,)), provenance(checkpoint, row_ids))
+
+    def merge(self, options: Options, partials: Sequence[WhyPartial]) -> WhyPartial:
+        """The sums of each checkpoint and task."""
+        whole: dict[tuple[str, str], ScoreSums] = {}
+        for sums in (piece for partial in partials for piece in partial.pieces):
+            key = (sums.checkpoint, sums.task)
+            whole[key] = whole[key].merge(sums) if key in whole else sums
+        return WhyPartial(tuple(whole.values()))
+
+    def rows(self, options: Options, merged: WhyPartial) -> list[Row]:
+        """Shares by layer and head, then what removal did."""
+        return [
+            asdict(record)
+            for sums in merged.pieces
+            for record in (*share_records(sums, options.least), *removal_records(sums))
+        ]
+
+
+STUDY = Why()
+
+
+def layer_moments(
+    model: str, checkpoint: "Checkpoint", encodings: "Sequence[Encoding]", *, by_head: bool
+) -> list[LayerMoments]:
+    """Moments of every layer's score shares. Raises InterventionError where scores cannot be taken apart."""
+    return [
+        LayerMoments(
+            model, sums.layer, sums.weighting,
+            tuple((name.level, name.query_part, name.key_part) for name in sums.names), sums.moments,
+        )
+        for sums in capture.score_shares.share_sums(checkpoint, encodings, by_head=by_head)
+    ]  # fmt: skip
+
+
+def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[LayerRemoval, ...]:
+    """What removal does in every layer; nothing where positions are no contribution, which the rows then lack."""
+    if not capture.contributions.has_position_embeddings(checkpoint):
+        return ()
+    return tuple(LayerRemoval(**vars(layer)) for layer in capture.score_shares.removal(checkpoint, encodings))
+
+
+def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
+    """Every share that is at least so large, and all groups and sorts, by layer and head."""
+    nulls = {
+        (part.layer, part.weighting, name): float(np.nanmean(ratio))
+        for part in sums.layers
+        if part.model == RANDOM
+        for name, ratio in zip(part.names, part.moments.ratios().value.T, strict=True)
+        if np.isfinite(ratio).any()
+    }
+    for part in (part for part in sums.layers if part.model == TRAINED):
+        ratios = part.moments.ratios()
+        for head, place in np.ndindex(ratios.value.shape):
+            level, query_part, key_part = name = part.names[place]
+            share = float(ratios.value[head, place])
+            if np.isfinite(share) and (level in ALWAYS or abs(share) >= least):
+                low, high = _interval(ratios, head, place)
+                yield ScoreShare(
+                    checkpoint=sums.checkpoint, task=sums.task, layer=part.layer, head=head, level=level,
+                    query_part=query_part, key_part=key_part, weighting=part.weighting, share=share, low=low,
+                    high=high, n=ratios.n, null=nulls.get((part.layer, part.weighting, name)),
+                )  # fmt: skip
+
+
+def _interval(ratios: Ratios, head: int, place: int) -> tuple[float | None, float | None]:
+    ends = float(ratios.low[head, place]), float(ratios.high[head, place])
+    return ends if np.isfinite(ends).all() else (None, None)
+
+
+def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
+    """Each head's rank agreement, and the median over heads, with the scale held and recomputed."""
+    for scale in ("held", "recomputed"):
+        heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
+        yield from heads
+        values = np.array([record.agreement for record in heads])
+        if len(values) > 1:
+            ends = stats.quantile_test(values, p=0.5).confidence_interval(0.95)
+            low, high = (float(end) if np.isfinite(end) else None for end in ends)
+            yield replace(
+                heads[0], kind="removal, median", layer=None, head=None, agreement=float(np.median(values)),
+                low=low, high=high, heads=len(values),
+            )  # fmt: skip
+
+
+def _agreements(sums: ScoreSums, layer: LayerRemoval, scale: str) -> Iterator[RemovalAgreement]:
+    """Heads of a layer whose contributions all have a distance and are not all alike."""
+    measured = layer.held if scale == "held" else layer.recomputed
+    for head, (foretold, seen) in enumerate(zip(layer.foretold.T, measured.T, strict=True)):
+        if np.isfinite(seen).all() and len(set(foretold)) > 1 < len(set(seen)):
+            yield RemovalAgreement(
+                kind="removal", checkpoint=sums.checkpoint, task=sums.task, layer=layer.layer, head=head, scale=scale,
+                agreement=float(stats.spearmanr(foretold, seen).statistic), parts=len(layer.names), n=layer.n,
+            )  # fmt: skip

@@ -1,0 +1,68 @@
+"""The study of why heads look where they look, through JSON as jobs run it."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from core.errors import InputError
+from core.studies.explanation import why
+from core.studies.explanation.records import RemovalAgreement, ScoreShare
+from tests.studies.through_json import rows_of
+
+TEXTS = ["The old dog never stopped.", "Did the dog hear it?", ["She saw the man.", "He did not see her."]]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return rows_of("why", {"checkpoint": "atlas-encoder", "texts": TEXTS}, random.Random(0))  # noqa: S311 - no secret
+
+
+def test_shares_of_every_head_add_up_to_one_by_sort(rows):
+    sums = np.zeros((2, 6, 6))
+    for share in ScoreShare.among(rows):
+        if share.level == "sort":
+            sums[["even", "attention"].index(share.weighting), share.layer, share.head] += share.share
+    assert sums == pytest.approx(1, abs=1e-6)
+
+
+def test_the_bundled_next_token_head_is_of_positions(rows):
+    best = max(
+        (share for share in ScoreShare.among(rows) if (share.layer, share.head) == (1, 1) and share.level == "pair"
+         and share.weighting == "even"),
+        key=lambda share: share.share,
+    )  # fmt: skip
+    assert (best.query_part, best.key_part) == ("position", "position")
+    assert best.low < best.share < best.high
+    assert best.share > 0.85 > 0.5 > best.null
+    assert best.n == 3
+
+
+def test_single_earlier_heads_are_named_on_either_side(rows):
+    named = {(share.level, share.layer) for share in ScoreShare.among(rows) if share.level.endswith(" head")}
+    assert {("key head", 1), ("query head", 1)} & named
+    assert all(layer > 0 for _, layer in named)
+
+
+def test_removal_agrees_by_rank_and_says_the_median(rows):
+    medians = [record for record in RemovalAgreement.among(rows) if record.kind == "removal, median"]
+    assert [record.scale for record in medians] == ["held", "recomputed"]
+    for record in medians:
+        heads = [one.agreement for one in RemovalAgreement.among(rows)
+                 if one.kind == "removal" and one.scale == record.scale]  # fmt: skip
+        assert record.agreement == pytest.approx(np.median(heads))
+        assert -1 <= record.low <= record.agreement <= record.high <= 1
+
+
+def test_rows_are_json_and_units_merge():
+    study, options = why.STUDY, why.Options(removal=0, single_heads=False, limit=4)
+    partials = [study.run(options, unit).partial for unit in study.units(options)]
+    whole = study.merge(options, [*partials, *partials])
+    assert {part.moments.n for part in whole.pieces[0].layers} == {8}
+    assert json.dumps(study.rows(options, whole))
+
+
+def test_a_least_share_beyond_one_is_refused():
+    with pytest.raises(InputError, match="between 0 and 1; 2 was given"):
+        why.STUDY.units(why.Options(least=2, texts=("The dog.",), tasks=()))
