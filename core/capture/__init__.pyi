@@ -1,5 +1,6 @@
 from . import blocks as blocks
 from . import carrying as carrying
+from . import cell_parts as cell_parts
 from . import comparing as comparing
 from . import component_masks as component_masks
 from . import components as components

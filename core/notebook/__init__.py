@@ -1,10 +1,11 @@
 """For a notebook: the maps of a model as a widget, and numbers of its heads as pandas frames.
 
 show(model, tokenizer, "The cat sat."), or show("atlas-encoder", "The cat sat."); heads(model, tokenizer, texts);
-atlas("atlas-encoder", task="sst2").
+atlas("atlas-encoder", task="sst2"); why(model, tokenizer, "The cat sat.", "L2H5").
 """
 
+from core.notebook.explaining import why
 from core.notebook.frames import atlas, heads
 from core.notebook.showing import show
 
-__all__ = ["atlas", "heads", "show"]
+__all__ = ["atlas", "heads", "show", "why"]

@@ -194,3 +194,11 @@ def test_the_notebook_never_imports_streamlit():
     script = "import core.notebook, sys; assert 'streamlit' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-800:]
+
+
+def test_why_says_what_decides_the_strongest_cell_of_every_token():
+    found = notebook.why("atlas-encoder", None, "The cat sat on the mat.", "L2H5")
+    cells = found.groupby(["query", "key"])
+    assert len(cells) == found["query"].nunique() == found["query"].max() + 1
+    assert (cells["value"].sum() - cells["score"].first()).abs().max() < 1e-4
+    assert found.iloc[5 * 6]["query_part"].startswith("position")  # a previous-token head is one of places

@@ -1,0 +1,179 @@
+"""One layer's scores on one input, taken apart for a person who asks of a cell: why there?
+
+`layer_scores` runs a model once, up to the layer. What it gives answers for any head and cell of the layer without
+another pass: the largest terms in words, and the map that one group of contributions alone would draw.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.capture.carrying import Component
+from core.capture.contributions import HeadInputs, take_head_inputs
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.scoring.score_parts import cell_terms
+
+BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
+
+
+@dataclass(frozen=True)
+class CellTerm:
+    """One term of a cell's score, in the scores' own units (natural logarithms of odds between keys).
+
+    Attributes:
+        query_part, key_part: in words, such as "position 5" and "L1H4's output on 'teacher'".
+        value: its term less the term's mean over the keys that the query sees.
+    """
+
+    query_part: str
+    key_part: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a map, explained.
+
+    Attributes:
+        score: the score less the row's mean over visible keys, which the terms add up to.
+        weight: the attention weight. Range 0 to 1.
+        terms: all of them, the largest in size first.
+    """
+
+    score: float
+    weight: float
+    terms: tuple[CellTerm, ...]
+
+    def largest(self, count: int) -> list[CellTerm]:
+        """The largest terms in size, then one of all others together, so that the list adds up to the score."""
+        rest = self.terms[count:]
+        others = [CellTerm(f"{len(rest)} others", "", sum(term.value for term in rest))] if rest else []
+        return [*self.terms[:count], *others]
+
+
+@dataclass(frozen=True)
+class LayerScores:
+    """The scores of one layer's heads on one input, as contributions. encoding, keys: of the queries and the keys."""
+
+    inputs: HeadInputs
+    encoding: Encoding
+    key_encoding: Encoding
+
+    def cell(self, head: int, query: int, key: int) -> Cell:
+        """Why a query of a head looks at a key, or does not.
+
+        Raises:
+            InputError: the layer has no such head, the input no such token, or the query does not see the key.
+        """
+        self._check(head, query, key)
+        visible = self._visible(head)[query]
+        inputs = self.inputs
+        terms = cell_terms(
+            inputs.query[:, 0, head, query], inputs.key[:, 0, head], key, visible, scaling=inputs.scaling
+        )
+        named = [
+            CellTerm(
+                in_words(inputs.query_components[a], self.encoding, query),
+                in_words(inputs.key_components[b], self.key_encoding, key),
+                float(terms[a, b]),
+            )
+            for a in range(terms.shape[0])
+            for b in range(terms.shape[1])
+        ]
+        if inputs.bias is not None:
+            row = inputs.bias[0, head, query]
+            named.append(CellTerm(BY_PLACE, BY_PLACE, float(row[key] - row[visible].mean())))
+        named.sort(key=lambda term: -abs(term.value))
+        score = float(sum(term.value for term in named))
+        return Cell(score, float(inputs.weights[0, head, query, key]), tuple(named))
+
+    def groups(self, side: Literal["query", "key"]) -> list[str]:
+        """The groups of contributions on a side, in the order of the layers."""
+        components = self.inputs.query_components if side == "query" else self.inputs.key_components
+        return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
+
+    def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
+        """The map that one group of contributions on a side would give alone, with the whole other side.
+
+        Returns:
+            Rows sum to 1 over visible keys. *Range:* 0 to 1.
+
+        Raises:
+            InputError: the layer has no such head or group.
+        """
+        self._check(head, 0, 0)
+        if group not in self.groups(side):
+            raise InputError(
+                f'Contributions here are {", ".join(self.groups(side))}; "{group[:60]}" is none: choose one.'
+            )
+        inputs = self.inputs
+        query, key = inputs.whole_query[0, head], inputs.whole_key[0, head]
+        if side == "query":
+            query = _of_group(inputs.query[:, 0, head], inputs.query_components, group)
+        else:
+            key = _of_group(inputs.key[:, 0, head], inputs.key_components, group)
+        scores = (query @ key.mT * inputs.scaling).masked_fill(~self._visible(head), -torch.inf)
+        return torch.softmax(scores, -1)
+
+    def _visible(self, head: int) -> Tensor:
+        visible = self.inputs.visible[0]
+        return visible[min(head, len(visible) - 1)]
+
+    def _check(self, head: int, query: int, key: int) -> None:
+        sizes = (self.inputs.query.shape[2], self.inputs.query.shape[3], self.inputs.key.shape[3])
+        for name, number, size in zip(("head", "query", "key"), (head, query, key), sizes, strict=True):
+            if not 0 <= number < size:
+                raise InputError(
+                    f"Layer {self.inputs.layer + 1} has {name} 1 to {size} here; {number + 1} was asked for."
+                )
+
+
+def _of_group(states: Tensor, components: Sequence[Component], group: str) -> Tensor:
+    return states[[number for number, component in enumerate(components) if component.group == group]].sum(0)
+
+
+def in_words(component: Component, encoding: Encoding, place: int) -> str:
+    """What a contribution is at a place of an input: "position 5", "the word 'cat'", "L1H4's output on 'cat'"."""
+    token = encoding.tokens[place]
+    match component.kind:
+        case "position":
+            return f"position {place + 1}"
+        case "token":
+            return f"the word '{token}'"
+        case "segment":
+            return f"segment {encoding.segments[place] + 1}"
+        case "head" | "attention" | "feed-forward":
+            return f"{component.label}'s output on '{token}'"
+    return component.label
+
+
+def layer_scores(
+    checkpoint: Checkpoint, encoding: Encoding, layer: int, *, part: str = "", by_head: bool = True
+) -> LayerScores:
+    """The scores of a layer on one input, from one pass up to it.
+
+    Args:
+        layer: zero-based, in its set of heads.
+        part: which set of heads of an encoder-decoder; "" is the first.
+        by_head: whether each earlier head is a contribution of its own, or a layer's heads together.
+
+    Raises:
+        InputError: there is no such layer.
+        InterventionError: the family or its arithmetic cannot be taken apart exactly.
+    """
+    heads = checkpoint.head_set(part)
+    if not 0 <= layer < heads.layers:
+        raise InputError(f"{checkpoint.name} has layers 1 to {heads.layers}; {layer + 1} was asked for: choose one.")
+    layers: list[HeadInputs] = []
+    take_head_inputs(
+        checkpoint, [encoding], lambda inputs, _: layers.append(inputs), layers=[layer], part=part, by_head=by_head
+    )
+    has_target = heads.part in ("decoder", "cross") and encoding.target is not None
+    queries = encoding.target if has_target and encoding.target is not None else encoding
+    return LayerScores(layers[0], queries, encoding if heads.part == "cross" else queries)
