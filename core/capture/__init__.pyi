@@ -1,6 +1,5 @@
 from . import blocks as blocks
 from . import carrying as carrying
-from . import cell_parts as cell_parts
 from . import comparing as comparing
 from . import component_masks as component_masks
 from . import components as components
@@ -22,7 +21,6 @@ from . import patching as patching
 from . import projections as projections
 from . import pruning as pruning
 from . import running as running
-from . import score_shares as score_shares
 from . import selfcheck as selfcheck
 from . import separators as separators
 from . import slopes as slopes

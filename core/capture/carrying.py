@@ -7,6 +7,7 @@ as the run has them. `core.capture.contributions` reads queries and keys from it
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -247,7 +248,7 @@ class Carrying(TorchFunctionMode):
             carry(value, first.mapped(lambda part: function(part, *args[1:], **kwargs)))
         elif name in _SPLITS:
             for number, piece in enumerate(value):
-                carry(piece, first.mapped(lambda part, number=number: function(part, *args[1:], **kwargs)[number]))
+                carry(piece, first.mapped(partial(_piece, function, args[1:], kwargs, number)))
         elif name == "dropout" and value.data_ptr() == args[0].data_ptr():  # outside of training it changes nothing
             carry(value, first)
         elif name == "linear":
@@ -309,6 +310,10 @@ class Carrying(TorchFunctionMode):
         if self.keeps_norms and states.role != "branch":
             normed.norm = FrozenNorm(states.components, states.parts, is_centred)
         carry(value, normed)
+
+
+def _piece(function: Any, args: tuple, kwargs: dict, number: int, part: Tensor) -> Tensor:
+    return function(part, *args, **kwargs)[number]
 
 
 def _join(function: Any, args: tuple, kwargs: dict, value: Tensor) -> None:

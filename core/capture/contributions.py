@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeGuard
 
 import torch
@@ -113,7 +113,7 @@ def take_head_inputs(
     wanted = frozenset(range(heads.layers) if layers is None else layers)
     for inputs in batches(encodings, BATCH_TOKENS):
         batch = [encodings[k] for k in inputs]
-        reading = _Reading(checkpoint, heads, wanted, by_head, norms, lambda seen, inputs=inputs: take(seen, inputs))
+        reading = _Reading(checkpoint, heads, wanted, by_head, norms, partial(_hand_over, take, inputs))
         with torch.no_grad(), ExitStack() as stack:
             run = stack.enter_context(prepared(checkpoint, some=batch, inputs=inputs))
             run.opener, run.mixer = reading.open, reading.split
@@ -123,6 +123,10 @@ def take_head_inputs(
             tensors = model_inputs(checkpoint, batch)
             stack.enter_context(reading.carrying)
             checkpoint.model(**tensors, **({} if heads.part == "" and not heads.causal else {"use_cache": False}))
+
+
+def _hand_over(take: Take, numbers: list[int], inputs: HeadInputs) -> None:
+    take(inputs, numbers)
 
 
 def _refuse(checkpoint: Checkpoint) -> None:

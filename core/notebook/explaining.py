@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 
 from core.attention import Head
-from core.capture.cell_parts import layer_scores
 from core.notebook.loaded import borrowed, checkpoint_of, encode
+from core.studies.explanation.cell_parts import layer_scores
 
 LARGEST = 5  # terms of a cell
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from core.capture import contributions, running, score_shares
+from core.capture import contributions, running
 from core.capture.running import capture
-from core.errors import InterventionError
+from core.errors import InputError, InterventionError
+from core.studies.explanation import score_shares
 from tests.capture import conftest as tiny
 
 # families that compute in float64 throughout; the others turn positions or scale their norms in float32
@@ -208,5 +209,5 @@ def test_removing_what_a_head_reads_changes_its_map_and_nothing_else_does():
 
 def test_removal_is_refused_where_positions_are_no_contribution():
     checkpoint = opened("llama")
-    with pytest.raises(score_shares.InputError, match="puts them into the scores"):
+    with pytest.raises(InputError, match="puts them into the scores"):
         score_shares.removal(checkpoint, [checkpoint.encode(tiny.TEXT[0], None)])

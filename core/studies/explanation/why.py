@@ -18,7 +18,7 @@ import numpy as np
 import pydantic.dataclasses
 from scipy import stats
 
-from core import capture
+from core import capture, studies
 from core.errors import InputError
 from core.models.fresh import random_copy
 from core.scoring.score_parts import RatioMoments, Ratios
@@ -66,7 +66,7 @@ class LayerMoments:
 
 @dataclass(frozen=True)
 class LayerRemoval:
-    """Distances of maps by part and head [part, head], means over n inputs; as `capture.score_shares.Removal`."""
+    """Distances of maps by part and head [part, head], means over n inputs; as `score_shares.Removal`."""
 
     layer: int
     names: tuple[str, ...]
@@ -161,7 +161,7 @@ def layer_moments(
             model, sums.layer, sums.weighting,
             tuple((name.level, name.query_part, name.key_part) for name in sums.names), sums.moments,
         )
-        for sums in capture.score_shares.share_sums(checkpoint, encodings, by_head=by_head)
+        for sums in studies.explanation.score_shares.share_sums(checkpoint, encodings, by_head=by_head)
     ]  # fmt: skip
 
 
@@ -169,7 +169,9 @@ def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") ->
     """What removal does in every layer; nothing where positions are no contribution, which the rows then lack."""
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
-    return tuple(LayerRemoval(**vars(layer)) for layer in capture.score_shares.removal(checkpoint, encodings))
+    return tuple(
+        LayerRemoval(**vars(layer)) for layer in studies.explanation.score_shares.removal(checkpoint, encodings)
+    )
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from core.capture.cell_parts import layer_scores
 from core.capture.running import capture
 from core.errors import InputError
+from core.studies.explanation.cell_parts import layer_scores
 from tests.capture import conftest as tiny
 from tests.capture.test_contributions import planted
 
