@@ -7,10 +7,11 @@ from typing import Any
 from core.atlas.rows import ScoreRow, score_row, scores_of
 from core.errors import AtlasError
 from core.store.rows import Row
+from core.studies.attention import features, norms, roles, statistics
 from core.studies.contract import Study
 from core.studies.lookup import find_study
 
-STUDIES = ("statistics", "features", "roles", "norms")
+STUDIES = tuple(module.STUDY.name for module in (statistics, features, roles, norms))
 TASK, LIMIT = "sst2", 300
 
 

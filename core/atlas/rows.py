@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from core.errors import JobError
 from core.store.rows import Row
+from core.studies.lookup import find_study
 
-CORRECTED = ("disable", "operators")  # studies whose p is corrected over all heads already (max-T permutation)
 PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark et al.)
 
 
@@ -29,6 +30,14 @@ class ScoreRow:
     source: str
 
 
+def p_is_corrected(study: str) -> bool:
+    """Whether p of the study's rows is corrected over all heads already; not of a study that there is no more."""
+    try:
+        return find_study(study).p_is_corrected
+    except JobError:
+        return False
+
+
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
     """Those that are scores of heads, as the store finds them; and where each head lies in the picture of likeness."""
     for row in rows:
@@ -44,7 +53,7 @@ def score_row(study: str, row: Row, source: str) -> ScoreRow:
     task, feature = row.get("task"), row.get("feature")
     about = "" if feature is None or feature == task else f"/{feature}"
     numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline")}
-    numbers["q"] = row.get("p" if study in CORRECTED else "q")
+    numbers["q"] = row.get("p" if p_is_corrected(study) else "q")
     return ScoreRow(
         str(row.get("checkpoint") or row.get("after")), task, row["layer"], row["head"],
         f"{study}/{row['statistic']}{about}", source=f"{study}, {source}", **numbers,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from core.atlas import recorded, shipped
 from core.atlas.measured import measured
-from core.atlas.rows import CORRECTED
+from core.atlas.rows import p_is_corrected
 from core.models.present import present_weights
 from core.store.atlas import atlas_rows, other_scores
 from core.store.database import Database
@@ -56,7 +56,8 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
     """`rows` with the columns of ScoreRow in their order and types; others go. A p that is corrected is the q."""
     if "p" in rows and "q" in rows:
-        mine = rows["score"].str.split("/").str[0].isin(CORRECTED)
+        studies = rows["score"].str.split("/").str[0]
+        mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])
         rows = rows.assign(q=rows["q"].where(~mine, rows["p"]).astype("float64"))
     return rows.reindex(columns=list(COLUMNS)).astype(dict(DTYPES))
 

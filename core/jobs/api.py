@@ -22,7 +22,8 @@ from core.jobs.worker import complete, merged
 from core.store import exchange, runs
 from core.store import jobs as store
 from core.store.database import Database
-from core.studies.contract import as_json, identity
+from core.studies import preflight
+from core.studies.contract import Study, as_json, identity
 from core.studies.lookup import find_study
 from core.studies.standing import standing
 from core.tasks.own import absolute
@@ -100,8 +101,12 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
 
     options: the study's own record, or some of its options by name. The same study with the same options is joined
     where it is queued or at work already: its id is returned and nothing is queued.
+
+    Raises:
+        InputError: the checkpoint or the rows lack what the study needs.
     """
     db.person.must("annotator", "start a job")
+    check_runnable(study, options)
     keeper = runner(db)
     with _STARTING:
         job = _active_like(db, study, options)
@@ -109,6 +114,15 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
             job = store.add_job(db, study, title or study, asked(options))
             keeper.put(job)
     return job
+
+
+def check_runnable(study: str, options: Any) -> None:
+    """Refuse now what a job of `study` could not do with its checkpoint and rows. Errors: InputError."""
+    try:
+        declared = find_study(study)
+    except JobError:  # which the job itself says
+        return
+    preflight.check_runnable(declared, asked(options))
 
 
 def _active_like(db: Database, study: str, options: Any) -> str | None:
@@ -217,6 +231,14 @@ def take_in(db: Database, file: Path) -> str:
         run = exchange.import_run(db, file)
         keep(db, run)
     return run
+
+
+def unit_word(study: str) -> str:
+    """What the sizes of the units of `study` count; tokens of one that there is no more."""
+    try:
+        return find_study(study).counts
+    except JobError:
+        return Study.counts
 
 
 def running_count(db: Database) -> int:

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from core.errors import AtlasError, JobError
+from core.errors import AtlasError, InputError, JobError
 from core.jobs import api
 from core.store.database import Database
 from core.store.rows import Row
@@ -53,7 +53,11 @@ def run_in_turn(
     ended: list[Ended] = []
     for number, request in enumerate(requests):
         done = None if anew else api.finished_like(db, request.study, request.options)
-        job = None if done else _put(db, request)
+        try:
+            job = None if done else _put(db, request)
+        except InputError as error:  # its checkpoint or rows lack what it needs
+            ended.append(Ended(None, str(error)))
+            continue
         if before:
             before(number, job)
         if job is None:

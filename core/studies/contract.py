@@ -13,6 +13,7 @@ finished run leaves.
 `data` is always where rows come from, `out` where files go.
 """
 
+import enum
 import hashlib
 import inspect
 import json
@@ -51,6 +52,13 @@ class Flag:
     required: bool = False
 
 
+class Need(enum.Enum):
+    """What a study cannot do without; asked before it starts (`core.studies.preflight`)."""
+
+    CLASSIFIER = "a checkpoint with a classifier of the task"
+    LABELS = "rows with labels"
+
+
 @dataclass(frozen=True)
 class Unit:
     """One piece of a study. key: unique within the job, stable between runs. size: tokens, for the time left.
@@ -87,7 +95,10 @@ class Study(Generic[O, P]):
     """An experiment. The first line of the class's docstring is its help.
 
     name: as typed in the terminal. options, partial: its types. arguments: the type of its units' arguments. renamed:
-    earlier names of options, for jobs that were stored under them: {"folder": "data"}.
+    earlier names of options, for jobs that were stored under them: {"folder": "data"}. needs: what its checkpoint and
+    rows must have. counts: what the sizes of its units count. p_is_corrected: whether p of its rows is corrected over
+    all heads already, so that the atlas takes it as q. section: what its scores of one head are about, where it has
+    such; gives: those scores in a few words.
     """
 
     name: ClassVar[str]
@@ -95,6 +106,11 @@ class Study(Generic[O, P]):
     partial: ClassVar[type]
     arguments: ClassVar[type] = dict
     renamed: ClassVar[Mapping[str, str]] = {}
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    counts: ClassVar[str] = "tokens"
+    p_is_corrected: ClassVar[bool] = False
+    section: ClassVar[str] = ""
+    gives: ClassVar[str] = ""
 
     def units(self, options: O) -> list[Unit]:
         """The work in pieces; options that cannot be are refused here with an AtlasError."""

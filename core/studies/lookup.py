@@ -50,3 +50,11 @@ def find_study(name: str) -> Study:
     if not isinstance(study, Study):
         raise JobError(f"A study's module must export STUDY, but {module} does not; see core/studies/contract.py.")
     return study
+
+
+def section_of(study: str) -> str:
+    """What the study's scores of one head are about; "" where there is no such study, or none of its scores is."""
+    try:
+        return find_study(study).section
+    except JobError:
+        return ""

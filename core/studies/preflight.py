@@ -7,18 +7,14 @@ from typing import Any
 
 from core import config
 from core.errors import CheckpointError, InputError
+from core.studies.contract import Need, Study
 from core.tasks import own
 from core.tasks.glue import must_have_labels, task_of
 from core.tasks.labels import label_order
 from core.tuning.saved import LOG, shown_folder
 
-CLASSIFYING = {
-    "disable", "race", "operators", "importance", "prune", "perturb", "patch", "knockout", "separators",
-}  # fmt: skip
-LEARNING = {"finetune", "held", "transfer", "subnetworks"}
 
-
-def must_fit(study: str, options: Mapping[str, Any]) -> None:
+def check_runnable(study: Study, options: Mapping[str, Any]) -> None:
     """Errors: InputError where the study cannot run on this checkpoint: it is a folder that is not there, or no
     classifier, or one of another task; or where it needs labels and the rows have none. A hub id is asked when it is
     opened."""
@@ -26,10 +22,10 @@ def must_fit(study: str, options: Mapping[str, Any]) -> None:
         if options.get(name):
             _must_be_there(str(options[name]))
     checkpoint, task = options.get("checkpoint"), options.get("task")
-    if study in CLASSIFYING | LEARNING:
+    if Need.LABELS in study.needs:
         for name in filter(None, (task, *(options.get("tasks") or ()))):
             must_have_labels(name)
-    if study not in CLASSIFYING or not checkpoint or (folder := _folder(str(checkpoint))) is None:
+    if Need.CLASSIFIER not in study.needs or not checkpoint or (folder := _folder(str(checkpoint))) is None:
         return
     known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if "SequenceClassification" not in " ".join(known.get("architectures") or []) and not _tuned_on(folder):

@@ -5,7 +5,14 @@ import json
 import pytest
 
 from core.errors import InputError
-from core.studies.preflight import CLASSIFYING, LEARNING, must_fit
+from core.jobs import api
+from core.store.database import Database
+from core.store.jobs import jobs
+from core.studies.contract import Need
+from core.studies.lookup import find_study, study_modules
+from core.studies.preflight import check_runnable
+
+NEED_LABELS = [name for name in study_modules() if Need.LABELS in find_study(name).needs]
 
 
 @pytest.fixture
@@ -16,9 +23,11 @@ def tuned(tmp_path):
 
 
 def test_a_classifier_of_the_task_fits(tuned):
-    must_fit("disable", {"checkpoint": tuned, "task": "SST-2"})
-    must_fit("statistics", {"checkpoint": "atlas-encoder"})
-    must_fit("disable", {"checkpoint": "somebody/on-the-hub", "task": "mrpc"})  # known when it is opened
+    check_runnable(find_study("disable"), {"checkpoint": tuned, "task": "SST-2"})
+    check_runnable(find_study("statistics"), {"checkpoint": "atlas-encoder"})
+    check_runnable(
+        find_study("disable"), {"checkpoint": "somebody/on-the-hub", "task": "mrpc"}
+    )  # known when it is opened
 
 
 def test_sentences_of_ones_own_are_judged_where_they_say_the_same_labels(tuned, tmp_path):
@@ -26,18 +35,18 @@ def test_sentences_of_ones_own_are_judged_where_they_say_the_same_labels(tuned, 
     (tmp_path / "config.json").write_text(json.dumps(config))
     own = tmp_path / "own.csv"
     own.write_text("sentence,label,split\nGood.,positive,dev\nBad.,negative,dev\n")
-    must_fit("disable", {"checkpoint": tuned, "task": str(own)})
+    check_runnable(find_study("disable"), {"checkpoint": tuned, "task": str(own)})
     own.write_text("sentence,label,split\nGood.,spam,dev\nBad!,ham,dev\n")
     with pytest.raises(InputError, match=r"fine-tuned on SST-2 and cannot be judged on rows of own\.csv"):
-        must_fit("disable", {"checkpoint": tuned, "task": str(own)})
+        check_runnable(find_study("disable"), {"checkpoint": tuned, "task": str(own)})
 
 
-@pytest.mark.parametrize("study", sorted(CLASSIFYING | LEARNING))
+@pytest.mark.parametrize("study", NEED_LABELS)
 def test_sentences_without_labels_are_refused_where_labels_are_needed(tuned, tmp_path, study):
     (tmp_path / "own.csv").write_text("sentence\nGood.\n")
     task = str(tmp_path / "own.csv")
     with pytest.raises(InputError, match=r'own\.csv has no "label"'):
-        must_fit(study, {"checkpoint": tuned, "task": task, "tasks": [task]})
+        check_runnable(find_study(study), {"checkpoint": tuned, "task": task, "tasks": [task]})
 
 
 @pytest.mark.parametrize(
@@ -50,4 +59,21 @@ def test_sentences_without_labels_are_refused_where_labels_are_needed(tuned, tmp
 )
 def test_what_cannot_run_is_refused_in_a_sentence(tuned, study, checkpoint, task, why):
     with pytest.raises(InputError, match=why):
-        must_fit(study, {"checkpoint": checkpoint or tuned, "task": task})
+        check_runnable(find_study(study), {"checkpoint": checkpoint or tuned, "task": task})
+
+
+def test_what_judges_or_learns_needs_labels():
+    assert {"disable", "crossed", "seeds", "held", "transfer", "finetune"} <= set(NEED_LABELS)
+    assert not {"statistics", "features", "change"} & set(NEED_LABELS)
+    judging = [name for name in study_modules() if Need.CLASSIFIER in find_study(name).needs]
+    assert set(judging) <= set(NEED_LABELS)
+
+
+@pytest.mark.parametrize("study", ["seeds", "crossed", "held"])
+def test_a_job_is_refused_before_it_is_queued(tmp_path, study):
+    (tmp_path / "own.csv").write_text("sentence\nGood.\n")
+    task = str(tmp_path / "own.csv")
+    with Database(tmp_path / "atlas.duckdb") as db:
+        with pytest.raises(InputError, match=r'own\.csv has no "label"'):
+            api.start(db, study, {"checkpoint": "atlas-encoder", "task": task, "tasks": [task]})
+        assert jobs(db).empty

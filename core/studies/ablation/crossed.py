@@ -22,7 +22,7 @@ from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disable, disabling
 from core.studies.ablation.headlines import sweep_headline
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Checkpoint, Data, Dtype, Out, Preset, Seed, Settings, TaskName
 from core.studies.outcomes import finite, metrics_of, outcomes
@@ -75,6 +75,7 @@ class CrossedStudy(Study[Options, Crossed]):
     """Disable every head on all train rows, each by a model that was fine-tuned on the other parts of them."""
 
     name, options, partial, arguments = "crossed", Options, Crossed, Fold
+    needs = frozenset({Need.LABELS})
 
     def title(self, options: Options) -> str:
         """Name the checkpoint and the task."""

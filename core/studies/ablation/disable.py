@@ -22,7 +22,7 @@ from core.studies.ablation import disabling, duplicates, precision, references
 from core.studies.ablation.disabling import Variant
 from core.studies.ablation.headlines import sweep_headline
 from core.studies.ablation.records import SweptVariant
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.outcomes import finite, in_order, metrics_of, outcomes
@@ -93,6 +93,9 @@ class Disable(Study[Options, Swept]):
     """Disable every head (layer, lone head, or group) in turn: the change of the metric, and whether it is luck."""
 
     name, options, partial, arguments = "disable", Options, Swept, RowSlice
+    section = "effect"
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
+    p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> Options:
         """Typed heads are groups. Errors: InputError where something else is to be disabled with them."""

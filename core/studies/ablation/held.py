@@ -19,7 +19,7 @@ from core.attention import Head
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from core.studies.outcomes import metrics_of
@@ -59,6 +59,7 @@ class Held(Study[Options, TunedRuns]):
     """Fine-tune with heads held at fixed patterns, beside the free model (Raganato et al.)."""
 
     name, options, partial, arguments = "held", Options, TunedRuns, Run
+    needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
 
     def title(self, options: Options) -> str:

@@ -20,7 +20,7 @@ from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.pruning_records import ImportantHead
 from core.studies.ablation.task_rows import units_of
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
 from core.studies.outcomes import in_order, metrics_of, outcomes
@@ -80,6 +80,8 @@ class Importance(Study[Options, Weighed]):
     """Weigh every head by the gradient of the loss with respect to its gate, in one backward pass (Michel et al.)."""
 
     name, options, partial, arguments = "importance", Options, Weighed, disabling.Slice
+    section = "effect"
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def title(self, options: Options) -> str:
         """As the Jobs page lists it."""

@@ -18,7 +18,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.headlines import cut_headline
 from core.studies.ablation.records import EdgeCut
 from core.studies.ablation.task_rows import RowOptions, units_of
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.outcomes import in_order
 from core.studies.prediction_changes import baseline_row, change_rows
@@ -59,6 +59,7 @@ class KnockoutStudy(Study[Options, Knocked]):
     """Cut edges of attention (separators, diagonals, across sentences) layer by layer: what happens to predictions."""
 
     name, options, partial, arguments = "knockout", Options, Knocked, disabling.Slice
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def title(self, options: Options) -> str:
         """Name the edges and the checkpoint."""

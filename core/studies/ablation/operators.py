@@ -21,7 +21,7 @@ from core.scoring.rank_agreement import operators_agree
 from core.store.rows import Row
 from core.studies.ablation import disabling, references
 from core.studies.ablation.records import OperatorEffect, Untouched
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline, percent, plural
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.provenance import provenance
@@ -75,6 +75,9 @@ class OperatorsStudy(Study[Options, Effects]):
     """Put every head under several operators side by side: the change of the loss, and how much their ranks agree."""
 
     name, options, partial, arguments = "operators", Options, Effects, One
+    section = "effect"
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
+    p_is_corrected = True
 
     def title(self, options: Options) -> str:
         """Name the operators and the checkpoint."""

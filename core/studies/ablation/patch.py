@@ -21,7 +21,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.perturb import DEFAULT, made_of
 from core.studies.ablation.records import Patched
 from core.studies.ablation.task_rows import RowOptions, units_of
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline, percent, plural
 from core.studies.options import Limit
 from core.studies.provenance import provenance
@@ -60,6 +60,8 @@ class PatchStudy(Study[Options, PatchPartial]):
     """Run perturbed rows with components' outputs taken from the rows as they were: what does each bring back?"""
 
     name, options, partial, arguments = "patch", Options, PatchPartial, disabling.Slice
+    section = "effect"
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def title(self, options: Options) -> str:
         """Name what is patched and the checkpoint."""

@@ -19,7 +19,7 @@ from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.records import Perturbation
 from core.studies.ablation.task_rows import RowOptions, units_of
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, percent
 from core.studies.outcomes import in_order
 from core.studies.prediction_changes import baseline_row, change_rows
@@ -61,6 +61,7 @@ class PerturbStudy(Study[Options, Perturbations]):
     """Change every row's input (names, negation, word order, half of it) and count the predictions that change."""
 
     name, options, partial, arguments = "perturb", Options, Perturbations, disabling.Slice
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def title(self, options: Options) -> str:
         """Name the task and the checkpoint."""

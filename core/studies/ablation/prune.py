@@ -20,7 +20,7 @@ from core.studies.ablation import disabling
 from core.studies.ablation.disabling import Opened
 from core.studies.ablation.importance import Normalize, Reading
 from core.studies.ablation.pruning_records import PruneStep
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, defined, percent
 from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
 from core.studies.outcomes import metrics_of, outcomes
@@ -87,6 +87,7 @@ class Prune(Study[Options, Curves]):
     """Remove heads for good, least important first: order from train rows, curve on dev rows, random as the control."""
 
     name, options, partial, arguments = "prune", Options, Curves, Order
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def title(self, options: Options) -> str:
         """As the Jobs page lists it."""

@@ -22,7 +22,7 @@ from core.studies.ablation import disabling, races, references
 from core.studies.ablation.race_table import table
 from core.studies.ablation.races import Race, Round, Taken
 from core.studies.ablation.records import RaceSummary, RaceVerdict
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.provenance import provenance
@@ -74,6 +74,8 @@ class RaceStudy(Study[Options, Taken]):
     """Race heads (layers, groups): which matter to the loss beyond a margin, from as few rows as that takes."""
 
     name, options, partial, arguments = "race", Options, Taken, Round
+    section = "effect"
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> Options:
         """Typed heads are groups. Errors: InputError where something else is to race with them."""

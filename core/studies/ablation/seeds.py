@@ -26,7 +26,7 @@ from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.seed_records import SEED_WORDS, HeadOverlap, SeedSource, SeedSpread
 from core.studies.ablation.task_rows import RowOptions
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline, defined, percent
 from core.studies.options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from core.studies.outcomes import finite, metrics_of
@@ -78,6 +78,7 @@ class SeedStudy(Study[Options, SeedRuns]):
     """Fine-tune with the seeds of head, rows and order apart: which of them moves the score, and whether heads stay."""
 
     name, options, partial, arguments = "seeds", Options, SeedRuns, Seeds
+    needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {}
 
     def title(self, options: Options) -> str:

@@ -21,7 +21,7 @@ from core.studies.ablation.headlines import cut_headline
 from core.studies.ablation.knockout import layers_of
 from core.studies.ablation.records import SeparatorLayer
 from core.studies.ablation.task_rows import RowOptions, units_of
-from core.studies.contract import Done, Study, Unit
+from core.studies.contract import Done, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Limit
 from core.studies.outcomes import in_order
@@ -62,6 +62,7 @@ class SeparatorsStudy(Study[Options, Slopes]):
     """Test whether attention to [SEP] is a no-op: gradients by layer beside other tokens, and its knockout."""
 
     name, options, partial, arguments = "separators", Options, Slopes, disabling.Slice
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: Options) -> list[Unit]:
         """Slices of the task's rows."""

@@ -84,6 +84,7 @@ class TranslationStudy(Study[Options, Measured]):
     """Zero, weigh and prune the three sets of heads of an encoder-decoder; cross attention as alignment."""
 
     name, options, partial, arguments = "translation", Options, Measured, What
+    counts = "rows"
 
     def units(self, options: Options) -> list[Unit]:
         """One a measurement."""

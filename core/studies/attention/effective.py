@@ -47,6 +47,8 @@ class Effective(Attending[Options, Seen]):
     """Raw and effective attention to token types, and their correlation by length (Brunner et al.)."""
 
     name, options, partial = "effective", Options, Seen
+    section = "beyond weights"
+    gives = "effective attention"
 
     def units(self, options: Options) -> list[Unit]:
         """Smaller chunks than other studies': every head needs a singular value decomposition."""

@@ -67,6 +67,8 @@ class Features(Attending[Options, Seen]):
     """Attention to nouns, verbs, subjects, negation, [CLS] ... against random tokens (Kovaleva et al., Fig 6)."""
 
     name, options, partial = "features", Options, Seen
+    section = "where it looks"
+    gives = "attention to features"
 
     def units(self, options: Options) -> list[Unit]:
         """Chunks of rows; wrong features are refused before anything runs."""

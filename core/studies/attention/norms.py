@@ -49,6 +49,8 @@ class Norms(Attending[Options, Seen]):
     """Attention by weight times the value's length: features, statistics and [SEP] (Kobayashi et al. 2020)."""
 
     name, options, partial = "norms", Options, Seen
+    section = "beyond weights"
+    gives = "the same by norms |alpha f(x)|"
 
     def units(self, options: Options) -> list[Unit]:
         """Chunks of rows; wrong features are refused before anything runs."""

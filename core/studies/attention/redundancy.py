@@ -48,6 +48,8 @@ class Redundancy(Attending[Options, Seen]):
     """Heads that do the same: nearest heads, groups by mean pattern, and whether tasks and tuning keep them."""
 
     name, options, partial = "redundancy", Options, Seen
+    section = "likeness"
+    gives = "nearest heads and groups by mean pattern"
 
     def units(self, options: Options) -> list[Unit]:
         """Chunks of rows."""

@@ -57,6 +57,8 @@ class Relations(Attending[Options, Seen]):
     """Attention from word to word along links, against the same distance elsewhere (Kovaleva et al., 4.5)."""
 
     name, options, partial = "relations", Options, Seen
+    section = "relations and frames"
+    gives = "attention along relations"
 
     def units(self, options: Options) -> list[Unit]:
         """Chunks of rows; wrong relations are refused before anything runs."""

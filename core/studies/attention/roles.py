@@ -52,6 +52,8 @@ class Roles(Attending[Options, Seen]):
     """Roles of heads against baselines, with and without the sink, tested over heads and roles (Pande et al. 2021)."""
 
     name, options, partial = "roles", Options, Seen
+    section = "where it looks"
+    gives = "roles against baselines"
 
     def units(self, options: Options) -> list[Unit]:
         """Chunks of rows; the first of each task has the random sequences too."""

@@ -47,6 +47,8 @@ class Statistics(Attending[Options, Seen]):
     """Entropy, mass on previous, next, first and separators, distance, and how alike heads are (Clark et al.)."""
 
     name, options, partial = "statistics", Options, Seen
+    section = "where it looks"
+    gives = "where weight goes, entropy, distance, likeness"
 
     def units(self, options: Options) -> list[Unit]:
         """Chunks of rows."""

@@ -74,6 +74,8 @@ class FrameHeads(Study[Options, Scores]):
     """Score every head on frame-semantic links and say which survive four permutation nulls (section 4.2, Fig 3)."""
 
     name, options, partial, arguments = "frame-heads", Options, Scores, Inputs
+    section = "relations and frames"
+    counts = "words"
 
     def title(self, options: Options) -> str:
         """Name the checkpoint."""

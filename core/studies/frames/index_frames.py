@@ -83,6 +83,7 @@ class IndexFrames(Study[Options, Slices]):
     """Read all annotation sets of a FrameNet release once and store them, searchable by frame, unit and element."""
 
     name, options, partial, arguments = "index-frames", Options, Slices, Slice
+    counts = "lexical units"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
     def title(self, options: Options) -> str:

@@ -79,6 +79,8 @@ class ClassifyMaps(Study[Options, Counts]):
     """Share of each pattern class over all heads' maps of a task, as found and corrected for confusions (Fig 2)."""
 
     name, options, partial, arguments = "classify-maps", Options, Counts, Chunk
+    section = "pattern class"
+    counts = "inputs"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
     def title(self, options: Options) -> str:

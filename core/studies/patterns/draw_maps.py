@@ -87,6 +87,7 @@ class DrawMaps(Study[Options, MapBatch]):
     """Draw attention maps to label."""
 
     name, options, partial, arguments = "draw-maps", Options, MapBatch, Inputs
+    counts = "inputs"
     renamed: ClassVar[Mapping[str, str]] = {"folder": "data"}
 
     def units(self, options: Options) -> list[Unit]:

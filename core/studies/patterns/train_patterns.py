@@ -114,6 +114,7 @@ class TrainPatterns(Study[Options, Trained]):
     """Train a pattern classifier on labelled maps; macro F1 is of inputs it never saw."""
 
     name, options, partial, arguments = "train-patterns", Options, Trained, Fold
+    counts = "maps"
 
     def units(self, options: Options) -> list[Unit]:
         """The folds first, for early results; then the classifier that is kept, then what stands beside."""

@@ -98,6 +98,7 @@ class ProbeStudy(Study[Options, Probed]):
     """Probe every layer for part of speech, relation, word order, subject number, main auxiliary; with controls."""
 
     name, options, partial, arguments = "probe", Options, Probed, Question
+    counts = "words"
 
     def title(self, options: Options) -> str:
         """As the Jobs page lists it."""

@@ -31,7 +31,7 @@ from core.patterns.classifier_registry import bundled_weights
 from core.scoring import runs
 from core.scoring.few_inputs import mean_interval
 from core.store.rows import Row
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
 from core.studies.outcomes import metrics_of
@@ -133,6 +133,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
     """Prune weights by magnitude, before and after fine-tuning; retrain good, bad and random subnetworks."""
 
     name, options, partial, arguments = "subnetworks", Options, Subnetworks, Piece
+    needs = frozenset({Need.LABELS})
 
     def title(self, options: Options) -> str:
         """As the Jobs page lists it."""

@@ -125,6 +125,7 @@ class SyntaxStudy(Study[Options, Syntax]):
     """Probe attention for dependency trees: all heads together, single heads, random weights, branching baselines."""
 
     name, options, partial, arguments = "syntax", Options, Syntax, Source
+    counts = "words"
 
     def title(self, options: Options) -> str:
         """As the Jobs page lists it."""

@@ -24,7 +24,7 @@ import pydantic.dataclasses
 from core import config, models, studies
 from core.scoring import runs
 from core.store.rows import Row
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TunedTasks
 from core.studies.outcomes import metrics_of
@@ -100,6 +100,7 @@ class TransferStudy(Study[Options, TransferPartial]):
     """What each layer is worth to a task: a classifier on each layer's output; fine-tuning above frozen layers."""
 
     name, options, partial, arguments = "transfer", Options, TransferPartial, Step
+    needs = frozenset({Need.LABELS})
 
     def title(self, options: Options) -> str:
         """As the Jobs page lists it."""

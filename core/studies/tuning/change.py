@@ -75,6 +75,8 @@ class Change(Study[Options, Seen]):
     """How each head's maps change with fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
 
     name, options, partial, arguments = "change", Options, Seen, Chunk
+    section = "fine-tuning"
+    counts = "words"
 
     def title(self, options: Options) -> str:
         """Name the checkpoint before."""

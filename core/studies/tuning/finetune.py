@@ -14,7 +14,7 @@ import pydantic.dataclasses
 from core import config, studies
 from core.errors import InputError
 from core.store.rows import Row
-from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, defined
 from core.studies.options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from core.studies.provenance import provenance
@@ -61,6 +61,7 @@ class Finetune(Study[Options, TunedRuns]):
     """Fine-tune on tasks from initialisations and seeds: checkpoints, and the rows of Table 1."""
 
     name, options, partial, arguments = "finetune", Options, TunedRuns, Run
+    needs = frozenset({Need.LABELS})
     renamed: ClassVar[Mapping[str, str]] = {"folder": "out"}
 
     def title(self, options: Options) -> str:

@@ -3,19 +3,13 @@
 import pandas as pd
 import streamlit as st
 
+from core.studies.attention import effective, features, norms, redundancy, relations, roles, statistics
 from pages.parts.shell import bound
 from pages.parts.shell.messages import clear_errors
 from pages.parts.widgets import job_progress, pickers
 
-STUDIES = {
-    "statistics": "where weight goes, entropy, distance, likeness",
-    "roles": "roles against baselines",
-    "norms": "the same by norms |alpha f(x)|",
-    "features": "attention to features",
-    "relations": "attention along relations",
-    "redundancy": "nearest heads and groups by mean pattern",
-    "effective": "effective attention",
-}
+MEASURED = [module.STUDY for module in (statistics, roles, norms, features, relations, redundancy, effective)]
+STUDIES = {study.name: study.gives for study in MEASURED}
 EFFECTS = "Effects, importance and change need a classifier: Disable heads, Prune and Change measure them."
 
 
@@ -27,7 +21,7 @@ def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:
         places = st.columns(2)
         with places[0]:
             chosen = bound.pick_many(
-                st.multiselect, "Scores", list(STUDIES), key="measure_studies", default=["statistics", "roles"],
+                st.multiselect, "Scores", list(STUDIES), key="measure_studies", default=list(STUDIES)[:2],
                 format_func=lambda name: f"{name}: {STUDIES[name]}",
             )  # fmt: skip
         with places[1]:

@@ -13,6 +13,7 @@ from core.attention import Head
 from core.drawing.packing import Grid
 from core.errors import AtlasError
 from core.scoring.registry import label_of
+from core.studies.lookup import section_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.gallery import show_gallery
 from pages.parts.atlas.measuring import offer_to_measure
@@ -22,17 +23,14 @@ from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
 
 EVERYTHING = "everything"
-ABOUT = {  # a head's scores by what they are about: the studies that measure them, and the pages that show those
-    "pattern class": (("classify-maps",), ("statistics/shares",)),
-    "where it looks": (("statistics", "features", "roles"), ("statistics", "linguistics/tokens")),
-    "relations and frames": (("relations", "frame-heads"), ("linguistics/relations", "linguistics/frames")),
-    "beyond weights": (("norms", "effective"), ("linguistics/tokens", "statistics/effective", "maps/norms")),
-    "effect": (
-        ("disable", "operators", "race", "importance", "patch"),
-        ("interventions/ablation", "interventions/pruning", "interventions/patching"),
-    ),
-    "fine-tuning": (("change",), ("finetuning/change",)),
-    "likeness": (("redundancy",), ("heads/similar",)),
+ABOUT = {  # what a head's scores are about, as their studies say, and the views that show those
+    "pattern class": ("statistics/shares",),
+    "where it looks": ("statistics", "linguistics/tokens"),
+    "relations and frames": ("linguistics/relations", "linguistics/frames"),
+    "beyond weights": ("linguistics/tokens", "statistics/effective", "maps/norms"),
+    "effect": ("interventions/ablation", "interventions/pruning", "interventions/patching"),
+    "fine-tuning": ("finetuning/change",),
+    "likeness": ("heads/similar",),
 }
 NUMBER = st.column_config.NumberColumn(format="%.3g")
 
@@ -61,13 +59,13 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     returns what is shown."""
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     mine = mine[~mine["score"].isin(choices.HIDDEN)]
-    studies = mine["score"].str.partition("/")[0]
-    offered = [name for name, (about, _) in ABOUT.items() if studies.isin(about).any()]
+    sections = mine["score"].str.partition("/")[0].map(section_of)
+    offered = [name for name in ABOUT if (sections == name).any()]
     chosen = bound.pick(st.segmented_control, "About", [EVERYTHING, *offered], key="about", required=True)
     pages: tuple[str, ...] = ()
     if chosen != EVERYTHING:
-        about, pages = ABOUT[chosen]
-        mine = mine[studies.isin(about)]
+        pages = ABOUT[chosen]
+        mine = mine[sections == chosen]
     mine = mine.set_index("score").loc[choices.keys_of(mine)].reset_index()
     mine.insert(0, "what", [label_of(key) for key in mine["score"]])
     columns = ["what", "value", "low", "high", "baseline", "q", "n", "task", "source"]

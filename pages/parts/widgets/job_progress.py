@@ -12,14 +12,9 @@ from core.errors import AtlasError
 from core.jobs import api, foreseen
 from core.jobs.api import JobStatus
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
-from core.studies import preflight
 from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
 
-COUNTED = {  # what a study's size counts, where it is not tokens
-    "train-patterns": "maps", "classify-maps": "inputs", "draw-maps": "inputs", "translation": "rows",
-    "change": "words", "frame-heads": "words", "syntax": "words", "probe": "words", "index-frames": "lexical units",
-}  # fmt: skip
 UNFINISHED = ("queued", "running", "failed", "cancelled", "interrupted")
 STATES = {
     "queued": ("waiting", ":material/schedule:"),
@@ -44,7 +39,7 @@ def progress_line(now: JobStatus) -> str:
     """Units, tokens, throughput and time left, as far as they are known."""
     if not now.units:
         return "Dividing the work ..." if now.active else "Nothing was started."
-    counted = COUNTED.get(now.study, "tokens")
+    counted = api.unit_word(now.study)
     parts = [
         f"{now.done} of {now.units} {'unit' if now.units == 1 else 'units'}",
         f"{now.size_done:,} of {now.size:,} {counted}",
@@ -68,8 +63,7 @@ def options_of(job: str) -> dict[str, Any]:
 
 
 def begin(study: str, options: Any, title: str) -> str:
-    """Start a job, unless it is known before that it cannot run; its id. Errors: InputError, RightsError."""
-    preflight.must_fit(study, options)
+    """Start a job; its id. Errors: InputError, RightsError."""
     return api.start(resources.database(), study, options, title)
 
 
@@ -77,7 +71,7 @@ def say_time(study: str, options: Any) -> None:
     """What speaks against a job of these options, in a sentence; else how long it will take, where one was timed."""
     with clear_errors():
         try:
-            preflight.must_fit(study, options)
+            api.check_runnable(study, options)
         except AtlasError as error:
             st.caption(f":material/block: {plain(error)}")
             return

@@ -1,0 +1,59 @@
+"""What is said of a study stands in its module: no table of studies by name elsewhere."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from core.studies.lookup import find_study, study_modules
+from pages.parts.views import one_head
+
+PROJECT = Path(__file__).resolve().parents[2]
+NAMES = study_modules().keys()
+# What looks like a table of studies and is none, or is one with a reason.
+OTHER = {
+    "core/capture/interventions.py": "operators and ways to change a run: what stands in for a head",
+    "core/report/rendering/charts.py": "exhibits of the report",
+}
+
+
+def tables(folder: str) -> dict[str, list[str]]:
+    """By file and line, collections with two or more names of studies among their keys or items."""
+    found = {}
+    for file in (PROJECT / folder).rglob("*.py"):
+        where = str(file.relative_to(PROJECT))
+        if where.startswith("core/studies/") or where in OTHER:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Dict | ast.Set | ast.Tuple | ast.List):
+                continue
+            items = node.keys if isinstance(node, ast.Dict) else node.elts
+            names = [item.value for item in items if isinstance(item, ast.Constant) and item.value in NAMES]
+            if len(names) > 1:
+                found[f"{where}:{node.lineno}"] = names
+    return found
+
+
+# Of pages: which view opens a study's results, old addresses (names of pages), questions and forms of one view.
+IN_PAGES = {
+    "pages/parts/shell/page_table.py", "pages/parts/shell/addresses.py", "pages/parts/perturb/rows.py",
+    "pages/parts/probes/starting.py", "pages/parts/reports/attending.py",
+}  # fmt: skip
+
+
+def test_no_table_of_studies_stands_in_core():
+    assert not tables("core")
+
+
+def test_a_page_has_tables_of_its_views_alone():
+    assert {where.partition(":")[0] for where in tables("pages")} <= IN_PAGES
+
+
+def test_what_a_head_is_told_of_has_a_section_that_its_view_knows():
+    said = {find_study(name).section for name in NAMES} - {""}
+    assert said == set(one_head.ABOUT)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_is_called_as_its_file(name):
+    assert find_study(name).name == name
