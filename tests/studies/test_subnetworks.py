@@ -44,7 +44,8 @@ def test_curves_before_and_after_meet_at_nothing_and_end_at_a_constant(options):
 
 
 def test_good_bad_and_random_subnetworks_are_retrained_in_a_second_round(options):
-    rows = rows_of("subnetworks", options | {"moments": [], "seeds": 2})
+    few = SETTINGS | {"train_limit": 16, "dev_limit": 10}  # it fine-tunes ten times, and prunes in steps
+    rows = rows_of("subnetworks", options | {"moments": [], "seeds": 2, "settings": few})
     networks = {row["name"]: row for row in rows if row["kind"] == "subnetwork"}
     assert set(networks) == {"full", "good", "bad", "random"}
     assert networks["good"]["share"] == networks["bad"]["share"] == networks["random"]["share"]
