@@ -1,10 +1,10 @@
 """Is the effect of an intervention more than luck? Paired intervals, McNemar, and a correction for many heads.
 
 Everything works on per-row outcomes of the same rows before and after: `before` [row], `after` [head, row]. For
-accuracy an outcome is 1 where the row is right; for a correlation it is the row's share of it. Intervals of metrics
-that are no mean over rows (F1, correlations) come from the metric itself on every resampled set of rows. A gain of the
-best of 144 heads is corrected by the largest statistic under permutation (max-T), and checked on rows that did not
-choose it (split half).
+accuracy an outcome is 1 where the row is right; for a correlation it is the row's share of it. Intervals come from what
+each row adds to the metric (`core.scoring.influence`), and count rows that were not seen. A gain of the best of 144
+heads is corrected by the largest statistic under the null (max-T), and checked on rows that did not choose it (split
+half).
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ import scipy  # its parts load when they are used
 from jaxtyping import Float, Int, Shaped
 
 from core.errors import InputError
+from core.scoring import few_inputs
+from core.scoring.influence import change_ends
 
 Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
 HeadOutcomes = Shaped[np.ndarray, "head row"]
 Counts = Shaped[np.ndarray, "draw row"]
-RESAMPLES = 2000
-LEVEL = 0.95
 PERMUTATIONS = 1000
 
 
@@ -92,30 +92,12 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
     return np.where(known, r + together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
 
 
-def metric_intervals(
-    name: str,
-    gold: Outcomes,
-    before: Outcomes,
-    after: HeadOutcomes,
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-) -> list[Interval]:
-    """Paired bootstrap over rows of metric(after) - metric(before), one interval a head; same draws for all heads.
+def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
+    """metric(after) - metric(before), one paired interval a head.
 
-    before, after: predicted labels or scores. None where the metric is undefined on the rows or on half the draws.
+    before, after: predicted labels or scores. None where the metric is undefined; the ends also for a single row.
     """
-    contrasts = np.eye(len(after))
-    return contrast_intervals(name, gold, before, after, contrasts, seed=seed, resamples=resamples)
-
-
-def mean_intervals(before: Outcomes, after: HeadOutcomes, *, seed: int = 0) -> list[Interval]:
-    """Paired bootstrap over rows of mean(after) - mean(before), one interval a head; same draws for all heads."""
-    difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
-    rows = difference.shape[1]
-    drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES)
-    draws = drawn @ difference.T / rows
-    return [_interval(float(values.mean()), draws[:, k], LEVEL) for k, values in enumerate(difference)]
+    return contrast_intervals(name, gold, before, after, np.eye(len(after)))
 
 
 def contrast_intervals(
@@ -124,33 +106,46 @@ def contrast_intervals(
     before: Outcomes,
     after: HeadOutcomes,
     contrasts: Float[np.ndarray, "contrast head"],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
 ) -> list[Interval]:
     """The same of weighted sums of changes: weights 1 of heads together and -1 of each of them alone say what the
     group does beyond its heads. None for a contrast of no heads."""
-    rows = len(gold)
-    drawn = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=resamples)
-    every = np.vstack([np.asarray(before)[None], np.asarray(after)])
-    whole = counted(name, gold, every, np.ones((1, rows)))[0]
-    counts = counted(name, gold, every, drawn)
-    changes, draws = whole[1:] - whole[0], counts[:, 1:] - counts[:, :1]
-    used = [np.flatnonzero(contrast) for contrast in contrasts]  # a metric that is undefined elsewhere is of no concern
-    return [
-        _interval(changes[some] @ contrast[some], draws[:, some] @ contrast[some], LEVEL)
-        if len(some)
-        else Interval(None, None, None)
-        for some, contrast in zip(used, contrasts, strict=True)
-    ]
+    after, intervals = np.asarray(after), []
+    for contrast in contrasts:
+        heads = np.flatnonzero(contrast)  # a metric that is undefined elsewhere is of no concern
+        if not len(heads):
+            intervals.append(Interval(None, None, None))
+            continue
+        intervals.append(_interval(*change_ends(name, gold, before, after[heads], contrast[heads])))
+    return intervals
 
 
-def _interval(value: float, draws: Float[np.ndarray, " draw"], level: float) -> Interval:
-    known = draws[np.isfinite(draws)]
-    if not np.isfinite(value) or len(known) < len(draws) / 2:
+def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
+    """mean(after) - mean(before), one paired interval a head.
+
+    most: what a row may change at most, as shares and right or wrong answers do by 1: one row more and one less of that
+    size are counted beside those that were seen. None: nobody knows, as of losses; then rows that did not change say
+    nothing, and fewer than two that did have no interval.
+    """
+    difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
+    n = difference.shape[1]
+    if most is None or n < 2:
+        mean = difference.mean(1)
+        low, high = few_inputs.mean_interval(difference.T)
+        unmoved = (difference == 0).all(1)  # [0, 0] would be surer than anybody can be
+        low, high = np.where(unmoved, np.nan, low), np.where(unmoved, np.nan, high)
+        return [_interval(float(a), float(b), float(c)) for a, b, c in zip(mean, low, high, strict=True)]
+    mean = difference.sum(1) / (n + 2)
+    squares = (difference**2).sum(1) + 2 * most**2
+    reach = scipy.special.stdtrit(n - 1, 0.975) * np.sqrt((squares / (n + 2) - mean**2) / (n + 2))
+    low, high = np.maximum(mean - reach, -most), np.minimum(mean + reach, most)
+    return [_interval(float(a), float(b), float(c)) for a, b, c in zip(difference.mean(1), low, high, strict=True)]
+
+
+def _interval(value: float, low: float, high: float) -> Interval:
+    if not np.isfinite(value):
         return Interval(None, None, None)
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(value), float(low), float(high))
+    ends = (low, high) if np.isfinite(low) and np.isfinite(high) else (None, None)
+    return Interval(float(value), *ends)
 
 
 def max_t(
@@ -161,35 +156,68 @@ def max_t(
     permutations: int = PERMUTATIONS,
     slack: float = 0.0,
 ) -> Float[np.ndarray, " head"]:
-    """Family-wise p of every head by max-T permutation (Westfall & Young): signs of the rows' differences flip.
+    """Family-wise p of every head that its mean difference is 0, by max-T (Westfall & Young).
 
-    Of right and wrong rows a flip is a swap of the predictions before and after. Of shares of Pearson's r it is none:
-    r is no sum over rows, so the flip is of what each row adds to the change of r (its influence), and no set of
-    swapped predictions has these differences.
-    Under the null a row's outcome is as good before as after, so the sign of each row's difference is a coin; one
-    coin per row serves all heads, which keeps how they hang together. t_h = |sum d| / sqrt(sum d^2), the scale of the
-    sign-flip null. p_h = (1 + #{max over heads of permuted t >= t_h}) / (1 + permutations); 1 for a head that changed
-    no outcome. slack: added to every t_h, for the smallest p that outcomes known to within so much could have.
+    Of right and wrong rows the mean is 0 exactly where a row is lost as often as one is won, so signs flip: a swap of
+    the predictions before and after. Of losses, and of what rows add to Pearson's r, a mean of 0 says nothing of
+    symmetry: skewed losses that change nothing on the whole would be claimed. There rows are drawn with replacement
+    from the differences less their mean, and every draw is measured by its own spread (studentised bootstrap; Hall
+    1992).
+    One coin or draw per row serves all heads, which keeps how they hang together.
+    t_h = |sum d| / sqrt(sum d^2 + unseen), `t_values`; p_h = (1 + #{max over heads of drawn t >= t_h}) / (1 + draws).
+    Of losses p is at least that of the head alone by `few_inputs.p_either`, and 1 where fewer than 12 rows changed: too
+    few to say anything. 1 for a head that changed no outcome. slack: added to every t_h, for the smallest p that
+    outcomes known to within so much could have.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
         raise InputError(f"A test over heads needs outcomes [head, row]; seen {difference.shape}.")
-    scaled = _scaled(difference)
-    observed, changed = np.abs(scaled.sum(1)) + slack, (difference != 0).any(1)
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(permutations, difference.shape[1]))
-    largest = np.abs(signs @ scaled.T).max(1)
+    observed, changed = np.abs(t_values(difference)) + slack, (difference != 0).any(1)
+    generator, rows = np.random.default_rng(seed), difference.shape[1]
+    if _is_won_or_lost(difference):
+        signs = generator.choice([-1.0, 1.0], size=(permutations, rows))
+        largest, alone = np.abs(signs @ _scaled(difference).T).max(1), np.zeros(len(difference))
+    else:
+        counts = generator.multinomial(rows, np.full(rows, 1 / rows), size=permutations).astype(float)
+        largest, alone = _largest_drawn(difference, counts), _alone(difference)
     reached = (largest[:, None] >= observed[None] - 1e-12).sum(0)
-    return np.where(changed, (1 + reached) / (1 + permutations), 1.0)
+    p = np.maximum((1 + reached) / (1 + permutations), alone if not slack else 0)
+    return np.where(changed, p, 1.0)
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """sum d / sqrt(sum d^2) of every head, on the scale of the sign-flip null; 0 where nothing changed."""
+    """sum d / sqrt(sum d^2 + unseen) of every head, a monotone function of Student's t; 0 where nothing changed.
+
+    unseen: 0 of rows won and lost, else that of two rows that change as much as any row under any head does.
+    """
     return _scaled(np.asarray(difference, dtype=float)).sum(1)
 
 
+def _is_won_or_lost(difference: HeadOutcomes) -> bool:
+    return bool(np.isin(difference, (-1.0, 0.0, 1.0)).all())
+
+
+def _unseen(difference: HeadOutcomes) -> float:
+    return 0.0 if _is_won_or_lost(difference) else float(2 * np.abs(difference).max() ** 2)
+
+
 def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "head row"]:
-    spread = np.sqrt((difference**2).sum(1))[:, None]
+    spread = np.sqrt((difference**2).sum(1) + _unseen(difference))[:, None]
     return np.divide(difference, spread, out=np.zeros_like(difference), where=spread > 0)
+
+
+def _largest_drawn(difference: Float[np.ndarray, "head row"], counts: Counts) -> Float[np.ndarray, " draw"]:
+    """The largest t over heads of each draw from the centred differences."""
+    centred = difference - difference.mean(1, keepdims=True)
+    spread = np.sqrt(counts @ (centred**2).T + _unseen(difference))
+    return (np.abs(counts @ centred.T) / spread).max(1)
+
+
+def _alone(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, " head"]:
+    """p of each head by itself; 1 where too few rows changed for one."""
+    values = difference.T
+    spread = few_inputs.spread_of(values, np.ones(values.shape, dtype=bool), values.mean(0))
+    return np.nan_to_num(few_inputs.p_either(values.mean(0), spread), nan=1.0)
 
 
 @dataclass(frozen=True)

@@ -65,14 +65,20 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
     It stays on the side of 0 on which all inputs lie (weights are never below 0).
     """
-    with np.errstate(invalid="ignore"):
-        far = scipy.special.stdtrit(np.maximum(spread.different - 1, 1), (1 + LEVEL) / 2)
-        low = mean - spread.error * np.maximum(far, _unbent(far, spread.lean))
-        high = mean + spread.error * np.maximum(far, -_unbent(-far, spread.lean))
+    low, high = reaching(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
     high = np.where(spread.sign < 0, np.minimum(high, 0.0), high)
     alone = (spread.different == 1) | ~np.isfinite(spread.error)
     return np.where(alone, np.nan, low), np.where(alone, np.nan, high)
+
+
+def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
+    """The 95 % interval that reaches as far as Student's or Hall's, the one whose skewness is taken out."""
+    with np.errstate(invalid="ignore"):
+        far = scipy.special.stdtrit(degrees, (1 + LEVEL) / 2)
+        low = mean - error * np.maximum(far, _unbent(far, lean))
+        high = mean + error * np.maximum(far, -_unbent(-far, lean))
+    return low, high
 
 
 def p_above(mean: Cells, spread: Spread) -> Cells:

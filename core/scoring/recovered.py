@@ -11,17 +11,18 @@ import numpy as np
 from jaxtyping import Float
 
 from core.errors import InputError
-from core.scoring.effects import LEVEL, max_t
+from core.scoring import few_inputs
+from core.scoring.effects import max_t
 
 FLOOR = 0.1  # logits: pairs whose m differ less have little to bring back
-RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """Per variant: the share with its percentile interval, and p corrected over all variants (max-T over pairs' signs).
+    """Per variant: the share with its interval, and p corrected over all variants (max-T over pairs).
 
-    n: pairs used; left_out: pairs under the floor.
+    n: pairs used; left_out: pairs under the floor. Intervals are NaN for fewer than two pairs, p for fewer than
+    `few_inputs.FEWEST`.
     """
 
     share: Float[np.ndarray, " variant"]
@@ -39,10 +40,9 @@ def recovered_share(
     *,
     floor: float = FLOOR,
     seed: int = 0,
-    resamples: int = RESAMPLES,
 ) -> Recovered:
-    """Shares of all variants with 95% intervals; one set of bootstrap draws over pairs serves all. Intervals are NaN
-    for one pair.
+    """Shares of all variants with 95% intervals: Student's t or Hall's, whichever reaches farther, on what each pair
+    adds to the ratio.
 
     Raises InputError where no pair differs by the floor.
     """
@@ -55,13 +55,18 @@ def recovered_share(
     turn = np.sign(first - second)[kept]
     whole = np.abs(first - second)[kept]
     brought = (patched - second)[:, kept] * turn
-    n = int(kept.sum())
+    n, unknown = int(kept.sum()), np.full(len(patched), np.nan)
     share = brought.sum(1) / whole.sum()
-    if n < 2:
-        unknown = np.full(len(patched), np.nan)
-        return Recovered(share, unknown, unknown, unknown, n, int(len(first) - n))
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
-    draws = (counts @ brought.T) / (counts @ whole)[:, None]
-    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    p = max_t(np.zeros(n), brought, seed=seed)
+    low, high = _ends(share, brought, whole) if n > 1 else (unknown, unknown)
+    p = max_t(np.zeros(n), brought, seed=seed) if n >= few_inputs.FEWEST else unknown
     return Recovered(share, low, high, p, n, int(len(first) - n))
+
+
+def _ends(
+    share: Float[np.ndarray, " variant"], brought: Float[np.ndarray, "variant pair"], whole: Float[np.ndarray, " pair"]
+) -> tuple[Float[np.ndarray, " variant"], Float[np.ndarray, " variant"]]:
+    """A ratio moves with a pair by (brought - share whole) / mean(whole)."""
+    n = len(whole)
+    influence = ((brought - share[:, None] * whole) / whole.mean()).T
+    spread = few_inputs.spread_of(influence, np.ones(influence.shape, dtype=bool), np.zeros(len(share)))
+    return few_inputs.reaching(share, spread.error, spread.lean, np.full(len(share), n - 1.0))

@@ -1,20 +1,26 @@
-"""Metrics of several runs (seeds) on the same rows: means with intervals over rows and runs, paired differences."""
+"""Metrics of several runs (seeds) on the same rows: means with intervals over rows and runs, paired differences.
+
+Rows are a sample of the task and runs one of all seeds: their variances add, and Student's t has Satterthwaite's
+degrees of freedom, few where few runs differ much. What rows add to a metric, and rows that were not seen, are of
+`core.scoring.influence`.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Shaped
 
-from core.scoring.effects import counted
+from core.scoring.influence import LEVEL, flip, influence
 
-RESAMPLES = 1000
 Rows = Shaped[np.ndarray, " row"]
 Runs = Shaped[np.ndarray, "run row"]
 
 
 @dataclass(frozen=True)
 class Score:
-    """A mean over runs, or a difference of two, with its 95 % interval; None where the metric is undefined."""
+    """A mean over runs, or a difference of two, with its 95 % interval; None where the metric is undefined, the ends
+    also for a single row."""
 
     value: float | None
     low: float | None
@@ -26,34 +32,54 @@ class Score:
         return dict(zip(names, (self.value, self.low, self.high), strict=True))
 
 
-def score(name: str, gold: Rows, predicted: Runs, *, seed: int = 0) -> Score:
-    """The mean metric of the runs: bootstrap over rows, and over runs where there are several.
+def score(name: str, gold: Rows, predicted: Runs) -> Score:
+    """The mean metric of the runs: over rows, and over runs where there are several.
 
-    name: accuracy, f1 or pearson.
+    Two rows that are right and two that are wrong are added (Agresti and Coull 1998), and their like for F1; r is put
+    on Fisher's scale. name: accuracy, f1 or pearson.
     """
-    whole, drawn = _drawn(name, gold, predicted, seed)
-    return _score(whole.mean(), drawn)
+    runs = influence(name, gold, np.atleast_2d(predicted))
+    if name == "pearson":
+        r = np.clip(runs.value, -1 + 1e-9, 1 - 1e-9)
+        scaled = runs.rows / (1 - r**2)[:, None]
+        low, high = _ends(float(np.arctanh(r).mean()), scaled.mean(0), np.zeros(0), np.arctanh(r))
+        return _score(float(runs.value.mean()), float(np.tanh(low)), float(np.tanh(high)))
+    unseen = np.repeat([runs.gained.mean(), runs.lost.mean()], 2)
+    centre = float(runs.value.mean() + unseen.sum() / (gold.size + unseen.size))
+    low, high = _ends(centre, runs.rows.mean(0), unseen, runs.value)
+    return _score(float(runs.value.mean()), *np.clip([low, high], 0, 1).tolist())
 
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Score:
-    """Mean of the first runs less that of the second: the same rows are drawn for both."""
-    firsts, seconds = _drawn(name, gold, first, 0), _drawn(name, gold, second, 0)
-    return _score(firsts[0].mean() - seconds[0].mean(), firsts[1] - seconds[1])
+    """Mean of the first runs less that of the second on the same rows; as many runs of each are pairs, in order."""
+    one, other = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
+    value, rows = float(one.value.mean() - other.value.mean()), one.rows.mean(0) - other.rows.mean(0)
+    if np.array_equal(first, second):
+        return Score(0.0, 0.0, 0.0) if np.isfinite(value) else Score(None, None, None)
+    paired = one.value.size == other.value.size
+    runs = [one.value - other.value] if paired else [one.value, other.value]
+    jump = 0.0 if name == "pearson" else flip(name, one, other)
+    centre = value if name == "pearson" else value * gold.size / (gold.size + 2)
+    low, high = _ends(centre, rows, np.array([jump, -jump]), *runs)
+    most = 2.0 if name == "pearson" else 1.0
+    return _score(value, *np.clip([low, high], -most, most).tolist())
 
 
-def _drawn(name: str, gold: np.ndarray, predicted: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The metric of each run [run], and means over drawn runs on drawn rows [draw]."""
-    predicted = np.atleast_2d(predicted)
-    rows, runs = len(gold), len(predicted)
-    counts = np.random.default_rng(seed).multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES)
-    shares = np.random.default_rng([seed, runs]).multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
-    whole = counted(name, gold, predicted, np.ones((1, rows)))[0]
-    return whole, (counted(name, gold, predicted, counts) * shares).sum(1)
+def _score(value: float, low: float, high: float) -> Score:
+    ends = (low, high) if np.isfinite(low) and np.isfinite(high) else (None, None)
+    return Score(value, *ends) if np.isfinite(value) else Score(None, None, None)
 
 
-def _score(value: float, drawn: np.ndarray) -> Score:
-    known = drawn[np.isfinite(drawn)]
-    if not np.isfinite(value) or len(known) < len(drawn) / 2:
-        return Score(None, None, None)
-    low, high = np.quantile(known, [0.025, 0.975])
-    return Score(float(value), float(low), float(high))
+def _ends(centre: float, rows: Rows, unseen: Shaped[np.ndarray, " unseen"], *runs: np.ndarray) -> tuple[float, float]:
+    """The interval over rows (those that were not seen too) and runs; NaN for a single row."""
+    n = rows.size + unseen.size
+    if rows.size < 2 or not np.isfinite(centre):
+        return np.nan, np.nan
+    parts = [(float((rows**2).sum() + (unseen**2).sum()) / n**2, rows.size - 1)]
+    parts += [(float(values.var(ddof=1)) / values.size, values.size - 1) for values in runs if values.size > 1]
+    whole = sum(variance for variance, _ in parts)
+    if whole == 0:
+        return centre, centre
+    freedom = whole**2 / sum(variance**2 / degrees for variance, degrees in parts)
+    reach = float(scipy.special.stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(whole))
+    return centre - reach, centre + reach

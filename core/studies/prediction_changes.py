@@ -20,14 +20,14 @@ def baseline_row(task: Task, gold: np.ndarray, plain: np.ndarray, about: Row) ->
 def change_rows(
     task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, facts: Sequence[Row], *, seed: int
 ) -> list[Row]:
-    """A row a variant: facts, every metric with its change and paired bootstrap interval; of classes how many
-    predictions flipped, their share with Wilson's interval (of none too, where a bootstrap would be sure) and McNemar's
+    """A row a variant: facts, every metric with its change and paired interval; of classes how many
+    predictions flipped, their share with Wilson's interval (of none too) and McNemar's
     p; p corrected over the variants (max-T). changed [variant, row]."""
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
     flipped = None if task.is_score else effects.flips(plain, changed)
     whole = baseline_row(task, gold, plain, {})
-    measured = {name: effects.metric_intervals(name, gold, plain, changed, seed=seed) for name in metrics_of(task)}
+    measured = {name: effects.metric_intervals(name, gold, plain, changed) for name in metrics_of(task)}
     rows = []
     for k, fact in enumerate(facts):
         row = {**fact, "n": len(gold)}

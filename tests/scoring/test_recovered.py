@@ -33,7 +33,7 @@ def test_intervals_cover_the_true_share_and_nulls_are_seldom_found():
         noise = generator.normal(0, 1, (8, 60))
         patched = second + noise
         patched[0] += 0.3 * gap
-        found = recovered_share(second + gap, second, patched, floor=0.0, seed=seed, resamples=400)
+        found = recovered_share(second + gap, second, patched, floor=0.0, seed=seed)
         turned = np.abs(gap).sum()
         truth = 0.3 * np.sign(gap) @ gap / turned
         covered += found.low[0] <= truth <= found.high[0]
@@ -49,3 +49,16 @@ def test_pairs_that_do_not_differ_are_refused_and_one_pair_has_no_interval():
     found = recovered_share(np.array([2.0]), np.array([1.0]), np.array([[1.5]]))
     assert found.share[0] == pytest.approx(0.5)
     assert np.isnan(found.low[0])
+    assert np.isnan(found.p[0])
+
+
+def test_few_pairs_have_a_t_interval_and_no_p():
+    """Of three pairs a bootstrap excluded 0 in 29 % where nothing is brought back."""
+    excluded = 0
+    for seed in range(200):
+        generator = np.random.default_rng(seed)
+        second, gap = generator.normal(size=3), generator.uniform(1, 3, 3)
+        found = recovered_share(second + gap, second, second[None] + generator.normal(0, 1, (1, 3)), seed=seed)
+        excluded += not found.low[0] <= 0 <= found.high[0]
+        assert np.isnan(found.p).all()
+    assert excluded <= 20

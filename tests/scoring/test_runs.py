@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from core.scoring import runs
 
@@ -9,7 +10,9 @@ from core.scoring import runs
 def test_a_mean_over_runs_and_its_difference():
     gold = np.array([0, 1] * 30)
     right, half = np.tile(gold, (2, 1)), np.stack([gold, np.zeros(60, dtype=int)])
-    assert runs.score("accuracy", gold, right) == runs.Score(1.0, 1.0, 1.0)
+    whole = runs.score("accuracy", gold, right)
+    assert (whole.value, whole.high) == (1, 1)
+    assert 0.9 < whole.low < 0.96
     some = runs.score("accuracy", gold, half)
     assert some.value == pytest.approx(0.75)
     assert some.low < 0.6
@@ -24,18 +27,35 @@ def test_a_mean_over_runs_and_its_difference():
 
 def test_intervals_cover_the_share_that_was_planted():
     rng, covered = np.random.default_rng(0), 0
-    for draw in range(60):
+    for _ in range(60):
         gold = np.ones(150, dtype=int)
-        found = runs.score("accuracy", gold, (rng.random((1, 150)) < 0.7).astype(int), seed=draw)
+        found = runs.score("accuracy", gold, (rng.random((1, 150)) < 0.7).astype(int))
         covered += found.low <= 0.7 <= found.high
     assert covered >= 52
 
 
-def test_a_score_is_known_where_half_of_its_draws_are():
-    drawn = np.array([0.1, np.nan, 0.3, np.nan])
-    half = runs._score(0.2, drawn)
-    assert (half.value, half.low, half.high) == (0.2, *np.quantile([0.1, 0.3], [0.025, 0.975]))
-    assert runs._score(0.2, np.array([0.1, np.nan, np.nan])).low is None
-    assert runs._score(np.nan, np.array([0.1, 0.2])).value is None
-    assert half.fields("f1") == {"f1": 0.2, "f1_low": half.low, "f1_high": half.high}
-    assert set(half.fields()) == {"value", "low", "high"}
+def test_a_score_of_one_run_is_agresti_and_coulls_and_of_a_correlation_fishers():
+    gold, rng = np.ones(48, dtype=int), np.random.default_rng(1)
+    right = (np.arange(48) < 36).astype(int)
+    found, share = runs.score("accuracy", gold, right[None]), 38 / 52
+    reach = stats.t.ppf(0.975, 47) * np.sqrt(share * (1 - share) / 52)
+    assert (found.low, found.high) == pytest.approx((share - reach, share + reach), abs=2e-3)
+    x = rng.normal(size=400)
+    y = x + rng.normal(size=400)
+    r = runs.score("pearson", x, y[None])
+    fisher = np.arctanh(r.value) + 1.96 / np.sqrt(397) * np.array([-1, 1])
+    assert (r.low, r.high) == pytest.approx(tuple(np.tanh(fisher)), abs=0.03)
+
+
+def test_one_row_has_no_interval():
+    one = np.array([1])
+    assert runs.score("accuracy", one, one[None]) == runs.Score(1.0, None, None)
+    assert runs.difference("accuracy", one, one[None], 1 - one[None]) == runs.Score(1.0, None, None)
+
+
+def test_two_seeds_say_less_than_many():
+    """Runs that differ by more than rows explain: two of them leave nearly everything open, twelve do not."""
+    gold, rng = np.ones(2000, dtype=int), np.random.default_rng(3)
+    many = (rng.random((12, 2000)) < rng.normal(0.7, 0.05, (12, 1))).astype(int)
+    few, all_of_them = runs.score("accuracy", gold, many[:2]), runs.score("accuracy", gold, many)
+    assert few.high - few.low > 3 * (all_of_them.high - all_of_them.low)

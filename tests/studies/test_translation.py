@@ -11,7 +11,6 @@ from core.capture.running import captured_parts, model_inputs, prepared
 from core.capture.translating import aligned_words, pairs_of, part_importance, right
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
-from core.scoring import effects
 from core.scoring.word_alignment import PositionTable, hits
 from core.studies.ablation.translation import STUDY, Options
 from core.tasks.translation import read_translations
@@ -97,15 +96,6 @@ def test_hits_and_positions():
     table = PositionTable([(3, 2, [(1, 0), (0, 1)]), (3, 2, [(1, 0), (2, 1)]), (3, 2, [(0, 0), (2, 1)])])
     assert table.guesses(3, 2).tolist() == [1, 2]
     assert table.guesses(5, 3).tolist() == [0, 2, 4]  # not seen: the same share of the way
-
-
-def test_mean_intervals_are_those_of_resampled_rows():
-    before, after = np.array([1.0, 1, 0, 1, 1, 0, 1, 1]), np.array([[0.0, 1, 0, 0, 1, 0, 1, 0]])
-    found = effects.mean_intervals(before, after, seed=3)[0]
-    drawn = np.random.default_rng(3).multinomial(8, np.full(8, 1 / 8), size=2000)
-    draws = [(np.repeat(after[0] - before, times)).mean() for times in drawn]
-    assert found.value == pytest.approx(-3 / 8)
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])))
 
 
 def test_the_study_has_michels_three_columns_and_the_alignment(found):

@@ -1,7 +1,7 @@
 """Every head, layer or group disabled in turn on a task's rows (Kovaleva et al. section 4.6, Figs 8 and 9).
 
-A summary row per variant: the metric and its change with a paired bootstrap interval, how many predictions changed,
-McNemar's p for classes, and p corrected over all variants (max-T permutation). Then a split-half row: whether the
+A summary row per variant: the metric and its change with a paired interval, how many predictions changed,
+McNemar's p for classes, and p corrected over all variants (max-T). Then a split-half row: whether the
 gain of the best variant is still there on rows that did not choose it. The operator is
 "disable" (uniform attention) in Kovaleva's pictures and "zero" in Michel's. Groups are typed ("groups"), or clusters
 of heads with like maps ("duplicates"), which stand beside their heads one at a time and random heads.
@@ -264,9 +264,7 @@ class _Table:
         self.changed = swept.changed
         self.beside: list[Row] = [{} for _ in self.variants]
         if options.what == "duplicates":
-            self.beside = duplicates.beside(
-                self.names, swept.gold, swept.plain, self.changed, self.variants, seed=options.seed
-            )
+            self.beside = duplicates.beside(self.names, swept.gold, swept.plain, self.changed, self.variants)
             self.variants, self.changed = duplicates.together(self.variants, self.changed)
         self.before = outcomes(task, swept.gold, swept.plain)
         self.after = outcomes(task, swept.gold, self.changed)
@@ -320,12 +318,12 @@ class _Table:
 
     def _intervals(self, name: str) -> list[effects.Interval]:
         """Each variant's change, by the arithmetic that its claim rests on."""
-        gold, seed = self.swept.gold, self.options.seed
-        intervals = effects.metric_intervals(name, gold, self.swept.plain, self.changed, seed=seed)
+        gold = self.swept.gold
+        intervals = effects.metric_intervals(name, gold, self.swept.plain, self.changed)
         if self.swept.in_float32 is None:
             return intervals
         some, (plain, changed) = np.flatnonzero(self.again), self.swept.in_float32
-        exact = effects.metric_intervals(name, gold, plain, changed[some], seed=seed)
+        exact = effects.metric_intervals(name, gold, plain, changed[some])
         for k, interval in zip(some, exact, strict=True):
             intervals[k] = interval
         return intervals

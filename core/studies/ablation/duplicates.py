@@ -76,11 +76,9 @@ def beside(
     plain: np.ndarray,
     changed: np.ndarray,
     variants: Sequence[Variant],
-    *,
-    seed: int,
 ) -> list[Row]:
     """For every group and metric: what its heads cost one at a time, added up ("apart"), what random heads cost
-    ("control"), and what it costs beyond each, with 95% paired bootstrap intervals."""
+    ("control"), and what it costs beyond each, with 95% paired intervals."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
@@ -92,7 +90,7 @@ def beside(
     rows: list[Row] = [{} for _ in chosen]
     for name in names:
         for label, weights in contrasts.items():
-            intervals = effects.contrast_intervals(name, gold, plain, changed, weights, seed=seed)
+            intervals = effects.contrast_intervals(name, gold, plain, changed, weights)
             for row, interval in zip(rows, intervals, strict=True):
                 field = f"{name}_{label}"
                 row |= {field: interval.value, f"{field}_low": interval.low, f"{field}_high": interval.high}

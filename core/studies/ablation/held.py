@@ -3,7 +3,7 @@
 By default all heads of each layer but the last are fixed at the current, previous, next and first token in turn (a
 causal model cannot look at the next one). The patterns hold while learning and while measuring; the free run has the
 same seed, rows and recipe. The summary is in the form of Table 1: a row a run, means over seeds and the constant
-predictor; then what holding costs, with a paired bootstrap interval over the dev rows.
+predictor; then what holding costs, with a paired interval over the dev rows.
 """
 
 import hashlib
@@ -106,7 +106,7 @@ class Held(Study[Options, TunedRuns]):
             both = {run.seed for run in mine if run.initialisation == FREE}
             both &= {run.seed for run in mine if run.initialisation == HELD}
             if both:
-                rows.append(_cost(task, [run for run in mine if run.seed in both], options.seeds[0]))
+                rows.append(_cost(task, [run for run in mine if run.seed in both]))
         return rows
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -151,12 +151,12 @@ def _mark(options: Options) -> str:
     return f"{HELD}-{hashlib.sha256(asked.encode()).hexdigest()[:6]}"
 
 
-def _cost(task: str, runs: Sequence[TunedRun], seed: int) -> Row:
+def _cost(task: str, runs: Sequence[TunedRun]) -> Row:
     """Held less free: the same dev rows under the same draws, so the difference is paired."""
     metric, gold = metrics_of(task_of(task))[0], runs[0].gold
     predicted = np.array([run.predicted for run in runs])
     weights = np.array([[(1.0 if run.initialisation == HELD else -1.0) * 2 / len(runs) for run in runs]])
-    (change,) = effects.contrast_intervals(metric, gold, predicted[0], predicted, weights, seed=seed)
+    (change,) = effects.contrast_intervals(metric, gold, predicted[0], predicted, weights)
     about = {"kind": "change", "task": task, "initialisation": "held less free", "metric": metric, "n": len(gold)}
     ends = {"score": change.value, "low": change.low, "high": change.high}
     return about | ends | {"seeds": len(runs) // 2, "held_heads": max(run.held_heads for run in runs)}

@@ -2,7 +2,7 @@
 
 The effect is the change of a row's loss (cross-entropy, squared error of scores) with the head changed and nothing
 else. disable, zero, replace, mean, resample and the optimal constant push off the distribution by different amounts,
-so a head may matter under one and not under another. Means over rows with bootstrap intervals; p is corrected over all
+so a head may matter under one and not under another. Means over rows with intervals; p is corrected over all
 heads and operators together.
 """
 
@@ -16,7 +16,7 @@ import pydantic.dataclasses
 from core import capture
 from core.attention import Head
 from core.errors import InputError
-from core.scoring.effects import max_t
+from core.scoring.effects import max_t, mean_intervals
 from core.scoring.rank_agreement import operators_agree
 from core.store.rows import Row
 from core.studies.ablation import disabling, references
@@ -28,7 +28,6 @@ from core.studies.provenance import provenance
 from core.tasks.glue import task_of
 
 DEFAULT = ("disable", "zero", "mean", "resample", "constant")
-RESAMPLES = 2000
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -154,16 +153,15 @@ def _fitting(opened: disabling.Opened, options: Options) -> np.ndarray:
 
 def _effects(options: Options, merged: Effects, about: Row) -> list[Row]:
     operators, heads, n = merged.changes.shape
-    counts = np.random.default_rng(options.seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n
     p = max_t(np.zeros(n), merged.changes.reshape(-1, n), seed=options.seed).reshape(operators, heads)
     rows = []
     for number, operator in enumerate(merged.operators):
-        low, high = np.quantile(counts @ merged.changes[number].T, [0.025, 0.975], axis=0)
+        intervals = mean_intervals(np.zeros(n), merged.changes[number], most=None)
         for head in range(heads):
             place = Head(*divmod(head, merged.heads))
             value = float(merged.changes[number, head].mean())
             row = {"kind": "effect", "name": str(place), "layer": place.layer, "head": place.head, **about}
-            row |= {"operator": operator, "value": value, "low": float(low[head]), "high": float(high[head])}
+            row |= {"operator": operator, "value": value, "low": intervals[head].low, "high": intervals[head].high}
             row |= {"p": float(p[number, head]), "baseline": 0.0}
             row |= {"statistic": f"{operator} loss change", "feature": task_of(options.task).key}
             if operator == "constant" and merged.fitting.size:

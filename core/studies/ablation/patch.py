@@ -2,7 +2,7 @@
 
 A is the row, B the perturbed row. m is the logit of the label that A predicts less that of the label that B predicts
 (its strongest rival where they agree); of a score, the score. Every component of B in turn takes its output from A at
-the words both have. Recovered share, a ratio of means over pairs with its bootstrap interval, and p corrected over all
+the words both have. Recovered share, a ratio of means over pairs with its interval, and p corrected over all
 components (core.scoring.recovered).
 """
 

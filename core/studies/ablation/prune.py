@@ -136,7 +136,7 @@ class Prune(Study[Options, Curves]):
         for curve in merged.curves:
             ones = np.ones((1, len(curve.gold)))
             whole = float(effects.counted(metric, curve.gold, curve.plain[None], ones)[0, 0])
-            changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed, seed=options.seed)
+            changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
             about = {"order": curve.order, "task": task.key, "metric": metric, "n": len(curve.gold)}
             steps = zip((0, *curve.removed), (effects.Interval(0.0, 0.0, 0.0), *changes), strict=True)
             body += [_step(about, whole, curve.heads, cut, change) for cut, change in steps]

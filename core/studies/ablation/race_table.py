@@ -116,7 +116,7 @@ def _metric(race: Race) -> dict[int, Row]:
         return {}
     cells: dict[int, Row] = {k: {} for k in whole}
     for name in metrics_of(race.task):
-        changes = effects.metric_intervals(name, part.gold, part.plain, part.changed[whole], seed=race.options.seed)
+        changes = effects.metric_intervals(name, part.gold, part.plain, part.changed[whole])
         for k, change in zip(whole, changes, strict=True):
             cells[k] |= {f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
     return cells

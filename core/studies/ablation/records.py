@@ -99,8 +99,8 @@ class OperatorEffect(Result):
     head: int
     operator: str
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p: float
     n: int
     task: str

@@ -228,8 +228,8 @@ def _about(name: str) -> Row:
 def _sweep_rows(seen: Seen, seed: int) -> list[Row]:
     before, after = seen.exact[0], seen.exact[1:]
     p = effects.max_t(before, after, seed=seed)
-    intervals = effects.mean_intervals(before, after, seed=seed)
-    tokens = effects.mean_intervals(seen.share[0], seen.share[1:], seed=seed)
+    intervals = effects.mean_intervals(before, after)
+    tokens = effects.mean_intervals(seen.share[0], seen.share[1:])
     rows: list[Row] = [_baseline(seen)]
     for k, name in enumerate(seen.names):
         rows.append(
@@ -259,7 +259,7 @@ def _importance_rows(seen: Seen, seed: int) -> list[Row]:
 
 def _prune_rows(seen: Seen, seed: int) -> list[Row]:
     """A row per column and number of removed heads, from none on; intervals are of the change, added to the whole."""
-    intervals = effects.mean_intervals(seen.exact[0], seen.exact[1:], seed=seed)
+    intervals = effects.mean_intervals(seen.exact[0], seen.exact[1:])
     whole = float(seen.exact[0].mean())
     rows: list[Row] = []
     for part, column in COLUMNS.items():
@@ -284,8 +284,8 @@ def _align_rows(seen: Seen, seed: int) -> list[Row]:
     """
     sentences = np.unique(seen.row)
     by_row = np.stack([seen.exact[:, seen.row == number].mean(1) for number in sentences], 1)
-    intervals = effects.mean_intervals(by_row[0], by_row[1:], seed=seed)
-    alone = effects.mean_intervals(np.zeros(len(sentences)), by_row[1:], seed=seed)
+    intervals = effects.mean_intervals(by_row[0], by_row[1:])
+    alone = effects.mean_intervals(np.zeros(len(sentences)), by_row[1:])
     p = effects.max_t(by_row[0], by_row[1:], seed=seed)
     best = int(seen.share[1:].mean(1).argmax())
     return [

@@ -80,7 +80,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
     st.dataframe(pd.DataFrame(effects, columns=COLUMNS), hide_index=True)
     st.caption(plain(
         f"{stored.checkpoint} · {stored.task} · n = {baseline.n} rows, loss {baseline.loss:.3f} "
-        f"· {stored.date} · intervals: bootstrap over rows; p: max-T over heads and operators"
+        f"· {stored.date} · intervals over rows; p: max-T over heads and operators"
     ))  # fmt: skip
     pick_and_link(stored.of, names, here="interventions", key="operators_go_on")
 

@@ -75,7 +75,7 @@ def show_curves() -> None:
     st.caption(
         plain(
             f"{stored.checkpoint} · {stored.task_said} dev · n = {first.n} rows · "
-            f"order from train rows · 95% paired bootstrap of the change · {stored.date}"
+            f"order from train rows · 95% paired interval of the change · {stored.date}"
         )
     )
     _save(steps, stored.of)

@@ -105,7 +105,7 @@ def _results() -> None:
         f"{stored.checkpoint} · {race.task} {stored.split} · {race.n} rows · operator "
         f"{race.operator} · {stored.dtype} · seed {stored.seed} · {stored.date} · intervals hold "
         f"together for all heads and looks, {1 - race.alpha:.0%}; they speak of the task, not of these rows alone; "
-        "the metric's own, of heads that matter, one at a time, paired bootstrap"
+        "the metric's own, of heads that matter, one at a time, paired"
     ))  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def _facts(stored: StoredRun, baseline: Untouched, variants: int, first: str) ->
     facts = [
         f"{stored.checkpoint} · {stored.task_said} {stored.split} · n = {baseline.n} rows",
         f"operator {baseline.operator} · {stored.dtype} · {stored.date}",
-        f"intervals: paired bootstrap, 95%, one at a time; p: max-T over random signs of {flipped}, corrected over all",
+        f"intervals: paired, 95%, one at a time; p: max-T of {flipped}, corrected over all",
     ]
     if baseline.effect_within is not None:
         facts.append(

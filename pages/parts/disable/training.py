@@ -82,7 +82,7 @@ def _results() -> None:
     st.caption(
         plain(
             f"x 100; mean ± standard deviation over seeds · {stored.checkpoint} · {stored.date} · the "
-            "change is measured on the same dev rows, paired bootstrap · † predictions were constant in some run"
+            "change is measured on the same dev rows, paired · † predictions were constant in some run"
         )
     )
     with st.expander("Runs and their checkpoints"):

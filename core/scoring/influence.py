@@ -1,0 +1,138 @@
+"""Intervals of metrics and of their changes from what each row adds to them.
+
+A metric T of n rows moves with row i by its influence L_i (Hampel 1974): the mean of L is 0, its spread over rows over
+the root of n is T's standard error. Where few predictions flip the sample says too little about that spread: none
+flipped, and a bootstrap's interval is [0, 0]. So rows that were not seen are counted too, one that is won and one that
+is lost: for accuracy that is the interval of Bonett and Price 2012 for the difference of paired proportions, which adds
+one to each count of flips. Newcombe's (1998, method 10) was tried: where half of the rows are right it holds the truth
+in 87 % only, since it leans on how the two proportions hang together. Scores that all move are skewed rather than few:
+their interval reaches as far as either Student's t or Hall's, which takes the skewness out.
+docs/calibration.md shows by simulation what these keep to.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its parts load when they are used
+from jaxtyping import Float, Shaped
+
+from core.errors import InputError
+from core.scoring import few_inputs
+
+LEVEL = 0.95
+METRICS = ("accuracy", "f1", "pearson")
+MOVED = 0.02  # a score that moves by less than this share of the largest move does not count as moved
+MANY = 16  # moved scores, from which on their spread speaks for itself
+JUMP = 2.5  # influence on Pearson's r of a score that jumps: of standardised scores, so without a unit
+
+Rows = Shaped[np.ndarray, " row"]
+Runs = Shaped[np.ndarray, "run row"]
+
+
+@dataclass(frozen=True)
+class Influence:
+    """A metric of several runs over the same rows.
+
+    value: [run], NaN where it is undefined. rows: what each row adds [run, row]; its mean over rows is 0. gained, lost:
+    the influence of one more row that is predicted well or badly [run].
+    """
+
+    value: Float[np.ndarray, " run"]
+    rows: Float[np.ndarray, "run row"]
+    gained: Float[np.ndarray, " run"]
+    lost: Float[np.ndarray, " run"]
+
+
+def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
+    """Accuracy, F1 of class 1 or Pearson's r with the influence of every row.
+
+    Raises InputError for another metric.
+    """
+    gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
+    if name == "accuracy":
+        right = (predicted == gold).astype(float)
+        value = right.mean(1)
+        return Influence(value, right - value[:, None], 1 - value, -value)
+    if name == "f1":
+        return _f1(gold, predicted)
+    if name == "pearson":
+        return _pearson(gold, predicted)
+    raise InputError(f'A metric with an interval is {", ".join(METRICS[:-1])} or pearson; "{name}" is none of them.')
+
+
+def _f1(gold: Rows, predicted: Runs) -> Influence:
+    """F = 2 H / M with hits H and named rows M: L = (2 h - F m) / mean(m)."""
+    hits = ((predicted == 1) & (gold == 1)).astype(float)
+    named = (predicted == 1).astype(float) + (gold == 1)
+    hit, name = hits.mean(1), np.maximum(named.mean(1), 1 / gold.size)
+    value = 2 * hit / name
+    rows = (2 * hits - value[:, None] * named) / name[:, None]
+    return Influence(value, rows, (2 - 2 * value) / name, -value / name)
+
+
+def _pearson(gold: Rows, predicted: Runs) -> Influence:
+    """L = zx zy - r (zx^2 + zy^2) / 2 with standardised zx, zy; 0 and NaN where r is undefined."""
+    x, y = gold - gold.mean(), predicted - predicted.mean(1, keepdims=True)
+    spread = np.sqrt((x**2).mean() * (y**2).mean(1, keepdims=True))
+    defined = spread > 1e-12
+    together = np.divide(x * y, spread, out=np.zeros_like(y), where=defined)
+    squares = np.divide(y**2, (y**2).mean(1, keepdims=True), out=np.zeros_like(y), where=defined)
+    r = together.mean(1, keepdims=True)
+    rows = np.where(defined, together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
+    none = np.zeros(len(y))
+    return Influence(np.where(defined, r, np.nan)[:, 0], rows, none, none)
+
+
+# ---------------------------------------------------------------- changes
+
+
+def change_ends(
+    name: str,
+    gold: Rows,
+    before: Rows,
+    after: Runs,
+    weights: Float[np.ndarray, " run"],
+) -> tuple[float, float, float]:
+    """sum over runs of weight times (metric after - metric before), and its 95 % interval.
+
+    NaN where the metric is undefined; the ends are NaN for fewer than two rows.
+    """
+    first, then = influence(name, gold, np.asarray(before)[None]), influence(name, gold, after)
+    value = float(weights @ (then.value - first.value[0]))
+    rows = weights @ (then.rows - first.rows)
+    n = rows.size
+    if n < 2 or not np.isfinite(value):
+        return value, np.nan, np.nan
+    if name == "pearson":
+        moved = np.abs(weights @ (np.asarray(after, dtype=float) - np.asarray(before, dtype=float)))
+        unseen = JUMP * max(0.0, 1 - int((moved > MOVED * moved.max()).sum()) / MANY)
+        low, high = _skewed(value, rows, unseen)
+    else:
+        unseen = float(np.sqrt((weights**2).sum()) * flip(name, first, then))
+        low, high = _ends(value * n / (n + 2), rows, unseen)
+    reach = float(np.abs(weights).sum()) * (2 if name == "pearson" else 1)
+    return value, max(low, -reach), min(high, reach)
+
+
+def flip(name: str, first: Influence, then: Influence) -> float:
+    """The influence of a prediction that flips: 1 on accuracy; on F1 that of a hit that is missed."""
+    if name == "accuracy":
+        return 1.0
+    return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))
+
+
+def _ends(centre: float, rows: Rows, unseen: float) -> tuple[float, float]:
+    """Student's t over the rows and two that were not seen, one that is won and one that is lost."""
+    error = np.sqrt((rows**2).sum() + 2 * unseen**2) / (rows.size + 2)
+    reach = float(scipy.special.stdtrit(rows.size - 1, (1 + LEVEL) / 2) * error)
+    return centre - reach, centre + reach
+
+
+def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
+    """As far as t or Hall's interval reaches; two degrees of freedom are those of the two spreads in r."""
+    n = rows.size
+    second = ((rows**2).sum() + 2 * unseen**2) / max(1, n - 2)
+    lean = (rows**3).sum() / n / second**1.5 / np.sqrt(n) if second > 0 else 0.0
+    cells = (np.array([one]) for one in (value, np.sqrt(second / n), lean, n - 1.0))
+    low, high = few_inputs.reaching(*cells)
+    return float(low[0]), float(high[0])
