@@ -4,17 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+import numpy as np
 import pandas as pd
 
 from core.errors import InputError
+from core.patterns.people_spread import Spread, class_rate_spread, skill_spread
 from core.patterns.snapshot import known_class_set, present_names, standing_labels
-from core.patterns.truth import Method, Truth, truth
+from core.patterns.truth import Method, Truth, truth, votes
 from core.store import projects
 from core.store.database import Database
 
 METHODS: dict[Method, str] = {"majority": "Majority", "dawid-skene": "Dawid-Skene", "mace": "MACE"}
-WORTH = 0.775  # median skill by Dawid-Skene: simulated people right .75 of the time came below, those of .85 above
+SKILLS_DIFFER = 0.1  # lower end of the spread of agreement: simulated people with four of twenty guessing came above
+RATES_DIFFER = 0.2  # of how often classes are given: with nine of twenty who always give one class, above
 FEWEST_LABELS = 20  # a person
+ALIKE = (
+    "People who make the same mistakes look skilled to every method, and no count of votes shows it: gold maps do "
+    "(Make a project, gold)."
+)
 
 
 def checked_method(name: str | None) -> Method | None:
@@ -49,36 +56,54 @@ def truth_of(db: Database, class_set: str, method: Method, project: str | None =
 
 @dataclass(frozen=True)
 class Advice:
-    """Whether a learned truth is worth it. skill: median by Dawid-Skene, 0 to 1; labels: median a person."""
+    """Whether a learned truth is worth it: whether people differ enough. labels: median a person. skill: the spread of
+    how often others agree with a person; rates: of how often each class is given."""
 
     worth: bool
-    skill: float
-    labels: float
     people: int
+    labels: float
+    skill: Spread
+    rates: Spread
 
     @property
     def sentence(self) -> str:
         """What to tell people who choose."""
-        about = f"the median skill of {self.people} people is {self.skill:.2f}, from {self.labels:.0f} labels each"
         if self.people < 3:
-            return f"Majority does as well: {about}, and people are told apart only when there are three or more."
+            return "Majority does as well: people are told apart only when there are three or more."
+        if self.labels < FEWEST_LABELS:
+            return (
+                f"Majority does as well: people are told apart from {FEWEST_LABELS} labels each on, and the median "
+                f"here is {self.labels:.0f}."
+            )
+        if np.isnan(self.skill.value):
+            return "Majority does as well: no map has labels of two people, so that nobody can be compared."
+        about = (
+            f"beyond chance, agreement with others spreads over {self.people} people by {_said(self.skill)}, and how "
+            f"often they give a class by {_said(self.rates)}"
+        )
         if self.worth:
             return (
-                f"Dawid-Skene and MACE are worth it here ({about}): in simulations they had more maps right than "
-                "majority."
+                f"People differ here ({about}): in simulations of such people Dawid-Skene and MACE had more maps right "
+                f"than majority. {ALIKE}"
             )
         return (
-            f"Majority does as well as Dawid-Skene here ({about}), which in simulations with people like these had no "
-            "more maps right on average; MACE had some more where errors went evenly to all classes."
+            f"Majority does as well ({about}): of people who differ no more than this Dawid-Skene learns noise, and in "
+            f"simulations it had no more maps right, often fewer. {ALIKE}"
         )
 
 
-def advice(judged: Truth) -> Advice:
-    """What tests/simulations/many_people.py says of labels like these. judged: by Dawid-Skene."""
-    skills = pd.Series([person.skill for person in judged.people], dtype=float)
-    labels = pd.Series([person.maps for person in judged.people], dtype=float)
-    worth = len(skills) >= 3 and skills.median() >= WORTH and labels.median() >= FEWEST_LABELS
-    return Advice(bool(worth), float(skills.median()), float(labels.median()), len(skills))
+def _said(spread: Spread) -> str:
+    return f"{spread.value:.2f} ({spread.low:.2f} to {spread.high:.2f})"
+
+
+def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
+    """What tests/simulations/many_people.py says of labels like these. labels: as `votes_of` gives them."""
+    given = votes(labels, names)
+    counts = given["worker"].value_counts()
+    skill, rates = skill_spread(given), class_rate_spread(given)
+    enough = len(counts) >= 3 and counts.median() >= FEWEST_LABELS
+    differ = skill.low >= SKILLS_DIFFER or rates.low >= RATES_DIFFER
+    return Advice(bool(enough and differ), len(counts), float(counts.median()), skill, rates)
 
 
 def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,15 @@ was not taken; first-order effects g of the same heads may stand beside them as 
 The n rows are among the N, so the two means are not independent and their variances may not be added. The N rows are a
 sample of the task; the first term is what the task may differ from them by. Everything here is a pure function of the
 effects, so whoever measured them, in whatever order, the same effects give the same verdicts.
+
+An effect that few rows carry may have none of them among the n: their spread says nothing of it. So the loss is
+clipped, a row changes it by at most c, and every interval reaches farther by
+
+    unseen = c ln(heads / alpha) / n
+
+since rows that make up a share q of the task are all missed with (1 - q)^n <= exp(-q n), whatever they are like. Looks
+need no correction here: rows that are missing at a look were missing at all looks before. First-order effects are no
+bound, however small; d reaches as far as c and c g together.
 """
 
 from dataclasses import dataclass
@@ -26,7 +35,6 @@ Verdict = Literal["matters", "does not matter", "open"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FIRST = 64  # rows at the first look: fewer, and sparse effects are far from normal
 ALPHA = 0.05
-FLOOR = 0.5  # quantile over heads: no spread is taken for smaller than that of this share of the heads
 
 HeadRows = Float[np.ndarray, "head row"]
 PerHead = Float[np.ndarray, " head"]
@@ -36,12 +44,13 @@ PerHead = Float[np.ndarray, " head"]
 class Rules:
     """What a race is held to.
 
-    margin: of the mean effect, in its units. rows: N, all that may be drawn. heads: how many race. alpha: the chance
-    of any wrong verdict over all heads and looks. first: rows at the first look. anytime: intervals that hold whenever
-    somebody stops (a confidence sequence), instead of at the looks.
+    margin: of the mean effect, in its units. clip: c, the most that a row's effect can be. rows: N, all that may be
+    drawn. heads: how many race. alpha: the chance of any wrong verdict over all heads and looks. first: rows at the
+    first look. anytime: intervals that hold whenever somebody stops (a confidence sequence), instead of at the looks.
     """
 
     margin: float
+    clip: float
     rows: int
     heads: int
     alpha: float = ALPHA
@@ -51,6 +60,11 @@ class Rules:
     def __post_init__(self) -> None:
         if not self.margin > 0 or not np.isfinite(self.margin):
             raise InputError(f"A margin must be above 0, in units of the task's loss; seen {self.margin:g}: raise it.")
+        if not self.clip > self.margin or not np.isfinite(self.clip):
+            raise InputError(
+                f"What a row can change at most must be above the margin, {self.margin:g}; seen {self.clip:g}: raise "
+                "it, or lower the margin."
+            )
         if self.heads < 1:
             raise InputError("A race needs at least one head, layer or group; there is none: name some.")
         if not 0 < self.alpha < 1:
@@ -63,11 +77,21 @@ class Rules:
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """Rows at each look: the first, twice as many, ..., all."""
-        doubled = [self.first]
-        while doubled[-1] * 2 < self.rows:
-            doubled.append(doubled[-1] * 2)
-        return tuple(doubled) if doubled[-1] == self.rows else (*doubled, self.rows)
+        """Rows at each look: the first, twice, three, four, six, eight times as many, ..., all."""
+        steps, times = [1], 2
+        while times * self.first < self.rows:
+            steps += [times, times * 3 // 2]
+            times *= 2
+        return (*(step * self.first for step in steps if step * self.first < self.rows), self.rows)
+
+    def unseen(self, n: int, beside: PerHead | float = 0.0) -> PerHead | float:
+        """What rows that were missed may add to a mean over n. beside: the most that a row's control variate is."""
+        return (self.clip + beside) * np.log(self.heads / self.alpha) / n
+
+    @property
+    def fewest(self) -> int:
+        """Rows below which no head can be found not to matter, however still it is."""
+        return int(np.ceil(self.unseen(1) / self.margin))
 
 
 # ---------------------------------------------------------------- estimates
@@ -75,19 +99,18 @@ class Rules:
 
 @dataclass(frozen=True)
 class Control:
-    """First-order effects as a control variate. slope: c [head]; means, spreads: of g over all N rows [head]."""
+    """First-order effects as a control variate. slope: c [head]; means, spreads, largest: of g over all N rows [head],
+    the last without its sign."""
 
     slope: PerHead
     means: PerHead
     spreads: PerHead
+    largest: PerHead
 
-
-@dataclass(frozen=True)
-class Floors:
-    """The least that the spreads of e and of d are taken for."""
-
-    exact: float = 0.0
-    residual: float = 0.0
+    @property
+    def beside(self) -> PerHead:
+        """The most that c g of a row is [head]."""
+        return np.abs(self.slope) * self.largest
 
 
 @dataclass(frozen=True)
@@ -115,28 +138,20 @@ def spreads(exact: HeadRows, lost: int = 1) -> PerHead:
     return np.sqrt((centred**2).sum(1) / max(1, exact.shape[1] - lost))
 
 
-def floors_of(exact: HeadRows, residual: HeadRows | None = None) -> Floors:
-    """What other heads say a spread is at least, from the first look: a head that changed none of its rows has a
-    spread of 0, which proves nothing."""
-    least = float(np.quantile(spreads(exact), FLOOR))
-    return Floors(least, least if residual is None else float(np.quantile(spreads(residual, 2), FLOOR)))
-
-
 def estimated(
     exact: HeadRows,
     rows: int,
-    floors: Floors,
     *,
     first_order: HeadRows | None = None,
     control: Control | None = None,
 ) -> Estimate:
     """theta and its standard error from the n rows drawn [head, n] of `rows`; first_order: g of the same n rows."""
     n = exact.shape[1]
-    own = np.maximum(spreads(exact), floors.exact)
+    own = spreads(exact)
     if control is None or first_order is None:
         return Estimate(exact.mean(1), own / np.sqrt(n), n - 1, own, n)
     rest = exact - control.slope[:, None] * first_order
-    left = np.maximum(spreads(rest, 2), floors.residual)
+    left = spreads(rest, 2)
     value = control.slope * control.means + rest.mean(1)
     error = np.sqrt(own**2 / rows + left**2 * (1 / n - 1 / rows))
     return Estimate(value, error, n - 2, left, n)
@@ -145,10 +160,12 @@ def estimated(
 # ---------------------------------------------------------------- intervals
 
 
-def batch_half_widths(estimate: Estimate, rules: Rules) -> PerHead:
-    """Of t-intervals at level alpha / (heads x looks), two-sided: all of them hold together with 1 - alpha."""
+def batch_half_widths(estimate: Estimate, rules: Rules, control: Control | None = None) -> PerHead:
+    """Of t-intervals at level alpha / (heads x looks), two-sided, and what unseen rows may add: all of them hold
+    together with 1 - alpha."""
     level = rules.alpha / (rules.heads * len(rules.looks))
-    return scipy.special.stdtrit(estimate.degrees, 1 - level / 2) * estimate.error
+    unseen = rules.unseen(estimate.n, control.beside if control else 0.0)
+    return scipy.special.stdtrit(estimate.degrees, 1 - level / 2) * estimate.error + unseen
 
 
 def sequence_scale(n: int, alpha: float, tightest: int) -> float:
@@ -170,9 +187,10 @@ def sequence_half_widths(estimate: Estimate, rules: Rules, control: Control | No
     """
     alpha, tightest = rules.alpha / rules.heads, max(rules.first, rules.rows // 4)
     if control is None:
-        return estimate.residual * sequence_scale(estimate.n, alpha, tightest)
+        return estimate.residual * sequence_scale(estimate.n, alpha, tightest) + rules.unseen(estimate.n)
     about_g = scipy.special.ndtri(1 - alpha / 4) * np.abs(control.slope) * control.spreads / np.sqrt(rules.rows)
-    return estimate.residual * sequence_scale(estimate.n, alpha / 2, tightest) + about_g
+    unseen = rules.unseen(estimate.n, control.beside)
+    return estimate.residual * sequence_scale(estimate.n, alpha / 2, tightest) + about_g + unseen
 
 
 def verdicts(low: PerHead, high: PerHead, margin: float) -> list[Verdict]:
@@ -220,7 +238,7 @@ def control_of(exact: Float[np.ndarray, "head look"], first_order: HeadRows) -> 
     """The control variate of all heads: slopes from the first look (exact, and g of the same rows), means and spreads
     from g of all rows."""
     slope = slope_of(exact, first_order[:, : exact.shape[1]])
-    return Control(slope, first_order.mean(1), spreads(first_order))
+    return Control(slope, first_order.mean(1), spreads(first_order), np.abs(first_order).max(1))
 
 
 def standings(exact: HeadRows, rules: Rules, first_order: HeadRows | None = None) -> Standings:
@@ -250,7 +268,6 @@ class _Seen:
 
     exact: HeadRows
     rules: Rules
-    floors: Floors
     first_order: HeadRows | None
     control: Control | None
 
@@ -258,18 +275,18 @@ class _Seen:
     def of(cls, exact: HeadRows, rules: Rules, first_order: HeadRows | None) -> "_Seen":
         first = exact[:, : rules.first]
         if first_order is None:
-            return cls(exact, rules, floors_of(first), None, None)
-        control = control_of(first, first_order)
-        rest = first - control.slope[:, None] * first_order[:, : rules.first]
-        return cls(exact, rules, floors_of(first, rest), first_order, control)
+            return cls(exact, rules, None, None)
+        return cls(exact, rules, first_order, control_of(first, first_order))
 
     def after(self, n: int, heads: Int[np.ndarray, " some"]) -> tuple[Estimate, Control | None]:
         """The estimate of some heads after n rows, and their part of the control variate."""
         whole, beside = self.control, self.first_order
-        some = whole and Control(whole.slope[heads], whole.means[heads], whole.spreads[heads])
+        some = whole and Control(
+            *(values[heads] for values in (whole.slope, whole.means, whole.spreads, whole.largest))
+        )
         drawn = None if beside is None else beside[heads, :n]
         exact = self.exact[heads, :n]
-        return estimated(exact, self.rules.rows, self.floors, first_order=drawn, control=some), some
+        return estimated(exact, self.rules.rows, first_order=drawn, control=some), some
 
 
 def _before_the_first_look(rules: Rules) -> Standings:
@@ -280,7 +297,8 @@ def _before_the_first_look(rules: Rules) -> Standings:
 def _look(state: Standings, heads: Int[np.ndarray, " some"], look: int, seen: _Seen) -> None:
     """Judge these heads after `look` rows."""
     rules, (estimate, some) = seen.rules, seen.after(look, heads)
-    half = sequence_half_widths(estimate, rules, some) if rules.anytime else batch_half_widths(estimate, rules)
+    widths = sequence_half_widths if rules.anytime else batch_half_widths
+    half = widths(estimate, rules, some)
     state.rows[heads], state.value[heads] = look, estimate.value
     state.low[heads], state.high[heads] = estimate.value - half, estimate.value + half
     for head, verdict in zip(heads, verdicts(state.low[heads], state.high[heads], rules.margin), strict=True):
@@ -316,30 +334,35 @@ class Choice:
     with_control: float
 
 
-def foreseen(estimate: Estimate, rules: Rules, spread: PerHead, *, control: bool) -> Int[np.ndarray, " head"]:
-    """The look at which each head would get its verdict if its mean and spreads stayed; all rows if none would."""
+def foreseen(
+    estimate: Estimate, rules: Rules, spread: PerHead, *, beside: PerHead | None = None
+) -> Int[np.ndarray, " head"]:
+    """The look at which each head would get its verdict if its mean and spreads stayed; all rows if none would.
+
+    beside: the most that the control variate of a row is, where there is one.
+    """
     distance = np.abs(np.abs(estimate.value) - rules.margin)
     level = rules.alpha / (rules.heads * len(rules.looks))
     needed = np.full(len(distance), rules.rows)
     for n in reversed(rules.looks):
         more = estimate.residual**2 * (1 / n - 1 / rules.rows)
-        error = np.sqrt(spread**2 / rules.rows + more) if control else estimate.residual / np.sqrt(n)
-        needed = np.where(scipy.special.stdtrit(n - 2, 1 - level / 2) * error <= distance, n, needed)
+        error = np.sqrt(spread**2 / rules.rows + more) if beside is not None else estimate.residual / np.sqrt(n)
+        half = scipy.special.stdtrit(n - 2, 1 - level / 2) * error + rules.unseen(n, 0.0 if beside is None else beside)
+        needed = np.where(half <= distance, n, needed)
     return needed
 
 
 def choose(exact: HeadRows, first_order: HeadRows, rules: Rules, work: Work) -> Choice:
     """Do first-order effects pay? From the first look alone: exact, first_order [head, first]."""
-    rest = exact - slope_of(exact, first_order)[:, None] * first_order
-    floors = floors_of(exact, rest)
-    plain = estimated(exact, rules.rows, floors)
-    left = np.maximum(spreads(rest, 2), floors.residual)
+    control = control_of(exact, first_order)
+    plain = estimated(exact, rules.rows)
+    left = spreads(exact - control.slope[:, None] * first_order, 2)
     helped = Estimate(plain.value, plain.error, plain.degrees - 1, left, plain.n)
     costs = []
-    for estimate, control in ((plain, False), (helped, True)):
-        looks = foreseen(estimate, rules, plain.residual, control=control)
+    for estimate, beside in ((plain, None), (helped, control.beside)):
+        looks = foreseen(estimate, rules, plain.residual, beside=beside)
         exact_work = (work.heads * (looks - rules.first)).sum() + looks.max() - rules.first
-        costs.append(float(exact_work + control * work.backward * (rules.rows - rules.first)))
+        costs.append(float(exact_work + (beside is not None) * work.backward * (rules.rows - rules.first)))
     return Choice(costs[1] < costs[0], *costs)
 
 

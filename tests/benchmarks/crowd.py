@@ -9,7 +9,6 @@ import os
 import numpy as np
 
 from core.labelling.crowd import advice
-from core.patterns.truth import truth
 from tests.simulations.many_people import CLASSES, LEARNED, Outcome, drawn, simulate
 
 ACCURACIES, SEEDS = (0.85, 0.75), 40
@@ -17,7 +16,7 @@ ACCURACIES, SEEDS = (0.85, 0.75), 40
 
 def said(accuracy: float, seed: int) -> bool:
     """Whether the Truth page says that a learned truth is worth it."""
-    return advice(truth(drawn(accuracy, "even", seed)[0], CLASSES, "dawid-skene")).worth
+    return advice(drawn(accuracy, "even", seed)[0], CLASSES).worth
 
 
 def shares(outcomes: list[Outcome]) -> dict[str, float]:

@@ -24,7 +24,7 @@ from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.racing import Choice, Rules, Standings, Work, choose, next_step, standings, verdicts
-from core.studies.ablation.races import BACKWARD, SHARE
+from core.studies.ablation.races import BACKWARD, SHARE, clipped
 from core.tasks.glue import read_rows
 from tests.benchmarks.sweep import SHARED, base
 
@@ -34,12 +34,13 @@ ROWS, TOKENS, SWEEPS = (
     for name, value in (("RACE_ROWS", 8), ("RACE_TOKENS", PACK_TOKENS), ("RACE_SWEEPS", 200))
 )
 MARGIN = SHARE * np.log(2)  # the default: both classes of SST-2 are about as frequent
+CLIP = float(np.log(2))  # the default: what knowing nothing costs
 MARGINS = (0.1, 0.05, MARGIN, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Effects of every head [head, row]."""
+    """Effects of every head on the clipped loss [head, row]."""
 
     exact: np.ndarray
     first_order: np.ndarray
@@ -63,10 +64,15 @@ class Raced:
     choice: Choice
 
 
-def recorded(name: str) -> Recording:
+def recorded(name: str, clip: float = CLIP) -> Recording:
     with np.load(RECORDED / f"{name}.npz") as stored:
-        both = (stored[field].astype(float) for field in ("exact", "first_order"))
-        return Recording(*both, int(stored["layers"]), int(stored["heads"]))
+        exact, slopes, loss = (stored[field].astype(float) for field in ("exact", "first_order", "loss"))
+        return Recording(clipped(loss, exact, clip), slopes, int(stored["layers"]), int(stored["heads"]))
+
+
+def rules_for(recording: Recording, margin: float) -> Rules:
+    heads, rows = recording.exact.shape
+    return Rules(margin, max(CLIP, 2 * margin), rows, heads)
 
 
 def joined(recording: Recording, layers: int = 12, heads: int = 12) -> Recording:
@@ -118,7 +124,7 @@ def passes(recording: Recording, raced: Raced, rows: int, first: int) -> tuple[f
 def judged(recording: Recording, margin: float, seeds: int = 10) -> dict[str, float]:
     """Means over seeds: forward ratio, heads left open (share), contradictions and verdicts where the full is open."""
     rows = recording.exact.shape[1]
-    rules, wanted, found = Rules(margin, rows, len(recording.exact)), full_verdicts(recording, margin), []
+    rules, wanted, found = rules_for(recording, margin), full_verdicts(recording, margin), []
     for seed in range(seeds):
         some = recording.drawn(np.random.default_rng(seed).permutation(rows))
         raced = race(some, rules)
@@ -142,7 +148,7 @@ def null_sweeps(recording: Recording, margin: float, sweeps: int) -> int:
         sides = generator.choice([-margin, margin], heads)[:, None]
         moved = drawn.exact - recording.exact.mean(1, keepdims=True) + sides
         at_the_margin = Recording(moved, drawn.first_order, recording.layers, recording.heads)
-        wrong += len(race(at_the_margin, Rules(margin, rows, heads)).state.open) < heads
+        wrong += len(race(at_the_margin, rules_for(recording, margin)).state.open) < heads
     return wrong
 
 
@@ -209,7 +215,7 @@ def main() -> dict[str, object]:
     wide = joined(recordings["minilm"])
     rows = wide.exact.shape[1]
     order = np.random.default_rng(0).permutation(rows)
-    rules = Rules(MARGIN, rows, 144)
+    rules = rules_for(wide, MARGIN)
     raced = race(wide.drawn(order), rules)
     full, took = passes(wide, raced, rows, rules.first)
     figures["forward_ratio"] = full / took

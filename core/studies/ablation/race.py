@@ -59,6 +59,10 @@ class Options:
         float | None,
         Flag("of the mean change of the task's loss (nats, or squared error); default: 5% of the best constant's loss"),
     ] = None
+    clip: Annotated[
+        float | None,
+        Flag("the most that a row's loss counts; default: the best constant's loss. More takes more rows"),
+    ] = None
     alpha: Annotated[float, Flag("chance of any wrong verdict, over all heads and looks")] = ALPHA
     first: Annotated[int, Flag("rows at the first look; each next look takes twice as many", least=4)] = FIRST
     anytime: Annotated[

@@ -30,6 +30,8 @@ def _race(race: Race) -> Row:
         **_about(race),
         "loss": "squared error" if race.task.is_score else "nats",
         "margin": rules.margin,
+        "clip": rules.clip,
+        "fewest": rules.fewest,
         "alpha": rules.alpha,
         "looks": " ".join(str(look) for look in rules.looks),
         "intervals": "anytime" if rules.anytime else "at looks",
@@ -153,7 +155,20 @@ def verdict_sentence(row: Row) -> str:
     rho = "undefined" if row["gradient_spearman"] is None else f"{row['gradient_spearman']:.2f}"
     return (
         f"At a margin of {row['margin']:.4g} {row['loss']}: {counts}, with any verdict wrong in at most "
-        f"{row['alpha']:.0%} of such races (all heads and looks). It took {took}. First-order effects {used} "
-        f"({foreseen}); alone they rank the heads with a correlation of {rho} and have the wrong sign for "
-        f"{row['gradient_wrong_signs']} of those that matter: they are no verdict."
+        f"{row['alpha']:.0%} of such races (all heads and looks).{_clipping(row)} It took {took}. First-order "
+        f"effects {used} ({foreseen}); alone they rank the heads with a correlation of {rho} and have the wrong sign "
+        f"for {row['gradient_wrong_signs']} of those that matter: they are no verdict."
     )
+
+
+def _clipping(row: Row) -> str:
+    """What rare effects the verdicts speak of; nothing of races of before."""
+    if row.get("clip") is None:
+        return ""
+    said = (
+        f" A row's loss counts up to {row['clip']:.3g}: what a head does to fewer than "
+        f"{row['margin'] / row['clip']:.1%} of the rows lies within the margin; unseen rows are reckoned with."
+    )
+    if row["fewest"] > row["n"]:
+        said += f" That a head does not matter takes {row['fewest']:,} rows, and there are {row['n']:,}."
+    return said

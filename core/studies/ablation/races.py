@@ -32,6 +32,8 @@ class Raced(DisablingOptions, Protocol):
     @property
     def margin(self) -> float | None: ...
     @property
+    def clip(self) -> float | None: ...
+    @property
     def alpha(self) -> float: ...
     @property
     def first(self) -> int: ...
@@ -101,10 +103,18 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
     return spread
 
 
-def margin_of(options: Raced, task: Task, rows: Sequence[TaskRow]) -> float:
-    """The margin asked for, or 5% of what knowing nothing costs. Raises InputError as `constant_loss`."""
+def rules_of(options: Raced, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
+    """The rules asked for. The default margin is 5% of what knowing nothing costs, and a row's loss counts up to what
+    knowing nothing costs, or twice a margin above half of that. Raises InputError as `constant_loss`."""
     nothing = constant_loss(task, np.array([row.label for row in rows]))
-    return SHARE * nothing if options.margin is None else options.margin
+    margin = SHARE * nothing if options.margin is None else options.margin
+    clip = max(nothing, 2 * margin) if options.clip is None else options.clip
+    return Rules(margin, clip, len(rows), heads, options.alpha, options.first, options.anytime)
+
+
+def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
+    """What effects [variant, row] are where a row's loss [row] counts up to `clip`."""
+    return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 
 @dataclass(frozen=True)
@@ -124,8 +134,7 @@ class Race:
     @cached_property
     def rules(self) -> Rules:
         """What verdicts are held to."""
-        options, margin = self.options, margin_of(self.options, self.task, self.rows)
-        return Rules(margin, len(self.rows), len(self.variants), options.alpha, options.first, options.anytime)
+        return rules_of(self.options, self.task, self.rows, len(self.variants))
 
     @cached_property
     def work(self) -> Work:
@@ -136,8 +145,8 @@ class Race:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Exact effects in the order of the draw [variant, row]; NaN where not taken."""
-        return self._drawn(self.taken.exact)
+        """Exact effects on the clipped loss in the order of the draw [variant, row]; NaN where not taken."""
+        return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
     def first_order(self) -> np.ndarray:
@@ -204,8 +213,7 @@ def check(options: Raced, task: Task, rows: Sequence[TaskRow]) -> Rules:
         )
     if options.what == "groups":
         groups_of(options.heads)
-    margin = margin_of(options, task, rows)
-    return Rules(margin, len(rows), 1, options.alpha, options.first, options.anytime)
+    return rules_of(options, task, rows, 1)
 
 
 def merged(parts: Sequence[Taken]) -> Taken:

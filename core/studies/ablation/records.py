@@ -134,8 +134,9 @@ class OperatorAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RaceSummary(Result):
-    """How a race went: its margin and alpha, how many have which verdict, what it took against a full sweep, and how
-    far gradients alone would lead."""
+    """How a race went: its margin and alpha, the most that a row's loss counts (clip) and the rows below which no head
+    can be found not to matter (both None of races of before), how many have which verdict, what it took against a
+    full sweep, and how far gradients alone would lead."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     task: str
@@ -144,6 +145,8 @@ class RaceSummary(Result):
     n: int
     loss: str
     margin: float
+    clip: float | None = None
+    fewest: int | None = None
     alpha: float
     matters: int
     does_not_matter: int = column("does not matter")

@@ -64,7 +64,7 @@ def _start() -> None:
             job_progress.begin("race", options, STUDY.title(STUDY.read(options)))
             st.rerun()
     st.caption(
-        "Looks after 64, 128, 256 ... rows in a random order; a head whose interval lies beyond the margin matters, "
+        "Looks after 64, 128, 192 ... rows in a random order; a head whose interval lies beyond the margin matters, "
         "one whose interval lies within it does not, and both stop. The others take more rows."
     )
 

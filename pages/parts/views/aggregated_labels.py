@@ -21,7 +21,6 @@ from pages.parts.team.judging import judged
 from pages.parts.widgets.files import show_files
 
 MOST = 200  # rows of the table of maps
-AT_ONCE = 10_000  # labels that are weighed without being asked
 
 
 def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
@@ -113,10 +112,7 @@ def show(tools: DeltaGenerator) -> None:
         return
     names = list(known_class_set(db, class_set).names)
     truth = judged(votes, tuple(names), method)
-    if len(votes) <= AT_ONCE or bound.switch(
-        st.toggle, "Is a learned truth worth it here?", key="weighed", help="Weighs every label; takes minutes."
-    ):
-        st.info(crowd.advice(judged(votes, tuple(names), "dawid-skene")).sentence, icon=":material/balance:")
+    st.info(crowd.advice(votes, names).sentence, icon=":material/balance:")
     table = maps_table(truth, votes)
     st.dataframe(table.head(MOST), hide_index=True)
     show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
