@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from core.config import settings
+from core.drawing.csv import csv_text
 from core.errors import InputError, JobError
 from core.jobs import api
 from core.jobs.executors import Place
@@ -72,7 +73,7 @@ def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "ta
         return
     frame = pd.DataFrame(rows if form in ("csv", "latex") else [_with_words(row) for row in rows])
     if form == "csv":
-        print(frame.to_csv(index=False), end="")
+        print(csv_text(frame), end="")
     elif form == "latex":
         print(frame.to_latex(index=False, escape=True, float_format="%.4g", na_rep="--"), end="")
     else:

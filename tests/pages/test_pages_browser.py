@@ -40,3 +40,15 @@ def test_axe_finds_nothing_serious_on_any_page(browser, address, name, theme):
     ]
     context.close()
     assert not serious
+
+
+@pytest.mark.browser
+def test_a_table_offers_no_csv_that_a_spreadsheet_would_run(page, address):
+    """Streamlit's own export leaves formulas as they are; the buttons below a result escape them."""
+    visit(page, f"{address}/atlas")
+    page.get_by_text("Scores and their sources").first.click()
+    page.get_by_test_id("stDataFrame").first.hover()
+    toolbar = page.get_by_test_id("stElementToolbar").first
+    expect(toolbar.locator('[aria-label^="Search"]')).to_be_visible()
+    expect(toolbar.locator('[aria-label^="Download as CSV"]')).to_have_count(1)
+    expect(toolbar.locator('[aria-label^="Download as CSV"]')).to_be_hidden()

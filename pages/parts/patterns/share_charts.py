@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.attention import Head
+from core.drawing.csv import csv_text
 from core.patterns.classifier_registry import unfamiliar
 from core.store import runs
 from core.store.rows import Row
@@ -65,7 +66,7 @@ def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -
     )
     with st.expander("Numbers, with 95 % intervals over inputs"):
         st.dataframe(table.round(4), hide_index=True)
-        st.download_button("CSV", table.to_csv(index=False), f"shares-{part}.csv", on_click="ignore", key=f"csv_{part}")
+        st.download_button("CSV", csv_text(table), f"shares-{part}.csv", on_click="ignore", key=f"csv_{part}")
 
 
 def _bar(share: ClassShare) -> str:

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core import findings
+from core.drawing.csv import csv_text
 from core.findings import figures
 from core.store import removed, runs, shipped
 from core.store.rows import Row
@@ -84,7 +85,7 @@ def _files(run: str, key: str) -> None:
     def rows() -> list[Row]:
         return runs.run_rows(resources.database(), run)
 
-    made: list[tuple[str, Any]] = [("csv", lambda: pd.DataFrame(rows()).to_csv(index=False))]
+    made: list[tuple[str, Any]] = [("csv", lambda: csv_text(pd.DataFrame(rows())))]
     if headlines.has_picture(run):
         made += [(kind, lambda kind=kind: exported(picture(rows()), kind)) for kind in ("svg", "png")]
     made.append(("html", lambda: _page(run)))

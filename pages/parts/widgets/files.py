@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.drawing.csv import csv_text
 from core.drawing.page import Chart, Part, Table, html_page
 from pages.parts.charts.export import exported, together
 
@@ -28,7 +29,7 @@ def show_files(
     page: what the page in one file is, where it has more than the rows and pictures.
     """
     picture = "Picture" if len(pictures) == 1 else "Pictures"
-    made: list[tuple[str, str, Callable[[], str | bytes]]] = [(f"{of} (CSV)", "csv", lambda: rows.to_csv(index=False))]
+    made: list[tuple[str, str, Callable[[], str | bytes]]] = [(f"{of} (CSV)", "csv", lambda: csv_text(rows))]
     if pictures:
         made += [
             (f"{picture} (SVG)", "svg", lambda: exported(together(pictures), "svg")),
