@@ -36,7 +36,7 @@ from core.commands.index_frames import index_frames
 from core.commands.jobs import app as jobs
 from core.commands.labels import app as labels_app
 from core.commands.maps import maps
-from core.commands.output import INTERRUPTED, StoppedError
+from core.commands.output import CLOSED, INTERRUPTED, StoppedError
 from core.commands.patterns import app as patterns_app
 from core.commands.patterns import shares
 from core.commands.probing import PROBING
@@ -92,10 +92,14 @@ def main() -> None:
         if end.code == INTERRUPTED and not isinstance(end, StoppedError):
             typer.echo(STOPPED, err=True)
         raise
+    except MemoryError:
+        _stop("This takes more memory than the machine has free; ask for fewer or shorter inputs, or end other work.")
     except OSError as error:
         if error.errno not in _OUTPUT:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what is left in the buffer goes nowhere
+        if error.errno == errno.EPIPE:
+            sys.exit(CLOSED)
         _stop(f"What a command prints must go somewhere, but standard output cannot take it ({error.strerror}).")
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from tests import shape_checks
 
 pytest_plugins = ["tests.cpu_report"]
 
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # nohup, or `&` in a script: commands would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may reach the hub
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores; tiny products on two threads wait for each other

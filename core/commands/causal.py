@@ -9,7 +9,7 @@ from core.studies.ablation import operators as standing
 from core.studies.ablation import patch as patches
 from core.studies.ablation import perturb as perturbations
 from core.studies.ablation import separators as separating
-from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Patched
+from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Patched, Perturbation
 
 
 def _show_operators(ran: Ran) -> None:
@@ -52,9 +52,16 @@ def _short_patch(patched: Patched) -> Row:
     return {name: getattr(patched, name) for name in names}
 
 
+def _show_perturbations(ran: Ran) -> None:
+    ran.show()
+    for made in Perturbation.among(ran.rows):
+        if made.note:
+            typer.echo(f"{made.kind} {made.name}: {made.note} ({made.n} of {made.of_rows}).", err=True)
+
+
 operators = command(standing.STUDY, show=_show_operators)
 knockout = command(knockouts.STUDY)
-perturb = command(perturbations.STUDY)
+perturb = command(perturbations.STUDY, show=_show_perturbations)
 patch = command(patches.STUDY, show=_show_patches)
 separators = command(separating.STUDY)
 CAUSAL = (operators, knockout, perturb, patch, separators)

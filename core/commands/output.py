@@ -33,6 +33,7 @@ TOO_FEW = "too few"
 COPIED_WITHIN = 60.0  # seconds for the process that holds the database to make a copy
 CANCELLED_WITHIN = 5.0  # seconds for another process to take a request
 INTERRUPTED = 130  # exit status after Ctrl-C
+CLOSED = 141  # exit status where the reader of standard output left: 128 and SIGPIPE's number, as shells have it
 Held = Literal["refuse", "copy", "empty"]
 Form = Literal["table", "json", "csv", "latex"]
 Checkpoint = Annotated[str, typer.Argument(help="bundled name, local folder or hub id")]
@@ -66,6 +67,22 @@ def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "ta
     provenance: what is known of the run; its own "study" is left out, since `study` names it.
     """
     provenance = {name: value for name, value in provenance.items() if name != "study"}
+    with _reader_may_leave():
+        _print_rows(study, provenance, rows, form)
+
+
+@contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """Where whoever reads standard output has had enough (`| head`), end as a program does that a closed pipe ends."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - what is left in the buffer goes nowhere
+        raise SystemExit(CLOSED) from None
+
+
+def _print_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form) -> None:
     if form == "json":
         print(
             json.dumps({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))}, ensure_ascii=False)
@@ -86,6 +103,13 @@ def _with_words(row: Row) -> Row:
     return row | few
 
 
+class _Console(Console):
+    """Leaves a reader that left to whoever prints, where rich would end with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def _show_table(study: str, provenance: Row, frame: pd.DataFrame) -> None:
     names = ("checkpoint", "task", "split", "operator", "dtype", "device", "seed", "created")
     caption = " · ".join(f"{name} {cell(provenance[name])}" for name in names if provenance.get(name) is not None)
@@ -94,9 +118,9 @@ def _show_table(study: str, provenance: Row, frame: pd.DataFrame) -> None:
         table.add_column(cell(name), justify="right" if pd.api.types.is_numeric_dtype(frame[name]) else "left")
     for row in frame.itertuples(index=False):
         table.add_row(*map(cell, row))
-    console = Console()
+    console = _Console()
     if not console.is_terminal:
-        console = Console(width=max(80, console.measure(table, options=console.options.update(width=10_000)).maximum))
+        console = _Console(width=max(80, console.measure(table, options=console.options.update(width=10_000)).maximum))
     console.print(table if len(frame.columns) else Text(f"{study}: no rows"))
     if caption:
         console.print(cell(caption), soft_wrap=True)

@@ -7,6 +7,8 @@ is open, so no statement can reach another file; exports go through Arrow (`core
 import atexit
 import contextlib
 import copy
+import os
+import sys
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -217,6 +219,15 @@ class Database:
             self.shared._rest.end()
             self.shared._closed = True
             self.shared._opening.end()
+
+
+@atexit.register
+def _end_quietly() -> None:
+    """Last of all: DuckDB's binding lists on standard error what threads still hold of it as the process ends, which
+    says nothing to whoever pressed Ctrl-C."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 @atexit.register

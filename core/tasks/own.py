@@ -96,7 +96,7 @@ def _read(path: Path, modified: int) -> OwnFile:
     if path.suffix.lower() not in ENDINGS:  # where a link led to
         raise InputError(f"A task of your own ends in .csv or .tsv; {path.name[:80]} does not: rename it.")
     with io.StringIO(config.read_text(path, "utf-8-sig"), newline="") as stream:
-        lines = csv.DictReader(stream, delimiter=ENDINGS[path.suffix.lower()], strict=True)
+        lines = csv.DictReader(stream, delimiter=_separator(path, stream), strict=True)
         columns = [(name or "").strip().lower() for name in lines.fieldnames or ()]
         kind = _kind(path, columns)
         lines.fieldnames = columns
@@ -110,6 +110,14 @@ def _read(path: Path, modified: int) -> OwnFile:
         for (number, line), value in zip(filled, written, strict=True)
     )
     return _complete(OwnFile(path, labels, "sentence2" in columns, rows, bool(kind)))
+
+
+def _separator(path: Path, stream: io.StringIO) -> str:
+    """What stands between columns; of a CSV the semicolon too, which spreadsheets write where the comma is decimal."""
+    usual, first = ENDINGS[path.suffix.lower()], stream.readline()
+    stream.seek(0)
+    names = [name.strip().strip('"').lower() for name in first.split(";")]
+    return ";" if usual == "," and len(names) > 1 and "sentence" in names else usual
 
 
 def _kind(path: Path, columns: list[str]) -> str:

@@ -44,7 +44,7 @@ def opened(tmp_path_factory) -> dict[str, dict]:
         check=False,
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 

@@ -137,3 +137,16 @@ def test_only_csv_and_tsv_files_are_tasks_and_paths_become_full(tmp_path, monkey
         task_of("mail.txt")
     with pytest.raises(KeyError):
         TASKS["mail.txt"]
+
+
+@pytest.mark.parametrize("first", ["sentence;label", '"Sentence";"label"', " sentence ; label "])
+def test_a_semicolon_separates_columns_where_the_first_line_says_so(written, first):
+    file = written(first + "\n" + "".join(f'"Word {k}, and a comma";{"good" if k % 2 else "bad"}\n' for k in range(10)))
+    rows = own.read_own(str(file))
+    assert rows.labels == ("bad", "good")
+    assert rows.of("dev")[0].text == "Word 4, and a comma"
+
+
+def test_a_semicolon_inside_a_sentence_separates_nothing(written):
+    text = "sentence,label\n" + "".join(f"One; two {k},{'good' if k % 2 else 'bad'}\n" for k in range(10))
+    assert own.read_own(str(written(text))).of("dev")[0].text == "One; two 4"

@@ -142,7 +142,7 @@ def _row(options: Options, task: Task, merged: Perturbations, number: int, kind:
     fact: Row = {"kind": "partial input" if kind in PARTIAL else "perturbation", "name": kind, "task": task.key}
     fact |= {"meaning": KINDS[kind].meaning, "of": len(made)}
     if made.sum() < 2:
-        return fact | {"n": int(made.sum())}
+        return fact | {"n": int(made.sum()), "note": "fewer than two rows of the task have what it changes"}
     gold, plain, changed = merged.gold[made], merged.plain[made], merged.changed[number, made]
     row = change_rows(task, gold, plain, changed[None], [fact], seed=options.seed)[0]
     row |= _before(task, gold, plain)

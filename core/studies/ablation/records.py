@@ -297,3 +297,4 @@ class Perturbation(Changed):
     of_rows: int = column("of")
     probability_change: float | None = None
     constant: float | None = None
+    note: str | None = None

@@ -28,6 +28,13 @@ def clear_errors() -> Iterator[None]:
         yield
     except AtlasError as error:
         st.error(plain(error), icon=":material/info:")
+    except MemoryError:
+        log.exception("A page ran out of memory")
+        st.error(
+            "This takes more memory than the machine has free; ask for fewer or shorter inputs, or close what else is "
+            "open. Nothing stored is lost.",
+            icon=":material/info:",
+        )
     except Exception as error:
         log.exception("A page failed")
         st.error(
