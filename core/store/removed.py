@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from core.store.database import Database
 from core.store.findings import findings, unpin
+from core.store.rows import quoted
 from core.store.runs import delete_runs, one_run
 
 RUN_TABLES = ("run", "study_row", "head_score", "part_score")
@@ -45,11 +46,11 @@ def put_back(db: Database, removed: Removed) -> None:
     with db.write() as cursor:
         for name, rows in removed.tables.items():
             cursor.register("removed_rows", rows)
-            cursor.execute(f'INSERT INTO "{name}" BY NAME SELECT * FROM removed_rows')  # noqa: S608 - our own names
+            cursor.execute(f"INSERT INTO {quoted(name)} BY NAME SELECT * FROM removed_rows")  # noqa: S608 - quoted
             cursor.unregister("removed_rows")
 
 
 def _rows(db: Database, table: str, column: str, value: str) -> pa.Table:
     with db.write() as cursor:  # the reader has no Arrow; nothing is written here
-        found = cursor.execute(f'SELECT * FROM "{table}" WHERE "{column}" = ?', [value])  # noqa: S608 - our own names
+        found = cursor.execute(f"SELECT * FROM {quoted(table)} WHERE {quoted(column)} = ?", [value])  # noqa: S608 - quoted
         return found.to_arrow_table()
