@@ -11,14 +11,12 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 
 import pytest
-
-from tests.pages import forked
 
 PROJECT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
@@ -51,16 +49,17 @@ def serving(
     *,
     port: int = 0,
     base: str = "",
-    before: Callable[[], object] | None = None,
+    warm: bool = False,
+    unprivileged: bool = False,
     fresh: bool | None = None,
     **environment: str,
 ) -> Iterator[str]:
     """`streamlit run app.py` with its own database in `folder`, and without the results that ship unless ATLAS_RECORD
     says so, so that forms are not folded away; yields its address once it answers.
 
-    base: the path it lives at, like "/atlas". before: called in the new process before the server starts. fresh: an
-    interpreter of its own, as when a user starts it, and the default outside of tests; they fork it from a process that
-    has its libraries (tests/pages/forked.py).
+    base: the path it lives at, like "/atlas". fresh: an interpreter of its own, as when a user starts it, and the
+    default outside of tests; they fork it from a process that has its imports (tests/pages/forked.py, which says what
+    warm and unprivileged are).
     """
     port, log = port or free_port(), folder / "server.log"
     words = ["run", script, "--server.port", str(port)]
@@ -68,8 +67,12 @@ def serving(
         words += ["--server.baseUrlPath", base.strip("/")]
     settings = {**os.environ, "ATLAS_DB": str(folder / "atlas.duckdb"), "HF_HUB_OFFLINE": "1"}
     settings = settings | {"ATLAS_RECORD": str(folder / "no-record")} | environment
-    alone = before or fresh or (fresh is None and not FORKS)
-    server = _started(words, settings, log, before) if alone else forked.serve(words, settings, log)
+    if fresh or (fresh is None and not FORKS):
+        server = _started(words, settings, log)
+    else:
+        from tests.pages import forked  # with all that pages are made of, and after what checks shapes
+
+        server = forked.serve(words, settings, log, warm=warm, unprivileged=unprivileged)
     address = f"http://127.0.0.1:{port}{base}"
     _SERVERS[str(port)] = server.pid
     try:
@@ -81,14 +84,10 @@ def serving(
         server.wait(PATIENCE / 1000)  # its workers end first; on a busy machine that takes a while
 
 
-def _started(
-    words: list[str], settings: dict[str, str], log: Path, before: Callable[[], object] | None
-) -> subprocess.Popen:
+def _started(words: list[str], settings: dict[str, str], log: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "streamlit", *words]
     with log.open("a") as output:
-        return subprocess.Popen(
-            command, cwd=PROJECT, env=settings, stdout=output, stderr=subprocess.STDOUT, preexec_fn=before
-        )
+        return subprocess.Popen(command, cwd=PROJECT, env=settings, stdout=output, stderr=subprocess.STDOUT)
 
 
 def process_of(address: str) -> int:

@@ -9,7 +9,7 @@ from tests.pages import browsing
 @pytest.fixture(scope="session")
 def address(tmp_path_factory) -> str:
     """The address of the app, with an empty database of its own; one server for the whole session."""
-    with browsing.serving(tmp_path_factory.mktemp("server")) as found:
+    with browsing.serving(tmp_path_factory.mktemp("server"), warm=True) as found:
         yield found
 
 

@@ -1,11 +1,14 @@
-"""Servers that begin with their libraries imported: a parent of their own forks for each `streamlit run`.
+"""Servers that begin with their imports done: a parent of their own forks for each `streamlit run`.
 
-To start an interpreter and to import Streamlit, Altair, DuckDB and torch takes 6 CPU seconds, for each of a hundred
-servers. The child is what `python -m streamlit run` is from there on: its own process, settings, working directory and
-log; nothing of the app was imported before. Run as a program, this module is that parent.
+To start an interpreter and to import Streamlit, Altair, DuckDB, torch and what pages are made of takes 8 CPU seconds,
+for each of sixty servers, and what the app loads in the background once a page stands (torch, an encoder, spaCy) as
+much again: a server does so where a test says `warm`. The child is what `python -m streamlit run` is from there on: its
+own process, settings and log. Run as a program, this module is that parent.
 """
 
 import atexit
+import ctypes
+import importlib
 import json
 import os
 import signal
@@ -16,8 +19,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from core import config
+from pages.parts.shell import warming
+from tests.pages import opened
+
 PROJECT = Path(__file__).resolve().parents[2]
-LIBRARIES = ("streamlit.web.bootstrap", "streamlit.web.server", "altair", "pandas", "duckdb", "pyarrow", "scipy.stats")
+LIBRARIES = ("streamlit.web.bootstrap", "streamlit.web.server", "duckdb")
+CAPABILITIES, OVERRIDE = 0x20080522, 1  # version of capget's records; the right of root to write what is read-only
 MODELS = ("torch", "transformers.modeling_utils", "sklearn")
 
 
@@ -58,21 +66,20 @@ def _parent() -> subprocess.Popen:
     return parent
 
 
-def serve(words: Sequence[str], environment: Mapping[str, str], log: Path) -> Server:
-    """`streamlit` with these words, in a process of its own."""
+def serve(words: Sequence[str], environment: Mapping[str, str], log: Path, **how: bool) -> Server:
+    """`streamlit` with these words, in a process of its own; how: see `_become`."""
     parent = _parent()
     assert parent.stdin
     assert parent.stdout
-    parent.stdin.write(json.dumps({"words": list(words), "environment": dict(environment), "log": str(log)}) + "\n")
+    asked = {"words": list(words), "environment": dict(environment), "log": str(log)} | how
+    parent.stdin.write(json.dumps(asked) + "\n")
     parent.stdin.flush()
     return Server(int(parent.stdout.readline()))
 
 
 def _serve_forever() -> None:
     """Fork for every line of standard input."""
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # see tests/conftest.py
-    import importlib
-
+    opened.import_parts()
     for name in (*LIBRARIES, *MODELS):
         importlib.import_module(name)
     signal.signal(signal.SIGCHLD, _gather)
@@ -93,7 +100,8 @@ def _gather(*_: object) -> None:
         pass
 
 
-def _become(words: list[str], environment: dict[str, str], log: str) -> None:
+def _become(words: list[str], environment: dict[str, str], log: str, warm: bool, unprivileged: bool) -> None:
+    """Be a server. unprivileged: without root's right to write files that are read-only."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setpgid(0, 0)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -102,6 +110,11 @@ def _become(words: list[str], environment: dict[str, str], log: str) -> None:
     os.dup2(output, 2)
     os.environ.clear()
     os.environ.update(environment)
+    config.RECORD = Path(environment.get("ATLAS_RECORD") or config.DATA / "record")  # as it is read at import
+    if not warm:
+        warming.load = lambda: None
+    if unprivileged:
+        _give_up_override()
     sys.argv = ["streamlit", *words]
     from streamlit.web import cli
 
@@ -109,6 +122,16 @@ def _become(words: list[str], environment: dict[str, str], log: str) -> None:
         cli.main()
     finally:
         os._exit(0)
+
+
+def _give_up_override() -> None:
+    """As somebody who is not root: files that are read-only are so for this process, too (Linux)."""
+    header, sets = (ctypes.c_uint32 * 2)(CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
+    libc = ctypes.CDLL(None)
+    assert libc.capget(header, sets) == 0
+    for k in range(2):  # effective, permitted
+        sets[k] &= ~(1 << OVERRIDE)
+    assert libc.capset(header, sets) == 0
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from tests.capture.conftest import tiny
 from tests.models.loopback_hub import serving_hub
 from tests.pages.browsing import painted, serving, settled, visit
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.browser  # fresh servers: what the hub's client is told, it is told when it is imported
 NAME = "someone/tiny-bert"
 
 
@@ -25,7 +25,10 @@ def environment(hub, tmp_path):
 
 def test_a_checkpoint_arrives_and_its_maps_are_painted(page, tmp_path, folder):
     """Files come in threads of the hub's library, and each tells the page how far it is."""
-    with serving_hub({NAME: {"main": folder}}) as hub, serving(tmp_path, **environment(hub, tmp_path)) as address:
+    with (
+        serving_hub({NAME: {"main": folder}}) as hub,
+        serving(tmp_path, fresh=True, **environment(hub, tmp_path)) as address,
+    ):
         visit(page, f"{address}/maps?checkpoint={NAME}")
         painted(page)
         assert page.get_by_role("alert").all_inner_texts() == []
@@ -33,7 +36,10 @@ def test_a_checkpoint_arrives_and_its_maps_are_painted(page, tmp_path, folder):
 
 
 def test_a_hub_in_trouble_is_one_sentence(page, tmp_path, folder):
-    with serving_hub({NAME: {"main": folder}}) as hub, serving(tmp_path, **environment(hub, tmp_path)) as address:
+    with (
+        serving_hub({NAME: {"main": folder}}) as hub,
+        serving(tmp_path, fresh=True, **environment(hub, tmp_path)) as address,
+    ):
         hub.status["model.safetensors"] = 404
         visit(page, f"{address}/maps?checkpoint={NAME}")
         page.get_by_role("alert").first.wait_for()

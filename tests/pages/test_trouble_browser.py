@@ -1,6 +1,5 @@
 """The database in trouble, as someone in a browser meets it: one sentence, nothing lost, and on it goes."""
 
-import ctypes
 import os
 import resource
 
@@ -12,7 +11,6 @@ from tests.pages.browsing import PATIENCE, process_of, serving, settled, visit
 from tests.pages.test_label_browser import all_saved, fill, open_sheet, stored
 
 pytestmark = pytest.mark.browser
-DROP_FROM_BOUND, OVERRIDE = 24, 1  # of prctl, and the right of root to write what is read-only
 
 
 def the_one_alert(page) -> str:
@@ -50,16 +48,10 @@ def test_labels_wait_in_the_browser_while_the_disk_is_full(page, tmp_path):
     assert len(decided) == 4
 
 
-def like_anybody() -> None:
-    """Give up root's right to write files that are read-only, for this process and what it starts."""
-    if os.getuid() == 0:
-        ctypes.CDLL(None).prctl(DROP_FROM_BOUND, OVERRIDE, 0, 0, 0)
-
-
 def test_a_read_only_file(page, tmp_path):
     fill(tmp_path)
     (tmp_path / "atlas.duckdb").chmod(0o444)
-    with serving(tmp_path, before=like_anybody) as address:
+    with serving(tmp_path, unprivileged=True) as address:
         visit(page, f"{address}/label")
         assert "read-only" in the_one_alert(page)
         visit(page, f"{address}/maps?text=The cat sat.")  # a page without labels works
