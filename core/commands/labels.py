@@ -169,7 +169,8 @@ def truth_command(asked: Judging, form: Form) -> None:
     table = crowd.people_table(judged, pace)
     if not asked.people:
         best = judged.labels.fillna("(tie)")
-        table = best.to_frame("class").join(judged.probabilities.round(4)).rename_axis("map").reset_index()
+        table = best.to_frame("class").join(judged.adjudicated).join(judged.soft.round(4))
+        table = table.rename_axis("map").reset_index()
     rows = table.astype(object).where(table.notna(), None).to_dict("records")
     about = {"class_set": class_set, "project": asked.project, "method": asked.method}
     show_rows("labels-truth", about, rows, form)

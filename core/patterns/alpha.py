@@ -36,6 +36,14 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alph
     return Alpha(float(_alphas(counts, np.ones((1, len(counts))))[0]), low, high, len(shared), shared.shape[1])
 
 
+def alpha_of_people(labels: pd.DataFrame) -> Alpha:
+    """Alpha of different people: their first passes without adjudications, resampling whole inputs.
+
+    The one that every page says of the same labels; a second pass is no other person.
+    """
+    return alpha_with_interval(labels[labels["pass"] == 1], by_input=True)
+
+
 def alpha_of_counts(counts: np.ndarray) -> float:
     """Alpha of opinions counted [map, class]; maps with fewer than two count for nothing. NaN where it is undefined."""
     shared = counts[counts.sum(axis=1) > 1]

@@ -1,13 +1,14 @@
 """One label a map from the labels of many people: majority, Dawid-Skene and MACE, with how sure each is.
 
 Frames of labels have the columns map_id, annotator, pass, class, queue_order, in the order they were given. A person
-has one vote a map: the newest label of the first pass; adjudications and second, blind passes are no votes. Dawid-Skene
+has one vote a map: the newest label of the first pass; second, blind passes are no votes. Adjudications are none
+either: the newest of a map decides its class above every truth, and counts for nobody's skill. Dawid-Skene
 (Dawid and Skene 1979: a confusion matrix per person) and MACE (Hovy et al. 2013: per person how often they guess) are
 crowd-kit's. With few labels a person neither is always better than majority (tests/simulations/many_people.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -40,25 +41,46 @@ class Person:
 
 @dataclass(frozen=True)
 class Truth:
-    """What the votes say of each map. probabilities [map, class]: rows sum to 1, soft labels for training; by majority
-    they are shares of votes, else posteriors. people: the least skilled first.
+    """What the votes and the adjudications say of each map.
+
+    Attributes:
+        probabilities: what the votes say, [map, class]: rows sum to 1; by majority shares of votes, else posteriors.
+        people: the least skilled first, by the votes.
+        decisions: the class of each adjudicated map.
     """
 
     method: Method
     probabilities: pd.DataFrame
     people: tuple[Person, ...]
+    decisions: pd.Series = field(default_factory=lambda: pd.Series(dtype=object))
+
+    @property
+    def soft(self) -> pd.DataFrame:
+        """Soft labels for training, [map, class]: what the votes say, and for an adjudicated map its class alone."""
+        names = self.probabilities.columns
+        certain = [[float(name == decided) for name in names] for decided in self.decisions]
+        settled = pd.DataFrame(certain, index=self.decisions.index, columns=names, dtype=float)
+        votes_alone = self.probabilities[~self.probabilities.index.isin(settled.index)]
+        return pd.concat([votes_alone, settled]).sort_index().rename_axis(index="map_id", columns="class")
+
+    @property
+    def adjudicated(self) -> pd.Series:
+        """Whether somebody decided on each map of `soft`."""
+        soft = self.soft
+        return pd.Series(soft.index.isin(self.decisions.index), index=soft.index, name="adjudicated")
 
     @property
     def ties(self) -> dict[str, tuple[str, ...]]:
-        """Maps whose best classes are equally likely, with those classes."""
-        best = _best(self.probabilities)
+        """Maps whose best classes are equally likely and that nobody decided on, with those classes."""
+        best = _best(self.soft)
         tied = best[best.sum(axis=1) > 1]
         return {str(name): tuple(tied.columns[row]) for name, row in zip(tied.index, tied.to_numpy(), strict=True)}
 
     @property
     def labels(self) -> pd.Series:
         """The most likely class of each map; missing where classes tie, so that nobody takes a coin's word for it."""
-        return self.probabilities.idxmax(axis=1).mask(_best(self.probabilities).sum(axis=1) > 1).rename("class")
+        soft = self.soft
+        return soft.idxmax(axis=1).mask(_best(soft).sum(axis=1) > 1).rename("class")
 
 
 def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -79,7 +101,8 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
-    """The truth of every map that has a vote, over the classes `names`; a class nobody gave has probability 0."""
+    """The truth of every map that has a vote or a decision, over the classes `names`; a class nobody gave has
+    probability 0."""
     given = votes(labels, names)
     skills: dict[str, float] = {}
     if method == "majority":
@@ -91,7 +114,15 @@ def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
     probabilities = probabilities.reindex(columns=list(names), fill_value=0.0).sort_index()
     probabilities = probabilities.rename_axis(index="map_id", columns="class")
     people = [_person(str(name), own, probabilities, skills.get(name)) for name, own in given.groupby("worker")]
-    return Truth(method, probabilities, tuple(sorted(people, key=lambda person: (person.skill, person.name))))
+    ranked = tuple(sorted(people, key=lambda person: (person.skill, person.name)))
+    return Truth(method, probabilities, ranked, _decisions(labels, names))
+
+
+def _decisions(labels: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+    """The class that the newest adjudication gave each map; of a class of the set."""
+    settled = labels[(labels["queue_order"] == "adjudication") & labels["class"].isin(names)]
+    newest = settled.drop_duplicates("map_id", keep="last").set_index("map_id")["class"]
+    return newest.sort_index().astype(object)
 
 
 def _best(probabilities: pd.DataFrame) -> pd.DataFrame:

@@ -41,6 +41,23 @@ def test_majority_names_its_ties_and_gives_shares_of_votes():
     assert pd.isna(judged.labels["m2"])
 
 
+@pytest.mark.parametrize("method", ["majority", "dawid-skene", "mace"])
+def test_a_decision_stands_above_every_truth_and_is_nobodys_vote(method):
+    """Eight maps disputed one against one; two of them, and one that nobody voted on, were decided as z."""
+    labels = [(f"m{k}", who, cls) for k in range(8) for who, cls in (("a", "x"), ("b", "y"))]
+    labels += [("m0", "a", "y", 100, "adjudication"), ("m0", "lead", "z", 100, "adjudication"),
+               ("m1", "lead", "z", 100, "adjudication"), ("alone", "lead", "z", 100, "adjudication")]  # fmt: skip
+    judged, votes_alone = truth(frame(labels), NAMES, method), truth(frame(labels[:16]), NAMES, method)
+    assert judged.labels.loc[["m0", "m1", "alone"]].tolist() == ["z", "z", "z"]
+    assert judged.soft.loc["m0"].tolist() == [0, 0, 1]
+    assert judged.adjudicated[judged.adjudicated].index.tolist() == ["alone", "m0", "m1"]
+    assert not {"m0", "m1"} & judged.ties.keys()
+    assert judged.soft.sum(axis=1).tolist() == pytest.approx([1.0] * 9)
+    assert [(person.name, person.maps, person.skill) for person in judged.people] == [
+        (person.name, person.maps, person.skill) for person in votes_alone.people
+    ]
+
+
 def test_a_person_has_one_vote_a_map():
     rows = [("m1", "a", "x"), ("m1", "a", "y"), ("m1", "a", "z", 2, "random"), ("m1", "b", "z", 1, "adjudication")]
     assert votes(frame(rows), NAMES).to_dict("records") == [{"task": "m1", "worker": "a", "label": "y"}]

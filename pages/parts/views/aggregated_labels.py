@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import adjudicating, crowd
 from core.patterns import agreement
-from core.patterns.alpha import alpha_with_interval
+from core.patterns.alpha import alpha_of_people
 from core.patterns.snapshot import known_class_set, snapshot
 from core.store import labels
 from pages.parts.charts.encoding import Axes
@@ -24,11 +24,19 @@ MOST = 200  # rows of the table of maps
 
 
 def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a map, the least sure first: likeliest class, its probability, votes, every class's probability."""
-    best = truth.probabilities.max(axis=1)
-    about = pd.DataFrame({"class": truth.labels.fillna("(tie)"), "probability": best})
-    about["votes"] = rows.drop_duplicates(["map_id", "annotator"]).groupby("map_id").size()
-    return about.join(truth.probabilities).sort_values("probability").rename_axis("map").reset_index()
+    """A row a map, the least sure first: class, whether it was decided on, probability, votes, each class's."""
+    best = truth.soft.max(axis=1)
+    about = pd.DataFrame({"class": truth.labels.fillna("(tie)"), "adjudicated": truth.adjudicated, "probability": best})
+    given = rows[(rows["pass"] == 1) & (rows["queue_order"] != "adjudication")]
+    about["votes"] = given.drop_duplicates(["map_id", "annotator"]).groupby("map_id").size()
+    return (
+        about.fillna({"votes": 0})
+        .astype({"votes": int})
+        .join(truth.soft)
+        .sort_values("probability")
+        .rename_axis("map")
+        .reset_index()
+    )
 
 
 def person_part(db, truth, rows: pd.DataFrame, class_set: str, names: list[str]) -> None:
@@ -47,7 +55,7 @@ def person_part(db, truth, rows: pd.DataFrame, class_set: str, names: list[str])
 def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
     """Alpha with its interval, kappa of two people and of pairs of classes."""
     st.subheader("Agreement")
-    all_ = alpha_with_interval(votes[votes["pass"] == 1], by_input=True)  # of different people alone
+    all_ = alpha_of_people(votes)
     if not all_.maps:
         st.caption("Agreement is shown once two people have labelled the same map.")
         return

@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.patterns import agreement
+from core.patterns.alpha import alpha_of_people
 from core.patterns.snapshot import known_class_set, standing_labels
 from core.store import labels
 from pages.parts.charts.encoding import Axes
@@ -30,7 +31,10 @@ def pair(db, rows, raters: list[str], names: list[str]) -> None:
         kappas, equal, alphas = st.columns(3)
         kappas.metric("Cohen's kappa", f"{both.kappa:.3f}", said, delta_color="off", delta_arrow="off")
         equal.metric("Equal labels", f"{100 * both.share:.1f} %")
-        alphas.metric("Krippendorff's alpha, all raters", f"{agreement.alpha(rows):.3f}")
+        everybody = alpha_of_people(rows)
+        between = f"95 % {everybody.low:.2f} to {everybody.high:.2f}, {everybody.maps} maps, {everybody.raters} people"
+        alphas.metric("Krippendorff's alpha, all people", f"{everybody.alpha:.3f}", between, delta_color="off",
+                      delta_arrow="off")  # fmt: skip
         counts = agreement.confusion(rows, first, second, names)
         st.altair_chart(
             matrix(
