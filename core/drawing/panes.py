@@ -123,7 +123,7 @@ def scored_pane(
 
 
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
-    """`first` minus `second`, or why there is none. weights: of both, [layer, head, query, key]."""
+    """`second` less `first`, or why there is none. weights: of both, [layer, head, query, key]."""
     if (first.layers, first.heads) != (second.layers, second.heads):
         return (
             f"No difference: {first.title} has {first.layers} layers of {first.heads} heads, {second.title} "
@@ -135,8 +135,9 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
             f"{second.title} {len(second.tokens)}."
         )
     tokens = tuple(a if a == b else f"{a} / {b}" for a, b in zip(first.tokens, second.tokens, strict=True))
-    title = f"{first.title} − {second.title}"
-    return replace(first, title=title, tokens=tokens, weights=difference_as_bytes(*weights), signed=True, scores=None)
+    title = f"{second.title} − {first.title}"
+    bytes_of = difference_as_bytes(weights[1], weights[0])
+    return replace(first, title=title, tokens=tokens, weights=bytes_of, signed=True, scores=None)
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:

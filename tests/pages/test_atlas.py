@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.atlas import shipped
 from core.atlas.measured import run_here
+from core.models.present import present_weights
 from core.store import runs
 from core.store.rows import plain
 from core.store.runs import Provenance
@@ -31,8 +32,8 @@ def stored(db, study, statistic, values, **about):
          "high": value + 0.01, "n": 40, "checkpoint": NAME, "task": "sst2", **about}
         for (layer, head), value in np.ndenumerate(values)
     ]  # fmt: skip
-    run = runs.record_run(db, study, {}, Provenance(checkpoint=NAME, task="sst2"))
-    runs.store_rows(db, run, rows)
+    about = Provenance(checkpoint=NAME, weights_hash=present_weights(NAME), task="sst2")
+    runs.store_rows(db, runs.record_run(db, study, {}, about), rows)
 
 
 @pytest.fixture
@@ -163,7 +164,8 @@ def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled,
     given, page, settings = SOURCES[name]
     study = find_study(name)
     options = study.read({"checkpoint": NAME, "tasks": ["sst2"], "limit": 40} | given)
-    about = Provenance(checkpoint=NAME, task="sst2", row_ids=tuple(range(40)))
+    hashed = present_weights(NAME)
+    about = Provenance(checkpoint=NAME, weights_hash=hashed, task="sst2", row_ids=tuple(range(40)))
     run = runs.record_run(filled, name, plain(asdict(options)), about)
     runs.store_rows(filled, run, run_here(study, options))
     app = AppTest.from_file(shell.__file__, default_timeout=120)

@@ -94,8 +94,8 @@ def test_links_of_pasted_sentences(db):
 
 def test_a_head_leads_to_its_maps_on_the_first_sentence(db):
     page = measured("features")
-    assert "Maps of L" in page.get("page_link")[0].proto.label
-    assert "text=The+old+dog" in page.get("page_link")[0].proto.query_string
+    (maps,) = [link for link in page.main if link.type == "page_link" and "Maps of L" in link.proto.label]
+    assert "text=The+old+dog" in maps.proto.query_string
 
 
 @pytest.mark.slow
@@ -140,10 +140,11 @@ def test_head_statistics_and_the_picture_of_heads(db):
     assert not page.exception
     assert not page.error
     assert "in nats" in captions(page)
-    assert "Jensen-Shannon distance, mean over" in captions(page)
     page.selectbox(key="statistic").set_value("previous")
     table = page.run().dataframe[0].value
     assert table["value"].between(0, 1).all()
+    page = measured("heads/similar")
+    assert "Jensen-Shannon distance, mean over" in captions(page)
     charts = [json.loads(one.proto.spec) for one in page.get("vega_lite_chart")]
     scatter = next(one for one in charts if one["layer"][0]["mark"]["type"] == "circle")
     titles = {layer["encoding"][axis]["title"] for layer in scatter["layer"] for axis in "xy"}
@@ -160,7 +161,7 @@ def test_heads_are_coloured_by_their_stored_pattern_class(db):
     ]  # fmt: skip
     run = runs.record_run(db, "classify-maps", {"checkpoints": ["atlas-encoder"]}, runs.Provenance())
     runs.store_rows(db, run, heads)
-    page = measured("statistics")
+    page = measured("heads/similar")
     page.segmented_control(key="colour").set_value("class")
     page.run()
     assert not page.exception
@@ -170,8 +171,8 @@ def test_heads_are_coloured_by_their_stored_pattern_class(db):
 
 
 def test_raw_and_effective_attention_side_by_side(db):
-    page = opened("statistics")
-    page.text_input(key="effective_text").set_value("A long text of words " * 10)
+    page = opened("statistics/effective")
+    page.text_input(key="text").set_value("A long text of words " * 10)
     page.run()
     assert not page.exception
     assert not page.error
@@ -211,7 +212,7 @@ def test_a_run_on_task_rows_is_stored_and_shown(db, module):
 def test_effective_attention_on_task_rows_is_shown(db):
     job = api.start(db, effective.STUDY.name, {"limit": 2, "tasks": ["mrpc"]}, "effective of rows")
     assert api.wait(db, job, 300).state == "done", api.status(db, job).error
-    page = opened("statistics")
+    page = opened("statistics/effective")
     assert not page.error
     assert {"**Raw**", "**Effective**"} <= {one.value for one in page.markdown}
 

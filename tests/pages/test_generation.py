@@ -68,7 +68,7 @@ def test_a_checkpoint_without_a_template_or_a_language_head_is_told_in_a_sentenc
     page = app("generation")
     page.toggle(key="chat").set_value(True).run()
     assert "has none: type the prompt as plain text" in said(page)
-    page.selectbox(key="decoder").set_value("atlas-encoder").run()
+    page.selectbox(key="checkpoint").set_value("atlas-encoder").run()
     page.toggle(key="chat").set_value(False).run()
     assert "Only a decoder with its language head writes on" in said(page)
 

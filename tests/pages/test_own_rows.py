@@ -22,11 +22,11 @@ PLACES = {  # page: of its picker of tasks the key, and what must be chosen befo
     "atlas": ("measure_tasks", {}),
     "shares": ("tasks_mrpc", {}),
     "finetune": ("tasks_sst2", {}),
-    "prune": ("task", {}),
-    "subnetworks": ("task", {}),
-    "probes": ("task", {"view": "Transfer"}),
-    "perturb": ("task", {"view": "A task's rows"}),
-    "disable": ("task", {"view": "A task's rows"}),
+    "prune": ("rows", {}),
+    "subnetworks": ("rows", {}),
+    "probes": ("rows", {"view": "Transfer"}),
+    "perturb": ("rows", {"view": "A task's rows"}),
+    "disable": ("rows", {"view": "A task's rows"}),
 }
 VIEWS = [*PLACES, "disable: Training without"]
 
@@ -43,10 +43,8 @@ def opened(place: str) -> tuple[AppTest, str]:
     """The page on the view that takes rows, and the key of its picker."""
     name, _, view = place.partition(": ")
     key, query = PLACES[name]
-    app = switched(AppTest.from_file(shell.__file__, default_timeout=120), name)
-    for asked, value in (query | ({"view": view} if view else {})).items():
-        app.query_params[asked] = value
-    app.run()
+    app = AppTest.from_file(shell.__file__, default_timeout=120)
+    switched(app, name, **(query | ({"view": view} if view else {}))).run()
     return app, "held_tasks" if view == "Training without" else key
 
 
@@ -100,7 +98,7 @@ def test_what_is_no_list_is_one_sentence(db, lines, said):
     app.text_area(key=f"own_{key}_pasted").set_value(lines)
     app.button(key=f"own_{key}_use").click().run()
     assert said in app.error[0].value
-    assert app.session_state[key] == "mrpc"
+    assert app.session_state[key] == "sst2"
 
 
 def test_sentences_without_labels_are_refused_before_the_job(db):

@@ -23,7 +23,14 @@ OWN_LISTS = {"annotate/label", "projects/setup", "projects/adjudication", "proje
              "results/jobs"}  # a word first, then what ships  # fmt: skip
 PARTS = {"linguistics/relations", "heads/similar"}  # further down, of what needs a treebank, or groups of heads
 OF_COMPONENTS = {"heads/overview", "heads/one", "maps/norms", "maps/maps", "maps/generation"}  # drawn in the browser
-WORDS = {"start/start", "results/all", "annotate/codebook", "annotate/classes", "statistics/effective"}  # no result
+WORDS = {
+    "start/start",
+    "interventions/sequential",
+    "results/all",
+    "annotate/codebook",
+    "annotate/classes",
+    "statistics/effective",
+}  # no result
 MODES = {
     "interventions/ablation": ["One sentence", "A task's rows"],
     "interventions/patching": ["Two inputs", "A task's rows"],

@@ -153,7 +153,8 @@ const said = (score, value) => (score.names.length && value !== null ? score.nam
 
 function shadeOf(value, view) {
   const { domain, diverging, names } = view.data.colour;
-  if (names.length) return view.theme.hues[value % view.theme.hues.length];
+  const { hues } = view.data.colour;
+  if (names.length) return hues.length ? hues[value] : view.theme.hues[value % view.theme.hues.length];
   const ramp = diverging ? view.theme.diverging : view.theme.sequential;
   const share = Math.min(1, Math.max(0, (value - domain[0]) / (domain[1] - domain[0] || 1))) * (ramp.length - 1);
   const from = Math.min(ramp.length - 2, Math.floor(share));

@@ -20,7 +20,7 @@ def stacked_bars(
         .encode(
             y=alt.Y(field(axes.y, "N"), title=None, sort=None, axis=alt.Axis(labelLimit=220)),
             x=alt.X(field(axes.x, "Q"), title=axes.x_says, stack="zero"),
-            color=category(str(axes.colour), order).legend(legend),
+            color=category(frame, str(axes.colour), order).legend(legend),
             tooltip=tips(frame, axes.y, axes.colour, axes.x, *tooltip),
         )
         .properties(height=alt.Step(24))
@@ -39,7 +39,7 @@ def line_with_band(
     whole = alt.Axis(format="d", tickMinStep=1) if pd.api.types.is_integer_dtype(frame[axes.x]) else alt.Axis()
     shared: dict[str, Any] = {"x": alt.X(field(axes.x, "Q"), title=axes.x_says, axis=whole)}
     if axes.colour:
-        shared |= {"color": category(axes.colour)}
+        shared |= {"color": category(frame, axes.colour)}
     scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=False)
     base = alt.Chart(frame).encode(**shared)
     line = base.mark_line(point=True).encode(
@@ -63,7 +63,7 @@ def bars_with_intervals(
         tooltip=tips(frame, axes.x, axes.colour, axes.y, axes.low, axes.high, *tooltip),
     )
     if axes.colour:
-        bars = bars.encode(color=category(axes.colour))
+        bars = bars.encode(color=category(frame, axes.colour))
     lines = interval(base.mark_rule(strokeWidth=1.5, color="gray"), axes)
     return alt.layer(bars, *lines, *baseline(rule)).properties(title=title, height=300)
 
@@ -76,7 +76,7 @@ def grouped_bars(frame: pd.DataFrame, axes: Axes, *, order: Sequence[str]) -> al
         .encode(
             alt.X(field(axes.x, "N"), sort=list(order), title=None),
             alt.Y(field(axes.y, "Q")),
-            category(str(axes.colour)),
+            category(frame, str(axes.colour)),
             xOffset=field(str(axes.colour), "N"),
             tooltip=[axes.x, axes.colour, alt.Tooltip(axes.y, format=".4f")],
         )
@@ -118,7 +118,7 @@ def points(
     dots = dots.encode(**shared, tooltip=tips(frame, axes.name, axes.x, axes.y, axes.colour, *tooltip))
     if axes.colour:
         ramp = alt.Color(field(axes.colour, "Q"), title=axes.colour, scale=alt.Scale(range="ramp"))
-        dots = dots.encode(color=ramp if continuous else category(axes.colour, axes.classes))
+        dots = dots.encode(color=ramp if continuous else category(frame, axes.colour, axes.classes))
     layers = [dots]
     if axes.name:
         layers.append(

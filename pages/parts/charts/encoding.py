@@ -11,6 +11,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from pages.parts.charts.colours import colours_of, has_own
+
 Layers = alt.LayerChart | alt.FacetChart  # what altair says that layering gives
 CELL = 26  # pixels of one head in a layer x head picture
 LARGE = 44  # of one that has the width of the page, or the better part of it
@@ -79,7 +81,7 @@ class Shade:
 
     def _scale(self, values: pd.Series) -> alt.Scale:
         if self.categories:
-            return alt.Scale(range="category", domain=list(self.categories))
+            return alt.Scale(range=colours_of(list(self.categories)), domain=list(self.categories))
         known = pd.to_numeric(values).dropna()
         if self.diverging:
             ends = self.domain or ((float(known.min()), float(known.max())) if len(known) else (-1.0, 1.0))
@@ -102,9 +104,14 @@ def tips(frame: pd.DataFrame, *names: str | None) -> list[alt.Tooltip]:
     return [alt.Tooltip(field(name, _kind(frame[name])), title=name) for name in dict.fromkeys(names) if name]
 
 
-def category(name: str, order: Sequence[str] | None = None) -> alt.Color:
-    """A colour a class of the column, in this order."""
-    scale = alt.Scale(range="category", domain=list(order) if order else alt.Undefined)
+def category(frame: pd.DataFrame, name: str, order: Sequence[str] | None = None) -> alt.Color:
+    """A colour a class of the column, in this order; a class or role has its own in every chart."""
+    there = [str(value) for value in frame[name].dropna().unique()]
+    names = list(order) if order else there
+    if has_own(names):
+        scale = alt.Scale(range=colours_of(names), domain=names)
+    else:
+        scale = alt.Scale(range="category", domain=names if order else alt.Undefined)
     return alt.Color(field(name, "N"), title=name, sort=order, scale=scale)
 
 

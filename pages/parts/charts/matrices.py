@@ -54,11 +54,17 @@ def token_strips(frame: pd.DataFrame, *, title: str) -> Layers:
     marks = zip(frame.position, frame.token, frame.mark, strict=True)
     tokens = [f"{place + 1} {token}" + (f" ({mark})" if mark else "") for place, token, mark in marks]
     base = alt.Chart(frame.assign(Token=tokens)).encode(
-        x=alt.X("Token:N", sort=list(dict.fromkeys(tokens)), title=None, axis=alt.Axis(labelAngle=-40)),
+        x=alt.X(
+            "Token:N", sort=list(dict.fromkeys(tokens)), title=None, axis=alt.Axis(labelAngle=-40, labelOverlap=False)
+        ),  # the two words it is about are never left out
         y=alt.Y("line:N", sort=None, title=None),
     )
     cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(
-        color=alt.Color("weight:Q", scale=alt.Scale(range="ramp", domain=[0, 1]), legend=legend(False)),
+        color=alt.Color(
+            "weight:Q",
+            scale=alt.Scale(range="ramp", domain=[0, max(0.01, float(frame["weight"].max()))]),
+            legend=legend(False),
+        ),
         tooltip=[alt.Tooltip("line:N"), alt.Tooltip("Token:N"), alt.Tooltip("weight:Q", format=".3f")],
     )
     marked = base.transform_filter("datum.mark == 'target' || datum.mark == 'element'")

@@ -17,6 +17,7 @@ from core.studies.metric_columns import Metric
 from pages.parts.charts.curves import bars_with_intervals, histogram, points
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
+from pages.parts.reports.at_chance import warn_at_chance
 from pages.parts.reports.provenance import StoredRun, present_runs
 from pages.parts.reports.stored_runs import pick_run, title_of
 from pages.parts.shell import bound, resources
@@ -33,11 +34,13 @@ def show_results(study: str = "disable") -> StoredRun | None:
         study,
         "Nothing has been swept yet: choose a checkpoint and press Sweep.",
         key="run" if study == "disable" else study,
+        prefer=lambda known: known.told.get("what", "heads") == "heads",
     )
     if stored is None:
         return None
     rows = run_rows(resources.database(), stored.run)
     variants, baseline = SweptVariant.among(rows), Untouched.among(rows)[0]
+    warn_at_chance(stored, _value(baseline, "accuracy"), baseline.n)
     metric = first = baseline.metrics.first.name
     names = [known.name for known in baseline.metrics.every]
     if len(names) > 1:

@@ -1,8 +1,9 @@
 """One sentence: propose targets and elements, let words be clicked, show every head between the two places."""
 
+from collections.abc import Sequence
 from datetime import date
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,8 +30,8 @@ EXAMPLES = (
     "Angry as never before, the captain left.",
 )
 PROSE = {
-    "element_to_target": "element → target (query = element; the paper's code)",
     "target_to_element": "target → element (query = target; the paper's prose)",
+    "element_to_target": "element → target (query = element; the paper's code)",
 }
 TOP = 10
 
@@ -62,9 +63,12 @@ def show_lookup() -> None:
         chosen = [name for name in (first, second) if name]
         if not chosen:
             st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
-        for number, (place, name) in enumerate(zip(st.columns(max(1, len(chosen))), chosen, strict=False), 1):
-            with place, clear_errors():
-                show_heads(name, marked, number)
+        looked_up = []
+        asked = _settings()
+        for name in chosen:
+            with clear_errors():
+                looked_up.append(_looked_up(name, marked, asked))
+        _show_beside(looked_up, marked, asked)
 
 
 def _offer_examples() -> None:
@@ -89,50 +93,87 @@ def _take(text: str) -> None:
 # ---------------------------------------------------------------- the heads
 
 
-def show_heads(name: str, marked: Marked, number: int) -> None:
-    """Both directions of one checkpoint, its best heads, and the strip of the chosen one.
+class Asked(NamedTuple):
+    """How heads are read, alike for all checkpoints. zipped, sinkless: of the maps; by: what heads are ranked by."""
 
-    number: 1 or 2, of the checkpoints side by side; it tells their choices apart in the URL.
-    """
+    zipped: bool
+    sinkless: bool
+    by: str
+
+
+class LookedUp(NamedTuple):
+    """One checkpoint's maps of the sentence, the links in it, and its heads in both directions."""
+
+    name: str
+    shown: resources.Shown
+    links: Any
+    readings: dict[str, Any]
+
+
+def _settings() -> Asked:
+    with st.container(horizontal=True):
+        zipped = bound.switch(
+            st.toggle, "the paper's zip of word pieces", key="zip", help="Default: every pair of word pieces."
+        )
+        sinkless = bound.switch(
+            st.toggle,
+            "without position 0",
+            key="sinkless",
+            help="Position 0 gets much weight whatever follows; rows renormalised.",
+        )
+        said = "Default: by the difference from places at the same distance in this sentence."
+        raw = bound.switch(st.toggle, "rank by raw weight", key="raw", help=said)
+    return Asked(zipped, sinkless, "score" if raw else "difference")
+
+
+def _looked_up(name: str, marked: Marked, asked: Asked) -> LookedUp:
     shown = resources.shown(name, marked.text)
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
     links = links_for(shown.encoding, sentence)
-    st.markdown(f"**{plain(name)}**")
-    answer = st.empty()  # the answer stands first, though it is known last
-    options = st.columns(2)
-    zipped = bound.switch(
-        options[0].toggle,
-        "the paper's zip of word pieces",
-        key=f"zip_{number}",
-        help="Default: every pair of word pieces.",
-    )
-    sinkless = bound.switch(
-        options[1].toggle,
-        "without position 0",
-        key=f"sinkless_{number}",
-        help="Position 0 gets much weight whatever follows; rows renormalised.",
-    )
     readings = {
-        way: picture(shown.maps, shown.encoding, links, Reading(way, "zip" if zipped else "product", sinkless),
-                     null=lambda: null_of(name))
+        way: picture(shown.maps, shown.encoding, links,
+                     Reading(way, "zip" if asked.zipped else "product", asked.sinkless), null=lambda: null_of(name))
         for way in PROSE
     }  # fmt: skip
-    drawn = _pictures(name, readings, number)
-    visible = [way for way, reading in readings.items() if reading.visible]
-    if not visible:
+    return LookedUp(name, shown, links, readings)
+
+
+def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, asked: Asked) -> None:
+    """The checkpoints side by side: one direction, one scale."""
+    if not looked_up:
+        return
+    everywhere = [way for way in PROSE if all(one.readings[way].visible for one in looked_up)]
+    ways = everywhere or [way for way in PROSE if any(one.readings[way].visible for one in looked_up)]
+    if not ways:
         return
     direction = bound.pick(
-        st.radio, "Rank heads by", visible, key=f"ranked_{number}", format_func=PROSE.__getitem__, horizontal=True
+        st.radio, "Rank heads by", ways, key="ranked", format_func=PROSE.__getitem__, horizontal=True
     )
-    said = "Default: by the difference from places at the same distance in this sentence."
-    raw = bound.switch(st.toggle, "rank by raw weight", key=f"raw_{number}", help=said)
-    by = "score" if raw else "difference"
-    answer.markdown(f"**{plain(headline(readings[direction], *_ends(marked), by))}**")
-    rows = pd.DataFrame(readings[direction].rows(by))
+    seen = [reading for one in looked_up for reading in one.readings.values() if reading.visible]
+    most = max((float(np.nanmax(reading.score)) for reading in seen), default=1.0)
+    for number, (place, one) in enumerate(zip(st.columns(len(looked_up)), looked_up, strict=True), 1):
+        with place, clear_errors():
+            _show_heads(one, marked, number, direction, most, asked.by)
+
+
+def _show_heads(one: LookedUp, marked: Marked, number: int, direction: str, most: float, by: str) -> None:
+    """Both directions of one checkpoint, its best heads, and the strip of the chosen one.
+
+    number: 1 or 2, of the checkpoints side by side; it tells their heads apart in the URL. most: the weight that is
+    full ink for both.
+    """
+    st.markdown(f"**{plain(one.name)}**")
+    answer = st.empty()  # the answer stands first, though it is known last
+    drawn = _pictures(one.name, one.readings, number, most, by)
+    reading = one.readings[direction]
+    if not reading.visible:
+        return
+    answer.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
+    rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)
-    _table(name, rows, readings[direction], marked)
-    show_files(rows, [drawn[direction]], "heads", key=name)
-    _strip(name, head, shown, links, marked)
+    _table(one.name, rows, reading, marked)
+    show_files(rows, [drawn[direction]], "heads", key=one.name)
+    _strip(one.name, head, one.shown, one.links, marked)
 
 
 def _ends(marked: Marked) -> tuple[str, str]:
@@ -149,10 +190,10 @@ def _chosen(key: str, rows: pd.DataFrame) -> Head:
     return Head.parse(known) if known in set(rows["name"]) else Head.parse(rows["name"].iloc[0])
 
 
-def _pictures(name: str, readings: dict[str, Any], number: int) -> dict[str, Any]:
-    """The two layer x head pictures, where a click chooses a head; returns the charts by direction."""
+def _pictures(name: str, readings: dict[str, Any], number: int, most: float, by: str) -> dict[str, Any]:
+    """The two layer x head pictures, where a click chooses a head; returns the charts by direction. Outlined: the
+    first three of the ranking."""
     charts_made: dict[str, Any] = {}
-    most = max((float(np.nanmax(reading.score)) for reading in readings.values() if reading.visible), default=1.0)
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     for direction, reading in readings.items():
         with beside.container(width="content" if reading.visible else 220):
@@ -163,7 +204,7 @@ def _pictures(name: str, readings: dict[str, Any], number: int) -> dict[str, Any
                     "here every key would lie after its query.]"
                 )
                 continue
-            frame = pd.DataFrame(reading.rows())
+            frame = pd.DataFrame(reading.rows(by))
             best = frame.head(3)
             drawn = charts_made[direction] = head_picture(
                 frame,

@@ -82,7 +82,7 @@ def mark(text: str) -> Marked | None:
             f"Words can be clicked in sentences of up to {MOST_WORDS}; this one has {len(sentence.spans)}: shorten it."
         )
         return None
-    linked = _linked(len(sentence.spans))
+    linked = _clicked(sentence) or _linked(len(sentence.spans))
     words = st.container()  # the sentence stands above the lists, though what they propose is known first
     left, right = st.columns(2)
     with left:
@@ -107,6 +107,24 @@ def mark(text: str) -> Marked | None:
     name = (element.name if element else None) or "element"
     spans = [spans_of(sentence.spans, chosen) for chosen in marked]
     return Marked(text, spans[0], roles.element(name, spans[1]), frame, target.unit if target else None)
+
+
+def _clicked(sentence: Parsed) -> dict[str, list[int]] | None:
+    """What has just been clicked: the lists follow it. None where nothing new was, since the last run."""
+    said = getattr(st.session_state.get("sentence"), "marked", None)
+    if not isinstance(said, dict) or said == st.session_state.get("sentence_followed"):
+        return None
+    st.session_state["sentence_followed"] = said
+    if not str(said.get("key", "")).startswith(f"{sentence.text}|"):
+        return None
+    numbers = range(len(sentence.spans))
+    marked = {name: [k for k in said.get(name, []) if k in numbers] for name in ("target", "element")}
+    key = f"frame|{sentence.text}"
+    fitting = [k for k, target in enumerate(sentence.targets) if list(target.words) == marked["target"]]
+    if st.session_state.get(key) not in fitting:
+        st.session_state[key] = next(iter(fitting), len(sentence.targets))
+    st.session_state.pop(f"element|{sentence.text}|{st.session_state[key]}|{marked['target']}", None)
+    return marked
 
 
 def _linked(words: int) -> dict[str, list[int]]:

@@ -71,11 +71,11 @@ def _search(releases: list[str]) -> None:
 
 def _use_as_set(rows: str) -> None:
     st.session_state["frame_found"], st.session_state["frame_source"] = rows, "search"
-    st.session_state["view"] = "A set of sentences"
+    st.session_state["mode"] = "A set of sentences"
 
 
 def _look_up(text: str) -> None:
-    st.session_state["text"], st.session_state["view"] = text, "One sentence"
+    st.session_state["text"], st.session_state["mode"] = text, "One sentence"
 
 
 def _index() -> None:

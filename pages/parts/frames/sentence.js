@@ -1,6 +1,7 @@
 
-// A sentence whose words are clicked: a click marks a word as part of the target or of the element, whichever is chosen
-// above it; a second click takes it back. Marks have a frame and a letter, so that they are told without colour.
+// A sentence whose words are clicked: a click makes a word the target or the element, whichever is chosen above it, in
+// place of what was; with Shift or Ctrl it is added, or taken back. After the target the next click marks the element.
+// Marks have a frame and a letter, so that they are told without colour.
 
 const SENTENCES = new WeakMap();
 const ROLES = { target: "Target", element: "Element" };
@@ -25,6 +26,7 @@ function draw(root, data, known, tell) {
   const focused = root.getRootNode().activeElement, at = focused && focused.dataset ? focused.dataset.at : null;
   const choice = made("div", { class: "choice", role: "radiogroup", "aria-label": "A click marks" });
   choice.append("A click marks the ");
+  choice.title = "Shift or Ctrl adds a word";
   for (const [role, title] of Object.entries(ROLES)) {
     const button = made("button", { type: "button", role: "radio", "aria-checked": String(known.role === role), class: role, "data-at": role }, title.toLowerCase());
     button.onclick = () => { known.role = role; known.draw(); };
@@ -35,7 +37,7 @@ function draw(root, data, known, tell) {
     const role = known.target.has(k) ? "target" : known.element.has(k) ? "element" : "";
     const button = made("button", { type: "button", class: role, "aria-pressed": String(Boolean(role)), "data-at": `word ${k}`,
       "aria-label": role ? `${word}, ${ROLES[role].toLowerCase()}` : word }, word);
-    button.onclick = () => { toggle(known, k); known.draw(); tell(); };
+    button.onclick = (event) => { mark(known, k, event.shiftKey || event.ctrlKey || event.metaKey); known.draw(); tell(); };
     line.append(button);
   });
   root.replaceChildren(line, choice);
@@ -43,8 +45,13 @@ function draw(root, data, known, tell) {
   if (again) again.focus({ preventScroll: true });
 }
 
-function toggle(known, k) {
-  const mine = known[known.role], other = known[known.role === "target" ? "element" : "target"];
+function mark(known, k, more) {
+  const { role } = known, other = known[role === "target" ? "element" : "target"];
   other.delete(k);
-  if (!mine.delete(k)) mine.add(k);
+  if (more) {
+    if (!known[role].delete(k)) known[role].add(k);
+    return;
+  }
+  known[role] = new Set([k]);
+  known.role = "element";
 }

@@ -21,7 +21,7 @@ class Compared(NamedTuple):
 
 
 def beside(first: Shown, second: Shown, titles: tuple[str, str]) -> Compared:
-    """Two stacks of maps and their difference, first minus second, where they can be subtracted."""
+    """Two stacks of maps and their difference, second less first, where they can be subtracted."""
     panes = [pane_of(shown, title) for shown, title in zip((first, second), titles, strict=True)]
     return _with_difference(panes, (first.maps.weights, second.maps.weights))
 

@@ -21,6 +21,7 @@ from pages.parts.charts.curves import bars_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import active_jobs, shared_options
+from pages.parts.reports.at_chance import warn_at_chance
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -43,7 +44,11 @@ def show_rows() -> None:
     with clear_errors():
         stored = pick_run(study, "Nothing has been measured yet: choose a fine-tuned checkpoint and press Measure.")
         if stored is not None:
-            n = RESULTS[study](run_rows(resources.database(), stored.run))
+            rows = run_rows(resources.database(), stored.run)
+            for untouched in Untouched.among(rows)[:1]:
+                accuracy = untouched.metrics.of("accuracy")
+                warn_at_chance(stored, accuracy.value if accuracy else None, untouched.n)
+            n = RESULTS[study](rows)
             st.caption(plain(f"{stored.checkpoint} · {stored.task} · n up to {n} · {stored.date}"))
 
 

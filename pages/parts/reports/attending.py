@@ -19,7 +19,7 @@ from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
 from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.differences import DIFFERENCE, rows_second_less_first
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -146,11 +146,8 @@ def _stored(study: str, kind: type[S], task: str, options: dict[str, Any]) -> Me
         f"run_{study}",
         icon=":material/database:",
     )
-    return None if stored is None else stored_measurement(stored, kind)
-
-
-def stored_measurement(stored: StoredRun, kind: type[S]) -> Measured[S]:
-    """The rows of a stored run. kind: of record that its rows are read as."""
+    if stored is None:
+        return None
     shown = [fact for fact in (stored.checkpoint, stored.task_said, stored.split) if fact]
     inputs = f"{stored.inputs} inputs" if stored.inputs else "rows of several tasks"
     caption = " · ".join([*(plain(fact) for fact in shown), inputs, stored.date])
@@ -164,6 +161,7 @@ def stored_measurement(stored: StoredRun, kind: type[S]) -> Measured[S]:
 def _read(run: str, database_id: str, kind: type[S]) -> tuple[list[Row], list[S]]:
     """Rows of a stored run, which do not change, and their records."""
     rows = store.run_rows(resources.database(), run)
+    rows = rows_second_less_first(rows)
     return rows, kind.among(rows)
 
 
@@ -246,19 +244,20 @@ def pictures(
     """One layer x head picture a checkpoint and task, side by side on one scale; heads above their null outlined."""
     drawn: list[Any] = []
     groups = list(by_place(scores).items())
-    known = pd.to_numeric(pd.DataFrame(scores)[value]).dropna() if groups else ()
+    measured = [score for score in scores if score.checkpoint != DIFFERENCE]  # a difference has its own scale
+    known = pd.to_numeric(pd.DataFrame(measured)[value]).dropna() if measured else ()
     domain = (min(0.0, float(min(known))), float(max(known))) if len(known) else (0.0, 1.0)
     a_row = min(3, max(1, len(groups)))
     for start in range(0, len(groups), a_row):
         for place, ((checkpoint, task), some) in zip(st.columns(a_row), groups[start : start + a_row], strict=False):
-            frame, changed = pd.DataFrame(some), checkpoint == "difference"
+            frame, changed, sure = pd.DataFrame(some), checkpoint == DIFFERENCE, above_null(some)
             cell = (LARGE, MIDDLE, CELL)[a_row - 1]
             shade = Shade(value, label, diverging or changed, None if changed else domain, cell=cell)
             chart = head_picture(
                 frame,
                 shade,
                 title=title((checkpoint, task)),
-                highlight=above_null(some),
+                highlight=sure if 2 * len(sure) < len(some) else (),  # most outlined: none stands out
                 tooltip=[name for name in ("low", "high", "n", "baseline", "q") if frame[name].notna().any()],
             )
             place.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{label}")
@@ -274,7 +273,7 @@ def above_null(scores: Sequence[Score]) -> list[Head]:
         for score in scores
         if score.q is not None
         and score.q < SURE
-        and (not judged or score.checkpoint == "difference" or (score.effect is not None and score.effect > 0))
+        and (not judged or score.checkpoint == DIFFERENCE or (score.effect is not None and score.effect > 0))
     ]
 
 
@@ -283,6 +282,25 @@ def shared_heads(scores: Sequence[Score]) -> list[Head]:
     tasks = dict.fromkeys(score.task for score in scores)
     groups = [set(above_null([score for score in scores if score.task == task])) for task in tasks]
     return sorted(set.intersection(*groups)) if len(groups) > 1 else []
+
+
+def sure_table(
+    measured: Measured, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str, heading: str
+) -> None:
+    """The heads that stand out, as many as the heading says; a switch shows the others too. heading: before the
+    count."""
+    sure = {(score.checkpoint, score.task, head) for score in scores for head in above_null([score])}
+    st.subheader(f"{heading}: {len(sure)}")
+    everything = bound.switch(st.toggle, "All heads", key=f"every_{key}", help=f"Those with q of {SURE} and more too")
+    shown = [score for score in scores if everything or (score.checkpoint, score.task, _head(score)) in sure]
+    if shown:
+        table(measured, shown, columns, by=by, key=key)
+    elif scores:
+        st.caption("None stands out; “All heads” shows every one.")
+
+
+def _head(score: Score) -> Head:
+    return Head(int(score.layer or 0), int(score.head or 0))
 
 
 def table(measured: Measured, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str) -> None:
@@ -308,7 +326,7 @@ def table(measured: Measured, scores: Sequence[Score], columns: Sequence[str], *
         key=f"table_{key}",
     )
     chosen = scores[order[(event.selection.rows or [0])[0]]]
-    name = measured.checkpoint if chosen.checkpoint == "difference" else str(chosen.checkpoint)
+    name = measured.checkpoint if chosen.checkpoint == DIFFERENCE else str(chosen.checkpoint)
     show_links(name, chosen.name, here="", text=measured.text, pair=measured.pair)
 
 

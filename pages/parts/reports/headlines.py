@@ -12,6 +12,7 @@ from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
 from core.tasks.glue import sampled
+from pages.parts.reports.differences import rows_second_less_first
 from pages.parts.reports.provenance import stored_run
 from pages.parts.shell import resources
 
@@ -28,7 +29,7 @@ def has_picture(run: str) -> bool:
 
 def heads_of(rows: Sequence[Row]) -> list[Score]:
     """The rows that are one number a head, of the first statistic and feature."""
-    named = [row for row in rows if {"statistic", "layer", "head", "value"} <= row.keys()]
+    named = [row for row in rows_second_less_first(rows) if {"statistic", "layer", "head", "value"} <= row.keys()]
     scores = [score for score in Score.of_heads(named) if score.head is not None]
     return [score for score in scores if (score.statistic, score.feature) == (scores[0].statistic, scores[0].feature)]
 

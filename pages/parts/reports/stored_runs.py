@@ -27,18 +27,19 @@ def pick_run(
     label: str = "result",
     icon: str = ":material/block:",
     kept: Callable[[StoredRun], bool] = lambda stored: True,
+    prefer: Callable[[StoredRun], bool] = lambda stored: True,
 ) -> StoredRun | None:
     """One of the results of a study as a card, the others below it to be opened; what is known of it.
 
     Without any, None and a hint what to do first. The URL names the one that is open; one that has just come is. kept:
-    which results are meant, of those of the study.
+    which results are meant, of those of the study; prefer: which of them open first.
     """
     offer_undo()
     known = {stored.run: stored for stored in known_runs(study) if kept(stored)}
     if not known:
         st.info(empty, icon=icon)
         return None
-    run = _opened(known, key)
+    run = _opened(known, key, prefer)
     _say_other(known[run])
     result_card.show_card(known[run], key=key)
     others = [other for other in known.values() if other.run != run]
@@ -59,14 +60,14 @@ def drawer(title: str, study: str, icon: str = ":material/play_circle:"):
     return st.expander(title, expanded=not has_results(study), icon=icon)
 
 
-def _opened(known: Mapping[str, StoredRun], key: str) -> str:
+def _opened(known: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRun], bool]) -> str:
     """The one that was opened or that the link names; the newest where that is new; else the newest of the context's
     checkpoint and rows, and again when these change."""
     there, newest, asked_key = list(known), f"{key}_newest", f"{key}_context"
     asked = (context.now().checkpoint, context.now().rows)
     seen, st.session_state[newest] = st.session_state.get(newest), there[0]
     before, st.session_state[asked_key] = st.session_state.get(asked_key), asked
-    usual = max(there, key=lambda run: _fit(known[run]))  # the first of those that fit best
+    usual = max(there, key=lambda run: (*_fit(known[run]), prefer(known[run])))  # the first of those that fit best
     if key not in st.session_state or history.went_back():
         st.session_state[key] = st.query_params.get(key, usual)
     elif seen != there[0]:

@@ -22,6 +22,7 @@ TASK, INPUT = {"task": "rows"}, {"effective_checkpoint": "checkpoint", "effectiv
 RENAMED = {  # old page: parameters that have another name now
     "atlas": TASK, "head": TASK, "statistics": INPUT, "generation": {"decoder": "checkpoint", "prompt": "text"},
     "features": {"run_checkpoint": "checkpoint", "run_compare": "beside"}, "disable": TASK, "prune": TASK,
+    "perturb": TASK,
     "relations": {"run_checkpoint": "checkpoint", "run_compare": "beside"}, "probes": TASK, "subnetworks": TASK,
     "dashboard": {}, "change": {"before": "checkpoint"},
 }  # fmt: skip

@@ -11,7 +11,7 @@ from pages.parts.shell.resources import settle
 from pages.parts.shell.running import running_indicator
 
 _NAME = re.compile(r"(?!embed)[a-z][a-z0-9_]*")  # a parameter that some page may read; Streamlit keeps embed for itself
-_PAYLOADS = ("grid_opened", "label_payload", "project_sheet")
+_PAYLOADS = ("grid_opened", "maps_head", "label_payload", "project_sheet")
 
 
 def arrive(page: str, view: str) -> None:

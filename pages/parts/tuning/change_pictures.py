@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,17 +26,19 @@ from pages.parts.widgets.pickers import task_name
 
 @dataclass(frozen=True)
 class Likeness:
-    """How alike two maps are: in words, its unit, and the ends of its scale."""
+    """How a change is measured: in words, its unit, and the ends of its scale. alike: whether the study stores how
+    alike two maps are; pictures then draw 1 less that, so that more ink is more change."""
 
     title: str
     unit: str
     domain: tuple[float, float]
+    alike: bool = False
 
 
 STATISTICS = {
-    "cosine": Likeness("cosine of the flattened maps", "cosine", (0.0, 1.0)),
+    "cosine": Likeness("1 − cosine of the flattened maps", "1 − cosine", (0.0, 1.0), alike=True),
     "divergence": Likeness("Jensen-Shannon divergence of the rows, nats", "nats", (0.0, math.log(2))),
-    "cosine_without_first": Likeness("cosine without the first token", "cosine", (0.0, 1.0)),
+    "cosine_without_first": Likeness("1 − cosine without the first token", "1 − cosine", (0.0, 1.0), alike=True),
     "divergence_without_first": Likeness(
         "Jensen-Shannon divergence without the first token, nats", "nats", (0.0, math.log(2))
     ),
@@ -49,7 +51,7 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str) -> None:
     A click chooses a head.
     """
     likeness = STATISTICS[statistic]
-    heads = [score for score in scores if score.kind == "head" and score.statistic == statistic]
+    heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
     said = "The whole range of the statistic, as the paper draws it (Fig 5); else from the least to the greatest value."
     if not bound.switch(st.toggle, "The paper's scale", key="whole", help=said):
@@ -80,7 +82,8 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str) -> None:
 
 def _layers(scores: Sequence[ChangeScore], statistic: str) -> list[dict[str, Any]]:
     """The layers' means, counted from 1, and beside cosines of as many layers those that the paper prints."""
-    layers = [score for score in scores if score.kind == "layer" and score.statistic == statistic]
+    likeness = STATISTICS[statistic]
+    layers = [_as_change(score, likeness) for score in scores if score.kind == "layer" and score.statistic == statistic]
     lines: list[dict[str, Any]] = [
         {"layer": score.layer + 1, "task": task_name(score.task)}
         | {"value": score.value, "low": score.low, "high": score.high}
@@ -88,10 +91,18 @@ def _layers(scores: Sequence[ChangeScore], statistic: str) -> list[dict[str, Any
     ]
     if statistic == "cosine" and max(score.layer for score in layers) + 1 == len(QQP_CHANGE):
         lines += [
-            {"layer": k, "task": "QQP, the paper's", "value": value, "low": value, "high": value}
+            {"layer": k, "task": "QQP, the paper's", "value": 1 - value, "low": 1 - value, "high": 1 - value}
             for k, value in enumerate(QQP_CHANGE, 1)
         ]
     return lines
+
+
+def _as_change(score: ChangeScore, likeness: Likeness) -> ChangeScore:
+    """1 less a likeness, its interval turned with it; a divergence as it is."""
+    if not likeness.alike:
+        return score
+    value, low, high = (None if end is None else 1 - end for end in (score.value, score.high, score.low))
+    return replace(score, value=value, low=low, high=high)
 
 
 def _clicked(key: str, after: str) -> None:
@@ -115,7 +126,7 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
         right.selectbox,
         "Head, most changed first",
         list(known),
-        format_func=lambda head: f"{head} · {_cosine(known[head]):.3f}",
+        format_func=lambda head: f"{head} · {1 - _cosine(known[head]):.3f}",
         key="changed_head",
         help="Or click it in a picture above.",
     )
@@ -128,7 +139,7 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
             continue
         place, link = st.columns([5, 2], vertical_alignment="center")
         second = f"\n{row.pair}" if row.pair else ""
-        place.text(f"{changed.row} · cosine {changed.cosine:.3f}\n{row.text}{second}")
+        place.text(f"{changed.row} · 1 − cosine {1 - changed.cosine:.3f}\n{row.text}{second}")
         with link:
             links.link("maps", f"{name} before and after", checkpoint=compared.before, beside=after, text=row.text,
                        pair=row.pair, head=name)  # fmt: skip

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.report.published import PAPER, REPLICATION, printed
+from core.scoring.chance import above_constant
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import Task, task_of
 from core.tasks.metrics import shown
@@ -91,6 +92,28 @@ def note(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> str:
     return " · ".join(said)
 
 
+def at_chance(scores: Sequence[TunedScore]) -> list[str]:
+    """Of each task whose fine-tuned checkpoints are not shown to be above the better constant, or score below what
+    was never trained: a sentence."""
+    sentences = []
+    for key in dict.fromkeys(score.task for score in scores):
+        mine = [score for score in scores if score.task == key]
+        means = {score.initialisation: score.accuracy for score in mine if score.kind == "mean"}
+        constant = max((score.accuracy or 0.0 for score in mine if score.kind == "baseline"), default=None)
+        rows = next((score.dev_rows for score in mine if score.kind == "run"), None)
+        tuned, untrained = means.get("pretrained"), means.get("untrained")
+        if tuned is None or constant is None or not rows:
+            continue
+        if len(task_of(key).labels) == 2:
+            constant = max(constant, 1 - constant)
+        said = above_constant(tuned, constant, rows).sentence
+        below = f"; the untrained classifier has {100 * untrained:.1f}" if untrained and untrained > tuned else ""
+        if said or below:
+            about = said or f"accuracy is {100 * tuned:.1f}"
+            sentences.append(f"{task_of(key).name}: {about}{below}. Nothing was learned that changes could be of.")
+    return sentences
+
+
 def runs_table(scores: Sequence[TunedScore], columns: Sequence[str]) -> pd.DataFrame:
     """One row a run, with those of these columns that any run has."""
     table = pd.DataFrame([score for score in scores if score.kind == "run"], columns=list(columns))
@@ -98,17 +121,18 @@ def runs_table(scores: Sequence[TunedScore], columns: Sequence[str]) -> pd.DataF
 
 
 def bars(scores: Sequence[TunedScore]) -> pd.DataFrame:
-    """Means with one standard deviation either way, for a chart: task initialisation value low high n."""
+    """Means, with one standard deviation either way where there are two seeds: task initialisation value low high n."""
     means = []
     for mean in scores:
         value = mean.of_metric(mean.metric) if mean.kind == "mean" else None
         if value is None:
             continue
-        spread = mean.spread(mean.metric) or 0.0
+        spread = (mean.spread(mean.metric) or 0.0) if (mean.n or 0) > 1 else float("nan")
         means.append(
             {
                 "task": task_of(mean.task).name,
                 "initialisation": NAMES[str(mean.initialisation)],
+                "metric": mean.metric,
                 "value": 100 * value,
                 "low": 100 * (value - spread),
                 "high": 100 * (value + spread),
@@ -118,6 +142,14 @@ def bars(scores: Sequence[TunedScore]) -> pd.DataFrame:
     return pd.DataFrame(means)
 
 
+def _metrics_of(means: pd.DataFrame) -> str:
+    """What the bars are: the metric that ranks, of each task where they differ."""
+    named = dict(zip(means["task"], means["metric"], strict=True))
+    metrics = set(named.values())
+    said = metrics.pop() if len(metrics) == 1 else ", ".join(f"{task} {metric}" for task, metric in named.items())
+    return f"{said} x 100"
+
+
 def show_bars(scores: Sequence[TunedScore]) -> None:
     """The chart of `bars`, where a mean is defined."""
     means = bars(scores)
@@ -125,10 +157,10 @@ def show_bars(scores: Sequence[TunedScore]) -> None:
         st.altair_chart(
             bars_with_intervals(
                 means,
-                Axes(
-                    x="task", y="value", low="low", high="high", colour="initialisation", y_title="first metric x 100"
-                ),
-                title="Mean over seeds, one standard deviation either way",
+                Axes(x="task", y="value", low="low", high="high", colour="initialisation", y_title=_metrics_of(means)),
+                title="Mean over seeds, one standard deviation either way"
+                if (means["n"] > 1).any()
+                else "One seed, so no spread",
                 tooltip=("n",),
             )
         )

@@ -84,14 +84,28 @@ def compared(
     other = context.now().beside
     frame = choices.scores_of(other) if other else frame
     task = choices.pick_task(frame, "beside_task")
+    here = choices.task_here(mine)
     first, second = rows_of(mine, key), rows_of(choices.on_task(frame, task), key)
+    if other in (None, context.now().checkpoint) and task == here:
+        second = second[:0]  # a score beside itself says nothing
     second = second[(second["layer"] < shape[0]) & (second["head"] < shape[1])]
     label = f"{label_of(key)}, {other or ''} {task or ''}"
-    note = f"{choices.meaning(key)}; colour: second less first" if len(second) else f"{label}: nothing is stored"
+    note = (
+        f"{choices.meaning(key)}; colour: second less first"
+        if len(second)
+        else _nothing_beside(label, other, task == here)
+    )
     return (
         axis_of(first, f"{label_of(key)}, {title}", shape), axis_of(second, label, shape),
         axis_of(changed(first, second), "second less first", shape, diverging=True), note,
     )  # fmt: skip
+
+
+def _nothing_beside(label: str, other: str | None, same_task: bool) -> str:
+    """Why one score has nothing to stand beside."""
+    if other in (None, context.now().checkpoint) and same_task:
+        return "Choose another checkpoint in the line above (compare with), or another task here, to see what changes"
+    return f"{label}: nothing is stored"
 
 
 def table(mine: pd.DataFrame, brushed: list[str], keys: list[str]) -> None:

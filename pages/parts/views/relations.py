@@ -144,9 +144,10 @@ def show(tools: DeltaGenerator) -> None:
             )
             say_baselines(chosen)
             say_shared(chosen)
-            st.subheader(f"Heads above their baseline: {len(attending.above_null(chosen))}")
             columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
-            attending.table(measured, chosen, columns, by="effect", key="heads")
+            attending.sure_table(
+                measured, chosen, columns, by="effect", key="heads", heading="Heads above their baseline"
+            )
             show_files(measured.frame, drawn, "relations")
     st.subheader("Dependencies on gold trees")
     with clear_errors():

@@ -17,7 +17,6 @@ from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports import attending
 from pages.parts.reports.provenance import present_runs
-from pages.parts.reports.stored_runs import pick_run
 from pages.parts.shell import bound, links, resources
 from pages.parts.shell.messages import clear_errors, plain
 
@@ -92,14 +91,10 @@ def picture_of_heads(measured: attending.Measured[PlaceScore], places: list[Plac
 def show(tools: DeltaGenerator) -> None:
     """The picture of a stored measurement, then groups of heads that do the same."""
     with clear_errors():
-        stored = pick_run("statistics", "No heads have been compared yet: measure head statistics first.",
-                          "run_similar", icon=":material/database:")  # fmt: skip
-        if stored is None:
-            links.link("statistics")
-        else:
-            measured = attending.stored_measurement(stored, PlaceScore)
+        st.subheader("Which heads are alike", anchor=False)
+        measured = attending.rows_of("statistics", PlaceScore, task="sst2", options={})
+        if measured is not None:
             placed = [score for score in measured.scores if score.statistic == "place"]
-            st.subheader("Which heads are alike", anchor=False)
             if placed:
                 picture_of_heads(measured, placed)
             else:

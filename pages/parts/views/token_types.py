@@ -135,14 +135,14 @@ def show(tools: DeltaGenerator) -> None:
         f"and kind of word) explains, q < {attending.SURE} over all heads, features and definitions "
         f"(from {FEWEST} inputs on)"
     )
-    st.subheader(f"Heads above the null: {len(attending.above_null(sure))}")
     columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q"]
-    attending.table(measured, sure, columns, by="effect", key="heads")
+    attending.sure_table(measured, sure, columns, by="effect", key="heads", heading="Heads above the null")
     changes = [score for score in chosen if score.checkpoint == "difference"]
     if changes:
-        st.subheader(f"Heads that differ between the checkpoints: {len(attending.above_null(changes))}")
-        attending.table(measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences")
-        st.caption("First checkpoint less the second, paired by input; p is two-sided, q corrects it for all heads.")
+        differing = "Heads that differ between the checkpoints"
+        attending.sure_table(measured, changes, ["value", "low", "high", "n", "p", "q"], by="value", key="differences",
+                             heading=differing)  # fmt: skip
+        st.caption("Second checkpoint less the first, paired by input; p is two-sided, q corrects it for all heads.")
     show_files(measured.frame, drawn, "features")
     st.subheader("The classifying token, last layer")
     classifying(measured, scores)
@@ -154,6 +154,5 @@ def show(tools: DeltaGenerator) -> None:
     say_drift(scores)
     st.caption(
         "The paper's lines are bert-base-uncased on QQP, read off its Fig 6; open that checkpoint on QQP rows to "
-        "compare "
-        "like with like."
+        "compare like with like."
     )

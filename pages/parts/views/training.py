@@ -1,5 +1,7 @@
 """Fine-tune: checkpoints on tasks, from four initialisations, beside the papers' Table 1."""
 
+from pathlib import Path
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -77,12 +79,17 @@ def results() -> None:
             f"{stored.date}{kept_best(options)}"
         )
     )
+    for said in table_one.at_chance(scores):
+        st.warning(plain(said), icon=":material/warning:")
     table_one.show_bars(scores)
     st.subheader("Checkpoints")
     columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
     st.dataframe(table_one.runs_table(scores, columns), hide_index=True)
-    st.caption("Every folder opens in all pages: it is in the list of each checkpoint picker.")
     runs = [score for score in scores if score.kind == "run"]
+    if not any(score.folder and Path(score.folder).expanduser().is_dir() for score in runs):
+        st.caption("These folders are not on this machine: Run again makes them anew.")
+        return
+    st.caption("Every folder opens on all pages: it is in the list of checkpoints.")
     first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])
     links.link("finetuning/change", "How did attention change?", icon=":material/compare:", checkpoint=stored.of,
                after=str(first.folder))  # fmt: skip

@@ -14,7 +14,7 @@ from core.drawing.maps_page import Source, grid_of, maps_page
 from core.drawing.panes import telling_head
 from pages.parts.maps import inputs, long_view, maps_grid, panes
 from pages.parts.maps.inputs import Input
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import bound, context, history, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.pin import offer_pin
@@ -73,12 +73,15 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
             icon=":material/help:",
         )
     telling, opened = telling_head(shown.scores, shown.maps.part), maps_grid.opened_view()
+    first = _first_head(telling, shown)
     view = maps_grid.show_grid(
-        result.panes, caption=str(chosen)[:200], opened=opened, head=telling, key="grid", note=result.note
+        result.panes, caption=str(chosen)[:200], opened=opened, head=first, key="grid", note=result.note
     )
     if view:
         maps_grid.keep_view(view, telling)
-    head = (view or opened).get("head", telling)
+    head = (view or opened).get("head", first)
+    if not view and head != telling:
+        history.keep({"head": head})
     if head != context.chosen().head and (head != telling or context.chosen().head):
         context.choose(head=None if head == "none" else head)
     st.caption(
@@ -101,6 +104,16 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         _offer_pin(result, source, shown, head if head != "none" else telling, view or opened)
     if head != "none":
         show_links(name, head, here="maps", text=chosen.text, pair=chosen.pair or "")
+
+
+def _first_head(telling: str, shown: resources.Shown) -> str:
+    """The head that is large until another is chosen: the one that told most when the page was opened, so that it
+    stays when the sentence changes; another where the checkpoint lacks it."""
+    kept: str = st.session_state.setdefault("maps_head", telling)
+    named = context.heads_named(kept)
+    if named and (named[0].layer >= shown.maps.layers or named[0].head >= shown.maps.heads):
+        st.session_state["maps_head"] = telling
+    return str(st.session_state["maps_head"])
 
 
 def _offer_pin(result: panes.Compared, source: Source, shown: resources.Shown, head: str, view: dict) -> None:

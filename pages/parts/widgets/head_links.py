@@ -1,10 +1,14 @@
 """From a head on one page to the same head on the others."""
 
+from pathlib import Path
+
 import streamlit as st
 
+from core import config
 from core.attention import Head
 from core.capture.components import parse_components
 from pages.parts.shell import links
+from pages.parts.shell.messages import plain
 
 LINKS = {  # view: what its link says, and what the view calls the head
     "heads/one": ("All about {}", ":material/pin_drop:", "head"),
@@ -23,11 +27,22 @@ def asked_heads() -> list[Head]:
 
 def show_links(checkpoint: str, head: Head | str, *, here: str, text: str = "", pair: str = "") -> None:
     """Links to other views with this head chosen. here: the view they are on, left out."""
+    if is_missing(checkpoint):
+        st.caption(
+            plain(f"{Path(checkpoint).name} is not on this machine, so nothing more can be computed of it here.")
+        )
+        return
     asked = {"checkpoint": checkpoint, "text": text, "pair": pair, "head": str(head)}
     with st.container(horizontal=True):
         for view, (label, icon, name) in LINKS.items():
             if view != here:
                 links.link(view, label.format(head), icon=icon, **(asked | {name: str(head)}))
+
+
+def is_missing(checkpoint: str) -> bool:
+    """Whether it is a folder that is not there: of a result that ships, or one that was deleted."""
+    folder = Path(checkpoint).expanduser()
+    return checkpoint.count("/") > 1 and not (folder.is_dir() or (config.PROJECT / folder).is_dir())
 
 
 def pick_and_link(checkpoint: str, heads: list[str], *, here: str, key: str) -> None:

@@ -1,0 +1,44 @@
+"""Whether a classifier is shown to be above the best constant: what its heads do says little otherwise."""
+
+from dataclasses import dataclass
+
+from scipy.stats import binomtest
+
+
+@dataclass(frozen=True)
+class AboveConstant:
+    """A share of rows that were right beside the better constant's.
+
+    Attributes:
+        share: of rows that were right, 0 to 1.
+        low, high: its 95 % Wilson interval over rows.
+        constant: what the best constant prediction has right.
+        rows: how many rows the share is of.
+    """
+
+    share: float
+    low: float
+    high: float
+    constant: float
+    rows: int
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the whole interval lies above the constant."""
+        return self.low > self.constant
+
+    @property
+    def sentence(self) -> str:
+        """What to tell people where it is not shown; "" where it is."""
+        if self.is_shown:
+            return ""
+        return (
+            f"accuracy {100 * self.share:.1f} (95 % {100 * self.low:.1f} to {100 * self.high:.1f}, {self.rows} rows) "
+            f"is not shown to be above chance: the better constant has {100 * self.constant:.1f}"
+        )
+
+
+def above_constant(share: float, constant: float, rows: int) -> AboveConstant:
+    """Hold a share of right rows against a constant's. rows: at least 1."""
+    ends = binomtest(round(share * rows), rows).proportion_ci(method="wilson")
+    return AboveConstant(share, float(ends.low), float(ends.high), constant, rows)

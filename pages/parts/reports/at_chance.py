@@ -1,0 +1,35 @@
+"""A word where a result rests on a model at chance: what its heads do to it says little."""
+
+from collections import Counter
+
+import streamlit as st
+
+from core.errors import AtlasError
+from core.scoring.chance import above_constant
+from core.store.rows import from_json
+from core.tasks.glue import read_rows, task_of
+from pages.parts.reports.provenance import StoredRun
+from pages.parts.shell.messages import plain
+
+
+def constant_accuracy(stored: StoredRun) -> float | None:
+    """What the best constant prediction has right on a run's rows; None where they are not at hand."""
+    task, split = stored.task or "", stored.split or "dev"
+    try:
+        if not task or "," in task or task_of(task).is_score:
+            return None
+        labels = {row.id: row.label for row in read_rows(task, split, folder=stored.told.get("data"))}
+    except AtlasError:
+        return None
+    ids = (from_json(stored.row_ids) if isinstance(stored.row_ids, str) else stored.row_ids) or ()
+    chosen = [labels[name] for name in ids if name in labels]
+    return max(Counter(chosen).values()) / len(chosen) if chosen else None
+
+
+def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None:
+    """Say so where the untouched model is not shown to be above the better constant."""
+    constant = None if accuracy is None or not rows else constant_accuracy(stored)
+    if accuracy is None or constant is None:
+        return
+    if said := above_constant(accuracy, constant, rows).sentence:
+        st.warning(plain(f"Untouched, {said}. What its heads do to it says little."), icon=":material/warning:")

@@ -1,0 +1,144 @@
+"""Scales, signs and colours mean the same on every page, and a heading counts what stands below it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import streamlit as st
+
+from core.attention import Head
+from core.drawing.panes import Pane, difference
+from core.drawing.payload import FULL, as_bytes
+from core.patterns.classes import BERT, GPT2
+from core.scoring.definitions import KINDS
+from core.studies.attention.records import ChangeScore, Score
+from pages.parts.charts.colours import COLOURS, colours_of
+from pages.parts.charts.curves import points, stacked_bars
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
+from pages.parts.reports import attending
+from pages.parts.reports.differences import rows_second_less_first, second_less_first
+from pages.parts.tuning.change_pictures import STATISTICS, _as_change
+from pages.parts.widgets.head_links import is_missing
+from tests.pages.opening import opened
+
+ROLES = [*KINDS]
+
+
+def colours_in(chart) -> dict[str, str]:
+    """The colour of each name in a chart's scale."""
+    found = {}
+    specification = json.loads(chart.to_json())
+    for layer in [specification, *specification.get("layer", [])]:
+        scale = layer.get("encoding", {}).get("color", {}).get("scale", {})
+        if isinstance(scale.get("range"), list):
+            found |= dict(zip(scale["domain"], scale["range"], strict=True))
+    return found
+
+
+def test_a_class_and_a_role_have_one_colour_in_every_kind_of_chart():
+    names = list(BERT.names)
+    some = pd.DataFrame(
+        {"class": names[::-1], "task": "a", "share": 0.2, "layer": 0, "head": range(5), "x": 0.0, "y": 1.0}
+    )
+    bars = stacked_bars(some, Axes(x="share", y="task", colour="class"), title="", order=names)
+    cells = head_picture(some, Shade("class", categories=names), title="")
+    dots = points(some.iloc[:3], Axes(x="x", y="y", colour="class"), title="")
+    own = {member.name: member.colour for member in BERT.classes}
+    assert colours_in(bars) == colours_in(cells) == own
+    assert colours_in(dots).items() <= own.items()
+
+
+@pytest.mark.parametrize("seen", [ROLES, ["separator", "broad"], ["other", "next", "separator"]])
+def test_a_roles_colour_does_not_depend_on_which_others_are_there(seen):
+    frame = pd.DataFrame({"kind": seen, "x": range(len(seen)), "y": range(len(seen))})
+    dots = points(frame, Axes(x="x", y="y", colour="kind"), title="")
+    assert colours_in(dots) == {name: COLOURS[name] for name in seen}
+
+
+def test_names_without_a_colour_of_their_own_never_take_one_that_is_shown():
+    names = ["vertical", "mine", "diagonal", "yours"]
+    colours = colours_of(names)
+    assert len(set(colours)) == 4
+    assert (colours[0], colours[2]) == (COLOURS["vertical"], COLOURS["diagonal"])
+    assert {member.name for member in (*BERT.classes, *GPT2.classes)} <= COLOURS.keys()
+
+
+# ---------------------------------------------------------------- second less first
+
+
+def test_the_difference_of_two_stacks_of_maps_is_second_less_first():
+    first, second = np.full((1, 1, 2, 2), 0.25), np.full((1, 1, 2, 2), 0.75)
+    panes = [Pane(name, 1, 1, ("a", "b"), as_bytes(maps), False) for name, maps in (("A", first), ("B", second))]
+    third = difference(*panes, (first, second))
+    assert third.title == "B − A"
+    shares = np.frombuffer(third.weights, "<u2") / (FULL // 2) - 1
+    np.testing.assert_allclose(shares, 0.5, atol=1e-4)
+
+
+def score(checkpoint, value, **more):
+    return Score(statistic="max", feature="noun", layer=0, head=0, checkpoint=checkpoint, task="sst2", value=value, n=9,
+                 low=value - 0.1, high=value + 0.3, **more)  # fmt: skip
+
+
+def test_a_difference_of_features_is_shown_second_less_first():
+    """The study stores the first less the second: -0.2 there is 0.2 more in the second."""
+    shown, other = second_less_first([score("difference", -0.2), score("a", 0.4)])
+    assert (shown.value, shown.low, shown.high) == pytest.approx((0.2, -0.1, 0.3))
+    assert other == score("a", 0.4)
+    row = {"checkpoint": "difference", "value": -0.2, "low": -0.3, "high": 0.1, "n": 9}
+    assert rows_second_less_first([row]) == [row | {"value": 0.2, "low": -0.1, "high": 0.3}]
+
+
+def test_the_scale_of_attention_begins_at_zero_beside_a_difference(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(attending, "head_picture", lambda frame, shade, **more: drawn.append((shade, more)) or 0)
+    monkeypatch.setattr(st.delta_generator.DeltaGenerator, "altair_chart", lambda *given, **more: None)
+    scores = [score("a", 0.4), score("b", 0.1), score("difference", -0.3, q=0.01)]
+    attending.pictures(scores, "value", "attention", title=lambda place: place[0])
+    assert [shade.domain for shade, _ in drawn] == [(0.0, 0.4), (0.0, 0.4), None]
+    assert [shade.diverging for shade, _ in drawn] == [False, False, True]
+
+
+# ---------------------------------------------------------------- more ink is more change
+
+
+def test_likenesses_are_drawn_as_changes_with_their_intervals_turned():
+    found = ChangeScore(kind="head", statistic="cosine", layer=0, head=0, before="a", after="b", task="sst2", value=0.9,
+                        low=0.8, high=0.95, n=5)  # fmt: skip
+    drawn = _as_change(found, STATISTICS["cosine"])
+    assert (drawn.value, drawn.low, drawn.high) == pytest.approx((0.1, 0.05, 0.2))
+    assert _as_change(found, STATISTICS["divergence"]) == found
+
+
+# ---------------------------------------------------------------- headings
+
+
+def test_a_heading_counts_the_rows_below_it(monkeypatch):
+    shown = {}
+    monkeypatch.setattr(attending, "table", lambda measured, scores, columns, **more: shown.update(scores=scores))
+    monkeypatch.setattr(st, "subheader", lambda text: shown.update(text=text))
+    monkeypatch.setattr(attending.bound, "switch", lambda *given, **more: shown.get("all", False))
+    some = [score("a", 0.4, q=0.01, effect=0.2), score("a", 0.1, q=0.6, effect=0.1), score("a", 0.1, q=0.9, effect=0.0)]
+    some = [one.__class__(**(vars(one) | {"head": k})) for k, one in enumerate(some)]
+    attending.sure_table(None, some, ["value"], by="effect", key="heads", heading="Heads above the null")
+    assert (shown["text"], [one.head for one in shown["scores"]]) == ("Heads above the null: 1", [0])
+    shown["all"] = True
+    attending.sure_table(None, some, ["value"], by="effect", key="heads", heading="Heads above the null")
+    assert (shown["text"], len(shown["scores"])) == ("Heads above the null: 1", 3)
+
+
+@pytest.mark.shipped
+def test_two_places_never_hold_a_checkpoint_against_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    page = opened("heads/overview", layout="two places")
+    assert not page.exception
+    assert "Choose another checkpoint in the line above" in " ".join(one.value for one in page.caption)
+
+
+def test_a_folder_that_is_gone_is_known_as_gone(tmp_path):
+    assert is_missing(str(tmp_path / "runs" / "gone"))
+    assert not is_missing(str(tmp_path))
+    assert not is_missing("owner/model")
+    assert str(Head(0, 0)) == "L1H1"
