@@ -4,7 +4,8 @@
 function listen(workbench) {
   const { parts, view } = workbench;
   const change = (name, read) => (event) => { view[name] = read(event.target); changed(workbench); };
-  parts.score.onchange = change("score", (control) => control.value);
+  // An order is what is asked for: choosing a score puts its heads highest first.
+  parts.score.onchange = (event) => { view.score = event.target.value; view.show = view.score ? "highest" : "layers"; changed(workbench); };
   parts.show.onchange = change("show", (control) => control.value);
   parts.scale.onchange = change("scale", (control) => control.value);
   parts.least.oninput = change("least", (control) => Number(control.value) || 0);

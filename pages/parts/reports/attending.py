@@ -292,11 +292,12 @@ def sure_table(
     sure = {(score.checkpoint, score.task, head) for score in scores for head in above_null([score])}
     st.subheader(f"{heading}: {len(sure)}")
     everything = bound.switch(st.toggle, "All heads", key=f"every_{key}", help=f"Those with q of {SURE} and more too")
-    shown = [score for score in scores if everything or (score.checkpoint, score.task, _head(score)) in sure]
-    if shown:
-        table(measured, shown, columns, by=by, key=key)
-    elif scores:
-        st.caption("None stands out; “All heads” shows every one.")
+    if scores and not sure:
+        st.caption("None stands out: every head is listed.")
+    listed = [
+        score for score in scores if everything or not sure or (score.checkpoint, score.task, _head(score)) in sure
+    ]
+    table(measured, listed, columns, by=by, key=key)
 
 
 def _head(score: Score) -> Head:

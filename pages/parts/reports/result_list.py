@@ -73,9 +73,7 @@ def show_line(known: StoredRun) -> None:
             open_link(known)
             st.button("Compare", icon=":material/compare:", type="tertiary", key=f"compare_{known.run}",
                       on_click=_compare, args=(known.run,), help="Side by side with another")  # fmt: skip
-            cited = st.popover(
-                "Command, BibTeX", icon=":material/terminal:", key=f"cite_{known.run}", on_change="rerun"
-            )
+            cited = st.popover("Cite", icon=":material/format_quote:", key=f"cite_{known.run}", on_change="rerun")
             if cited.open:
                 with cited:
                     _cite(known.run)
@@ -91,6 +89,9 @@ def _cite(run: str) -> None:
         if finding.command:
             st.code(finding.command, language="sh", wrap_lines=True)
         st.code(export.bibtex([finding]), language="bibtex", wrap_lines=True)
+        for name, picture in export.svgs([finding]).items():
+            st.download_button(f"Figure (SVG) {name}", picture, name, on_click="ignore", icon=":material/download:",
+                               key=f"figure_{run}_{name}")  # fmt: skip
 
 
 def _delete(run: str) -> None:

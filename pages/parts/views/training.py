@@ -5,6 +5,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core import config
 from core.store.runs import run_rows
 from core.studies.tuning.finetune import STUDY, Options
 from core.studies.tuning.finetuning_results import METRICS
@@ -30,8 +31,10 @@ def start() -> None:
         format_func=INITIALISATIONS.__getitem__,
     )  # fmt: skip
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
-    preset = bound.pick(left.selectbox, "Recipe", list(PRESETS), key="preset",
-                        help="The paper's by default; every setting is below.")  # fmt: skip
+    bundled = (config.BUNDLED_MODELS / str(checkpoint)).is_dir()
+    preset = bound.pick(left.selectbox, "Recipe", list(PRESETS), key="preset", default="small" if bundled else "paper",
+                        help="The paper's, and for the small bundled checkpoints the one that suits them; every "
+                        "setting is below.")  # fmt: skip
     seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",
                                 help="Runs of each task and initialisation; 3 give a spread.")  # fmt: skip
     st.caption(f"{preset}: {PRESET_NOTES[preset]}")
@@ -91,8 +94,11 @@ def results() -> None:
         return
     st.caption("Every folder opens on all pages: it is in the list of checkpoints.")
     first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])
-    links.link("finetuning/change", "How did attention change?", icon=":material/compare:", checkpoint=stored.of,
-               after=str(first.folder))  # fmt: skip
+    if st.button("How did attention change?", icon=":material/compare:", key="compare_attention"):
+        with clear_errors():
+            asked = {"before": stored.of, "after": [str(first.folder)]}
+            job_progress.begin("change", asked, f"Change of {stored.of}")
+            links.go("finetuning/change", checkpoint=stored.of, after=str(first.folder))
 
 
 def show_table_one() -> None:

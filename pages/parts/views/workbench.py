@@ -111,7 +111,8 @@ def _first_head(telling: str, shown: resources.Shown) -> str:
     stays when the sentence changes; another where the checkpoint lacks it."""
     kept: str = st.session_state.setdefault("maps_head", telling)
     named = context.heads_named(kept)
-    if named and (named[0].layer >= shown.maps.layers or named[0].head >= shown.maps.heads):
+    lacking = bool(named) and (named[0].layer >= shown.maps.layers or named[0].head >= shown.maps.heads)
+    if lacking or kept.rpartition(" ")[0] != telling.rpartition(" ")[0]:  # "Enc" is of another set than "Cross"
         st.session_state["maps_head"] = telling
     return str(st.session_state["maps_head"])
 
