@@ -17,7 +17,7 @@ def headline(study: str, rows: Sequence[Row]) -> Headline:
         said = (_report(rows) if study == STUDY_NAME else find_study(study).headline(rows)) if rows else None
     except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an earlier version
         said = None
-    return said or Headline(f"{len(rows)} rows")
+    return said or Headline(f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
 
 
 def has_headline(study: str) -> bool:

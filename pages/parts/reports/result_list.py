@@ -1,5 +1,7 @@
 """Every stored result in one list: search, open in its view, compare two, and what can be done with each."""
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -76,16 +78,19 @@ def show_line(known: StoredRun) -> None:
             cited = st.popover("Cite", icon=":material/format_quote:", key=f"cite_{known.run}", on_change="rerun")
             if cited.open:
                 with cited:
-                    _cite(known.run)
+                    _cite(known)
             offer_pin_of_run(known.run, key=f"pin_{known.run}")
             if known.source == "yours":
                 st.button("Delete", icon=":material/delete:", type="tertiary", key=f"delete_{known.run}",
                           on_click=_delete, args=(known.run,))  # fmt: skip
 
 
-def _cite(run: str) -> None:
+def _cite(known: StoredRun) -> None:
+    """The command, the BibTeX entry and the figures, as if it were pinned now."""
+    run = known.run
     with clear_errors():
         finding = finding_of_run(resources.database(), run)
+        finding = replace(finding, stored=known.created, finding=run[:12])
         if finding.command:
             st.code(finding.command, language="sh", wrap_lines=True)
         st.code(export.bibtex([finding]), language="bibtex", wrap_lines=True)
