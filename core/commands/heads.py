@@ -62,7 +62,7 @@ def heads(asked: Options, form: Form) -> None:
             "In a decoder a query sees no later key, and here every key would lie after its query: use "
             "--direction later_to_earlier."
         )
-    beside = f"{ranking.borrowed} pairs of the bundled sentences" if ranking.borrowed else "other places here"
+    beside = f"{ranking.borrowed} places of the bundled sentences" if ranking.borrowed else "other places here"
     provenance = {
         "checkpoint": opened.name,
         "weights_hash": opened.weights_hash,

@@ -87,13 +87,14 @@ def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
     """A copy in which one key (the sink) gets nothing and each row again sums to 1.
 
-    A row that looks only at that key keeps its weights (query 0 of a causal map).
+    A row that looks only at that key keeps its weights (query 0 of a causal map). What is left is the sum of the other
+    keys: under a strong sink 1 less its weight is mostly rounding.
     """
-    kept = 1 - weights[..., :, [key]]
-    alone = kept < 1e-6
-    rescaled = weights / (kept + alone)
-    rescaled[..., :, key] = 0
-    return rescaled * ~alone + weights * alone
+    rest = weights * 1.0
+    rest[..., :, key] = 0
+    left = rest.sum(-1)[..., None]
+    alone = left < 1e-6
+    return rest / (left + alone) * ~alone + weights * alone
 
 
 # ---------------------------------------------------------------- other places for the same links

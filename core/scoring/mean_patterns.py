@@ -78,7 +78,8 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 @dataclass(frozen=True)
 class Kept:
     """How alike two pictures of redundancy are. r: Pearson correlation of the distances between heads; low, high: its
-    95 % interval over heads; p: that heads with shuffled names would agree as much (Mantel); pairs: of heads."""
+    95 % interval over heads; p: that heads with names shuffled within their layers would agree as much (Mantel);
+    pairs: of heads."""
 
     r: float
     low: float
@@ -88,12 +89,18 @@ class Kept:
 
 
 def redundancy_kept(
-    first: Float[np.ndarray, "head head"], other: Float[np.ndarray, "head head"], *, seed: int = 0, draws: int = 999
+    first: Float[np.ndarray, "head head"],
+    other: Float[np.ndarray, "head head"],
+    *,
+    layer: Sequence[int] | None = None,
+    seed: int = 0,
+    draws: int = 999,
 ) -> Kept:
     """Whether the same heads are alike in both: Bian et al. 2021 say so of tasks and of phases of training.
 
     Heads, not pairs, are the sample: they are drawn with replacement for the interval (pairs of a head with itself left
-    out), and shuffled for p.
+    out), and shuffled for p. layer: of each head; only heads of one layer change names, because heads of a layer are
+    alike in any model. None: all heads do.
     """
     chance, heads = np.random.default_rng(seed), len(first)
     upper = np.triu_indices(heads, 1)
@@ -102,7 +109,7 @@ def redundancy_kept(
     own = float(np.corrcoef(first[upper], other[upper])[0, 1])
     shuffled, drawn = [], []
     for _ in range(draws):
-        order = chance.permutation(heads)
+        order = chance.permutation(heads) if layer is None else np.lexsort((chance.random(heads), layer))
         shuffled.append(np.corrcoef(first[upper], other[np.ix_(order, order)][upper])[0, 1])
         some = chance.integers(heads, size=heads)
         rows, columns = some[upper[0]], some[upper[1]]

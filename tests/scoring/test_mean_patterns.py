@@ -69,6 +69,27 @@ def test_redundancy_that_is_kept_and_one_that_is_not():
     assert np.isnan(redundancy_kept(apart[:3, :3], other[:3, :3]).r)  # too few heads to say
 
 
+def test_heads_that_are_alike_through_their_layer_alone_are_not_the_same_heads():
+    """Two runs whose heads have nothing in common but the layer they are in: 60 of 60 such pairs were called alike."""
+    layer, upper, small = np.repeat(range(6), 6), np.triu_indices(36, 1), 0
+    for seed in range(60):
+        chance = np.random.default_rng(seed)
+        centres = 3 * chance.normal(size=(6, 4))
+        runs = [centres[layer] + 0.7 * chance.normal(size=(36, 4)) for _ in range(2)]
+        first, other = (np.sqrt(((run[:, None] - run) ** 2).sum(-1)) for run in runs)
+        assert np.corrcoef(first[upper], other[upper])[0, 1] > 0.4
+        small += redundancy_kept(first, other, layer=layer.tolist(), seed=seed, draws=99).p <= 0.05
+    assert small <= 8  # 0.99 quantile of 60 draws at 5 %
+
+
+def test_the_same_heads_are_found_within_their_layers():
+    chance, layer = np.random.default_rng(1), np.repeat(range(6), 6)
+    places = 3 * chance.normal(size=(6, 4))[layer] + chance.normal(size=(36, 4))
+    first, other = (np.sqrt(((run[:, None] - run) ** 2).sum(-1)) for run in (places, places + 0.3))
+    assert redundancy_kept(first, other, layer=layer.tolist(), draws=99).p == 0.01
+    assert redundancy_kept(first, other, layer=list(range(36)), draws=9).p == 1  # one head a layer: nothing to shuffle
+
+
 def test_two_heads_can_be_two_groups_and_pairs_are_counted():
     apart = grouped(np.stack([rows_of(SIZE, 0), rows_of(SIZE, 3)]), groups=2)
     assert sorted(apart.group.tolist()) == [0, 1]

@@ -15,7 +15,7 @@ from core.errors import AtlasError
 from core.models.opening import open_checkpoint
 from core.studies.ablation import crossed, seeds
 from core.studies.tuning import finetuning_run
-from core.tasks.glue import read_rows, task_of
+from core.tasks.glue import TaskRow, read_rows, task_of
 from core.tuning.recipe import Recipe, Seeds
 from tests.capture.conftest import tiny
 from tests.studies.through_json import rows_of
@@ -82,6 +82,34 @@ def test_labels_are_spread_evenly_over_the_parts(crossing):
     assert {row.id for row in every} == {row.id for row in read_rows("mrpc", "train", limit=48)}
     ones = [int(gold[folds == k].sum()) for k in range(3)]
     assert max(ones) - min(ones) <= 1
+
+
+def _row(number, text, pair=None, label=0):
+    return TaskRow(f"train-{number}", text, pair, label)
+
+
+def test_rows_that_share_a_sentence_are_in_one_group():
+    """Directly, through a third row, in either column, and in another case or spacing."""
+    rows = [
+        _row(0, "A b.", "c"),
+        _row(1, "d", "a  B."),
+        _row(2, "d", "e"),
+        _row(3, "f", "g"),
+        _row(4, "F"),
+        _row(5, "h"),
+    ]
+    assert crossed.groups_by_text(rows).tolist() == [0, 0, 0, 1, 1, 2]
+
+
+def test_no_sentence_is_in_two_parts(crossing, monkeypatch):
+    """Every sentence stands in two rows or three, as premises of RTE do."""
+    rows = [_row(k, f"premise {k // 3}", f"hypothesis {k % 40}", k % 2) for k in range(60)]
+    monkeypatch.setattr(crossed, "read_rows", lambda *_, **__: rows)
+    every, folds = crossed._folds(crossed.STUDY.read(crossing | {"limit": None}))
+    for column in ("text", "pair"):
+        parts = {getattr(row, column): fold for row, fold in zip(every, folds, strict=True)}
+        assert all(parts[getattr(row, column)] == fold for row, fold in zip(every, folds, strict=True))
+    assert set(folds) == {0, 1, 2}
 
 
 def test_parts_in_any_order_give_the_same_table(crossing, swept):

@@ -1,47 +1,67 @@
-"""What heads do over a distance at large: means of pairs, against a loop over them."""
+"""What heads do along links of one shape at large: against a loop over all places, block by block."""
 
 import numpy as np
 import pytest
 
 from core.attention import AttentionMaps
-from core.studies.frames.distance_null import FURTHEST, of_maps
+from core.scoring.links import pairs_of, relation_score, without_key
+from core.studies.frames.distance_null import of_maps
+
+HOW = {"direction": "element_to_target", "pairing": "product", "causal": False}
+BLOCK = (((2, 3, 4), (6,)),)  # an element of three pieces and a target of one
 
 
 def captured(length, seed, *, causal=False):
     weights = np.random.default_rng(seed).random((2, 3, length, length)).astype(np.float32)
     weights = np.tril(weights) if causal else weights
     weights /= weights.sum(-1, keepdims=True)
-    maps = AttentionMaps(weights, tokens=tuple("abcdefgh"[:length]), segments=(0,) * length, causal=causal)
+    maps = AttentionMaps(weights, tokens=tuple("abcdefghijkl"[:length]), segments=(0,) * length, causal=causal)
     return maps, range(1, length)
 
 
+@pytest.mark.parametrize("sinkless", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_mean_at_each_distance(causal):
-    some = [captured(5, 1, causal=causal), captured(7, 2, causal=causal)]
-    null = of_maps(some)
-    for distance in (-3, -1, 0, 1):
-        seen = [
-            maps.weights[1, 2, q, q + distance]
-            for maps, places in some
-            for q in places
-            if q + distance in places and not (causal and distance > 0)
-        ]
-        mean, pairs = null.at([(10, 10 + distance)])
-        assert pairs == len(seen)
-        if seen:
-            assert mean[1, 2] == pytest.approx(np.mean(seen))
+def test_the_mean_over_all_places(causal, sinkless):
+    some = [captured(8, 1, causal=causal), captured(11, 2, causal=causal), captured(4, 3, causal=causal)]
+    how = HOW | {"causal": causal, "direction": "target_to_element" if causal else "element_to_target"}
+    scores = []
+    for maps, places in some:
+        weights = without_key(maps.weights, 0) if sinkless else maps.weights
+        for step in range(-11, 12):
+            moved = ((tuple(k + step for k in BLOCK[0][0]), (6 + step,)),)
+            if all(k in places for link in moved for side in link for k in side):
+                scores.append(relation_score(weights, moved, **how))
+    mean, count = of_maps(some).at(BLOCK, how, without_first=sinkless)
+    assert count == len(scores) > 5
+    np.testing.assert_allclose(mean, np.mean(scores, axis=0), rtol=1e-5)
 
 
-def test_a_link_of_several_pieces_has_the_mean_of_its_distances():
+def test_the_largest_of_three_pieces_is_not_set_beside_a_mean_of_one():
+    """In maps of noise a link of three pieces by one has no more than the null; the mean over pairs was .1 below."""
+    some = [captured(12, seed) for seed in range(40)]
+    own = np.mean([relation_score(maps.weights, BLOCK, **HOW) for maps, _ in some], axis=0)
+    assert np.abs(own - of_maps(some).at(BLOCK, HOW)[0]).max() < 0.02
+
+
+def test_a_head_of_the_first_key_has_nothing_left_without_it():
+    """All of a row but rounding is on the first key, alike in every place: nothing stands out."""
+    maps, places = captured(9, 4)
+    weights = np.full_like(maps.weights, 1e-4)
+    weights[..., 0] = 1 - 8e-4
+    null = of_maps([(AttentionMaps(weights, tokens=maps.tokens, segments=maps.segments, causal=False), places)])
+    own = relation_score(without_key(weights, 0), BLOCK, **HOW)
+    np.testing.assert_allclose(own - null.at(BLOCK, HOW, without_first=True)[0], 0, atol=1e-5)
+
+
+def test_a_link_that_fits_nowhere_gives_nothing():
     null = of_maps([captured(6, 3)])
-    mean, pairs = null.at([(3, 1), (3, 2)])
-    np.testing.assert_allclose(mean, (null.at([(3, 1)])[0] + null.at([(3, 2)])[0]) / 2)
-    assert pairs == 3  # of five text pieces, those two apart
+    mean, count = null.at((((1,), (30,)),), HOW)
+    assert np.isnan(mean).all()
+    assert count == 0
+    assert null.at((((5,), (1,)),), HOW | {"causal": True, "direction": "target_to_element"})[1] == 0  # never seen
 
 
-def test_a_distance_that_no_sentence_has_gives_nothing():
-    null = of_maps([captured(6, 3)])
-    for far in (20, FURTHEST + 1):
-        mean, pairs = null.at([(0, far)])
-        assert np.isnan(mean).all()
-        assert pairs == 0
+def test_zip_looks_at_fewer_pairs():
+    some = [captured(12, seed) for seed in range(3)]
+    assert (of_maps(some).at(BLOCK, HOW)[0] >= of_maps(some).at(BLOCK, HOW | {"pairing": "zip"})[0]).all()
+    assert len(pairs_of(BLOCK, pairing="zip")) == 1

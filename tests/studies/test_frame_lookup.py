@@ -11,7 +11,7 @@ from core.frames.parsed import propose_elements
 from core.frames.records import AnnotatedSentence, Element
 from core.models.encoding import Encoding
 from core.scoring.links import relation_score
-from core.studies.frames.distance_null import FURTHEST, DistanceNull
+from core.studies.frames.distance_null import DistanceNull
 from core.studies.frames.frame_lookup import (
     Reading,
     headline,
@@ -195,13 +195,12 @@ def test_without_another_place_heads_are_ranked_by_weight_and_the_headline_says_
 def test_without_another_place_the_bundled_sentences_stand_beside_it():
     made, maps = encoding("cook angry", 2), attention(4)
     sentence = AnnotatedSentence("b", "cook angry", ((5, 10),), elements=(Element("Experiencer", ((0, 4),)),))
-    mean = np.full((2 * FURTHEST + 1, *maps.weights.shape[:2]), 0.25)
-    null = DistanceNull(mean, np.full(2 * FURTHEST + 1, 70), 9)
+    null = DistanceNull(((np.full((*maps.weights.shape[:2], 72, 72), 0.25, dtype=np.float32), tuple(range(1, 72))),))
     found = picture(maps, made, links_for(made, sentence), Reading("element_to_target"), null=lambda: null)
     first = found.rows("difference")[0]
     assert (found.places, found.borrowed, first["same_distance"]) == (1, 70, 0.25)
     assert first["difference"] == pytest.approx(found.score.max() - 0.25)
-    assert "at the same distance in the bundled sentences (70 pairs)" in headline(found, "cook", "angry")
+    assert "at the same distance in the bundled sentences (70 places)" in headline(found, "cook", "angry")
 
 
 def test_a_decoder_cannot_look_from_an_earlier_element():

@@ -2,7 +2,8 @@
 
 A dev set of a few hundred rows leaves most effects of single heads undecided. Here the train rows are cut into parts; a
 model is fine-tuned on all parts but one and swept on the part left out, so that every row is tested by a model that
-never saw it. All models start from the same pre-trained weights, so L1H2 is the same head in each when they begin.
+never saw it, nor any of its sentences: rows that share one (in any case) are in one part. All models start from the
+same pre-trained weights, so L1H2 is the same head in each when they begin.
 
 Rows: those of a sweep (`core.studies.ablation.disable`) over all rows together, each variant with the number of parts
 in which its change has the sign of the whole; then "fold", each part's score beside its constant predictor. Intervals
@@ -163,8 +164,8 @@ def _units(options: Options, again: tuple[int, ...]) -> list[Unit]:
 
 
 def _folds(options: Options) -> tuple[list[TaskRow], np.ndarray]:
-    """The rows, and the part of each; every class is spread evenly over the parts."""
-    from sklearn.model_selection import KFold, StratifiedKFold  # 1 s of start-up
+    """The rows, and the part of each; of those that share a sentence it is the same; classes are spread evenly."""
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
 
     task = task_of(options.task)
     must_have_labels(task)
@@ -176,11 +177,48 @@ def _folds(options: Options) -> tuple[list[TaskRow], np.ndarray]:
             f"Every part needs a row of each label; the rarest has {least} rows for {options.folds} parts: take fewer "
             "parts, or more rows."
         )
-    cut = (KFold if task.is_score else StratifiedKFold)(options.folds, shuffle=True, random_state=options.seed)
+    together = groups_by_text(rows)
+    if len(set(together.tolist())) < options.folds:
+        raise InputError(
+            f"Rows that share a sentence stay in one part; these make {len(set(together.tolist()))} groups for "
+            f"{options.folds} parts: take fewer parts, or more rows."
+        )
+    cut = (GroupKFold if task.is_score else StratifiedGroupKFold)(
+        options.folds, shuffle=True, random_state=options.seed
+    )
     folds = np.zeros(len(rows), int)
-    for number, (_, left_out) in enumerate(cut.split(labels, labels)):
+    for number, (_, left_out) in enumerate(cut.split(labels, labels, together)):
         folds[left_out] = number
+    _must_have_all_labels(labels, folds, is_score=task.is_score)
     return rows, folds
+
+
+def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
+    """The number of each row's group: rows that share a sentence, directly or through others, are in one."""
+    group: dict[str, str] = {}
+
+    def root(text: str) -> str:
+        while group.setdefault(text, text) != text:
+            group[text] = group[group[text]]
+            text = group[text]
+        return text
+
+    texts = [[" ".join(text.casefold().split()) for text in (row.text, row.pair) if text] for row in rows]
+    for first, *others in texts:
+        for other in others:
+            group[root(other)] = root(first)
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(root(first), len(numbers)) for first, *_ in texts])
+
+
+def _must_have_all_labels(labels: Sequence[object], folds: np.ndarray, *, is_score: bool) -> None:
+    for fold in np.unique(folds):
+        missing = set(labels) - {label for label, of in zip(labels, folds, strict=True) if of == fold}
+        if missing and not is_score:
+            raise InputError(
+                f"Every part needs a row of each label, and rows that share a sentence stay in one part; part "
+                f"{fold + 1} has none of {', '.join(map(str, sorted(missing, key=str)))}: take fewer parts, or more rows."
+            )
 
 
 def _sweep(options: Options, folder: str = "-") -> disable.Options:
@@ -195,7 +233,7 @@ def _run(options: Options, number: int) -> "TuningRun":
     """Fine-tuning without one part; its folder is named after all that decides it."""
     task = task_of(options.task)
     name = finetune.run_name(_whole(options), task.key, "pretrained", options.seed)
-    key = f"{name}-without-{number + 1}-of-{options.folds}"
+    key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
     return studies.tuning.finetuning_run.Run(
         task, "pretrained", "pretrained", Seeds.all(options.seed), options.preset, _recipe(options), options.data,
         options.out, key,

@@ -115,7 +115,10 @@ def kept_rows(pieces: tuple[PatternSums, ...], *, seed: int) -> list[Row]:
         if (first.layers, first.heads) != (other.layers, other.heads) or not (first.rows and other.rows):
             continue
         kept = scoring.mean_patterns.redundancy_kept(
-            first.distances / first.rows, other.distances / other.rows, seed=seed
+            first.distances / first.rows,
+            other.distances / other.rows,
+            seed=seed,
+            layer=[number // first.heads for number in range(first.layers * first.heads)],
         )
         change = "task" if first.at.checkpoint == other.at.checkpoint else "checkpoint"
         change = "both" if change == "checkpoint" and first.at.task != other.at.task else change

@@ -1,55 +1,64 @@
-"""How much each head looks over a distance in sentences at large: what stands beside a link whose own sentence has no
-other place at its distance."""
+"""How much each head looks along links of one shape in sentences at large: what stands beside a link whose own
+sentence has no other place for it. Like with like: the same pieces, pairing and largest weight, with or without the first key."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from core import capture, config
-from core.attention import AttentionMaps
 from core.frames.rows import read_rows
+from core.scoring.links import Links, pairs_of, without_key
 
 if TYPE_CHECKING:
+    from core.attention import AttentionMaps
     from core.models.checkpoint import Checkpoint
 
 SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
-FURTHEST = 40  # pieces either way; longer links have no null
 
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """mean: weight from a query to the key at key - query = distance, over all pairs of text pieces, index distance +
-    FURTHEST; NaN at a distance that no sentence has. pairs: how many each is of. sentences: how many were read."""
+    """Maps [layer, head, query, key] of some sentences, each with the positions of its text's own pieces."""
 
-    mean: Float[np.ndarray, "distance layer head"]
-    pairs: Int[np.ndarray, " distance"]
-    sentences: int
+    sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
-    def at(self, pairs: Sequence[tuple[int, int]]) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Mean over (query, key) pairs of the mean at each one's distance, and of how many pairs of text the rarest of
-        these distances is; NaN and 0 where a distance is beyond FURTHEST or no sentence has it."""
-        places = [key - query + FURTHEST for query, key in pairs]
-        if not places or any(not 0 <= place < len(self.pairs) for place in places):
-            return np.full(self.mean.shape[1:], np.nan), 0
-        return self.mean[places].mean(0), int(self.pairs[places].min())
+    def at(
+        self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
+    ) -> tuple[Float[np.ndarray, "layer head"], int]:
+        """Mean over all places of the links' pieces (moved together, onto pieces of the text) of the largest weight of
+        their pairs, as the links' own score is; and how many places that is. NaN and 0 where they fit nowhere.
+
+        how: direction, pairing and causal, as `pairs_of` takes them. without_first: as `without_key` of position 0.
+        """
+        used = sorted({k for element, target in links for k in (*element, *target)})
+        pairs = pairs_of(links, **how)
+        total, places = np.zeros(self.sentences[0][0].shape[:2]), 0
+        for maps, ordinary in self.sentences:
+            steps = _steps(used, ordinary)
+            if not steps or not pairs:
+                continue
+            weights = without_key(maps, 0) if without_first else maps
+            query, key = (np.array([pair[side] for pair in pairs]) + np.array(steps)[:, None] for side in (0, 1))
+            total += weights[:, :, query, key].max(-1).sum(-1, dtype=np.float64)
+            places += len(steps)
+        return (total / places if places else np.full_like(total, np.nan)), places
 
 
-def of_maps(captured: Sequence[tuple[AttentionMaps, Sequence[int]]]) -> DistanceNull:
-    """The null of some captured sentences, each with the positions of its text's own pieces."""
-    shape = captured[0][0].weights.shape[:2]
-    total = np.zeros((2 * FURTHEST + 1, *shape))
-    pairs = np.zeros(2 * FURTHEST + 1, dtype=np.int64)
-    for maps, places in captured:
-        for query in places:
-            for key in places:
-                if abs(key - query) <= FURTHEST and not (maps.causal and key > query):
-                    total[key - query + FURTHEST] += maps.weights[:, :, query, key]
-                    pairs[key - query + FURTHEST] += 1
-    with np.errstate(invalid="ignore"):
-        return DistanceNull(total / pairs[:, None, None], pairs, len(captured))
+def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
+    """How far the positions may be moved together so that all are ordinary."""
+    allowed = set(ordinary)
+    if not used or not allowed:
+        return []
+    offsets = range(min(allowed) - used[0], max(allowed) - used[-1] + 1)
+    return [step for step in offsets if all(position + step in allowed for position in used)]
+
+
+def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> DistanceNull:
+    """The null of some captured sentences."""
+    return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in captured))
 
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:

@@ -107,8 +107,8 @@ class LinkPicture:
 
     score: max over the links' pieces; NaN everywhere where a decoder cannot look that way (visible is False).
     others: mean of the same over all other places of the sentence at the same distances (NaN without another place).
-    place_rank: 1 where no other place scores higher; places: how many there are, the true one included. borrowed: pairs
-    of the bundled sentences that `others` is of, because this sentence has no other place; 0 where it has.
+    place_rank: 1 where no other place scores higher; places: how many there are, the true one included. borrowed:
+    places of the bundled sentences that `others` is of, because this sentence has no other place; 0 where it has.
     """
 
     direction: str
@@ -180,7 +180,7 @@ def picture(
     pairs = pairs_of(links, **how)
     others, borrowed = scores[1:].mean(0) if len(places) > 1 else np.full_like(scores[0], np.nan), 0
     if len(places) == 1 and pairs and null is not None:
-        others, borrowed = null().at(pairs)
+        others, borrowed = null().at(links, how, without_first=reading.without_first)
     return LinkPicture(
         reading.direction,
         scores[0],
@@ -202,7 +202,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
     if links.borrowed:
         return (
             f"{said}, against {row['same_distance']:.2f} on average at the same distance in the bundled sentences "
-            f"({links.borrowed:,} pairs), because this sentence has no other place at it; first of "
+            f"({links.borrowed:,} places), because this sentence has no other place at it; first of "
             f"{links.score.size} heads."
         )
     if links.places == 1:
