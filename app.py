@@ -17,7 +17,10 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 import pages.parts.shell.addresses
+import pages.parts.shell.auth_routes
 import pages.parts.shell.closed
+import pages.parts.shell.connections
+import pages.parts.shell.guard
 import pages.parts.shell.people
 import pages.parts.shell.resources
 import pages.parts.shell.shell
@@ -36,6 +39,7 @@ except AtlasError as error:
 if pages.parts.shell.people.shared():
     keep_to_folders()
 pages.parts.shell.sockets.answer_at_once()
+pages.parts.shell.connections.bound_connections()
 gc.freeze()  # Streamlit collects garbage after every run; what the imports made is not worth looking at again
 pages.parts.shell.warming.allow()
 base = str(st.get_option("server.baseUrlPath") or "").strip("/")
@@ -44,7 +48,8 @@ app = st.App(
     pages.parts.shell.shell.__file__,
     middleware=[
         Middleware(pages.parts.shell.closed.Closed, base=base),
+        Middleware(pages.parts.shell.guard.Guard),
         Middleware(pages.parts.shell.addresses.Redirects, base=base),
     ],
-    routes=[painted, *pages.parts.team.doors.ROUTES],
+    routes=[painted, *pages.parts.team.doors.ROUTES, *pages.parts.shell.auth_routes.routes()],
 )

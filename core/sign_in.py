@@ -21,11 +21,13 @@ LARGEST = 1 << 20  # bytes of a secrets file
 class SignIn:
     """What was configured. required: whether visitors sign in. providers: names for several buttons, empty for one.
 
-    roles: lists of names by role, and "default" (core.store.people.role_of reads them).
+    roles: lists of names by role, and "default" (core.store.people.role_of reads them). clients: the client_id of each
+    provider, of the one without a name under "default".
     """
 
     required: bool = False
     providers: tuple[str, ...] = ()
+    clients: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -113,7 +115,11 @@ def _checked(read: dict[str, Any], where: str) -> SignIn:
         _needs(auth, name, where, "[auth]")
     if len(auth["cookie_secret"]) < SHORTEST_SECRET:
         raise _incomplete(where, f"a cookie_secret of at least {SHORTEST_SECRET} characters in [auth]")
-    return SignIn(required=True, providers=_providers(auth, where), roles=dict(roles))
+    providers = _providers(auth, where)
+    clients = {name: str(auth[name]["client_id"]) for name in providers}
+    if "client_id" in auth:
+        clients["default"] = str(auth["client_id"])
+    return SignIn(required=True, providers=providers, clients=clients, roles=dict(roles))
 
 
 def _providers(auth: Mapping[str, Any], where: str) -> tuple[str, ...]:

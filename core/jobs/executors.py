@@ -1,5 +1,6 @@
 """Where units run: processes of this machine, or a Dask cluster. Both are a `concurrent.futures.Executor`."""
 
+import asyncio
 import os
 from collections import deque
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from core.jobs import worker
 from core.jobs.remote import ByValue, perform_there
 
 LARGE, KEPT = 2**18, 8  # bytes of an argument that is sent by itself; how many such are remembered
+ANSWERS_SECONDS = 5.0  # for a scheduler to answer
 IDLE_SECONDS = 60  # a local worker without work ends after this and gives its memory back
 
 
@@ -100,10 +102,22 @@ def _cluster(address: str) -> Executor:
     from distributed import Client  # 0.4 s, of a cluster only
 
     try:
-        client = Client(address, timeout="5s", set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
+        asyncio.run(asyncio.wait_for(_greet(address), ANSWERS_SECONDS))
+        client = Client(address, timeout=f"{ANSWERS_SECONDS:.0f}s", set_as_default=False)
+    except Exception as error:  # of what another service answers, Dask reads lengths and formats of its own
         raise JobError(
-            f"A Dask scheduler must answer at {address}, but none does; start one with `dask scheduler`, or leave the "
-            "cluster out to run here."
+            f"A Dask scheduler must answer at {address[:120]}, but none does; start one with `dask scheduler`, or "
+            "leave the cluster out to run here."
         ) from error
     return client.get_executor(pure=False)
+
+
+async def _greet(address: str) -> None:
+    """Ask a scheduler how it is. A client of Dask's own asks a service that never answers without end."""
+    from distributed import Security
+    from distributed.core import rpc
+
+    async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:
+        answer = await scheduler.identity()
+    if not isinstance(answer, Mapping) or answer.get("type") != "Scheduler":
+        raise ValueError("another service")

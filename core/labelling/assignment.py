@@ -2,6 +2,7 @@
 
 Each map goes to `k` different people, first come. A *claim* holds a place at a map until it lapses; whoever answers
 keeps their live claims alive. A label takes a place while one is free, and is *surplus* otherwise: kept, not counted.
+Claims of somebody who has labelled nothing here yet hold no place against others: names are free where nobody signs in.
 Nobody is given a map again that they answered, apart from deliberate repeats; *gold* and *exemplars* (maps whose class
 is known) go to everybody.
 """
@@ -36,10 +37,13 @@ class _Slot:
         last = ((person, stack[-1]) for person, stack in self.answers.items())
         return {person: given for person, (_, given, counted) in last if counted and given is not None}
 
+    def live(self, now: float) -> list[str]:
+        """Whose claims hold without an answer, in the order in which they were handed the map."""
+        return [person for person, until in self.held.items() if until > now and person not in self.answers]
+
     def taken(self, now: float) -> set[str]:
-        """Who has a place: labels that count, and live claims without an answer."""
-        live = (person for person, until in self.held.items() if until > now and person not in self.answers)
-        return {*self.votes(), *live}
+        """Who has a place, or was handed the map and may take one: labels that count, and live claims."""
+        return {*self.votes(), *self.live(now)}
 
 
 @dataclass(slots=True)
@@ -58,6 +62,7 @@ class _Person:
     recent: deque[tuple[str, Choice, str | None]] = field(default_factory=lambda: deque(maxlen=RECENT))
     round: int = 1
     handed: int = 0
+    has_labelled: bool = False  # in this project, whatever for and whether or not it was taken back
     verdict: bool | None = None  # an admin's: True admitted, False excluded
     last: float = 0.0
 
@@ -128,7 +133,9 @@ class Board:
         person, choice = self._person(claim.person), claim.choice
         person.handed += 1
         if choice.purpose == "label":
-            self._slots[choice.map_id].held[claim.person] = claim.until
+            held = self._slots[choice.map_id].held
+            held.pop(claim.person, None)  # whoever comes back is the last in turn
+            held[claim.person] = claim.until
             person.open[choice.map_id] = claim.until
             return
         person.special[choice] = claim.until
@@ -137,6 +144,7 @@ class Board:
 
     def _answered(self, answer: Answered) -> None:
         person = self._person(answer.person)
+        person.has_labelled |= answer.given is not None
         self._renew(answer.person, person, answer.at)
         if answer.event not in self._by and answer.choice.purpose != "training":
             person.recent.append((answer.event, answer.choice, answer.given))
@@ -209,8 +217,8 @@ class Board:
             del slot.answers[name]
             if name in slot.held:
                 self._person(name).open[map_id] = slot.held[name]
-        places = slot.votes() if at is None else slot.taken(at)
-        if len(places) > self.rules.k and kept:  # an older label stands again, and its place was given away
+        places = len(slot.votes()) + (0 if at is None else len(self._firm(slot, at)))
+        if places > self.rules.k and kept:  # an older label stands again, and its place was given away
             slot.answers[name][-1] = (*kept[-1][:2], False)
             self.demoted.append(kept[-1][0])
         self._recount(slot, before)
@@ -233,8 +241,19 @@ class Board:
     # ------------------------------------------------------------ what comes next
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Whether a label of this person would take a place at this map now; otherwise it is surplus."""
-        return len(self._slots[map_id].taken(now) - {person}) < self.rules.k
+        """Whether a label of this person would take a place at this map now; otherwise it is surplus.
+
+        Of those who were handed the map and have labelled here before, the first have the places that are free.
+        """
+        slot = self._slots[map_id]
+        free = self.rules.k - len(slot.votes().keys() - {person})
+        firm = self._firm(slot, now)
+        before = firm[: firm.index(person)] if person in firm else firm
+        return len(before) < free
+
+    def _firm(self, slot: _Slot, now: float) -> list[str]:
+        """Whose live claims hold a place against others: of people who have labelled here."""
+        return [person for person in slot.live(now) if self._person(person).has_labelled]
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
         """What this person was handed this map for, or None when they never were."""
@@ -275,7 +294,19 @@ class Board:
             chosen.append(extra or Choice(upcoming))
             if extra is None:
                 upcoming = next(ordinary, None)
+        if not chosen and not self.claimed(person, now):
+            return self._held_by_newcomers(person, now)
         return chosen
+
+    def _held_by_newcomers(self, person: str, now: float) -> list[Choice]:
+        """One map, where all free places are held by people who have labelled nothing here: nobody goes away empty
+        because of names that do not work."""
+        for place in self._open:
+            name = self._names[place]
+            slot = self._slots[name]
+            if person not in slot.answers and len(slot.votes()) + len(self._firm(slot, now)) < self.rules.k:
+                return [Choice(name)]
+        return []
 
     def _ordinary_for(self, person: str, known: _Person, now: float) -> Iterator[str]:
         """Maps with a free place, in order: those in dispute first where the project says so."""

@@ -44,7 +44,14 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
 
 def _lines(file: Path) -> dict[str, dict[str, Any]]:
     origins: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(read_text(file, most=MOST_BYTES).split("\n"), start=1):
+    try:
+        text = read_text(file, most=MOST_BYTES)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"Facts are read from a JSONL file in UTF-8 of at most {MOST_BYTES >> 20} MB; {file.name} cannot be read "
+            "so: save it as UTF-8."
+        ) from error
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         place = f"line {number} of {file.name}"
@@ -75,7 +82,7 @@ def _row(key: str, weights: Map, facts: dict[str, Any]) -> Row:
     digest = hashlib.sha256(json.dumps([key, told], sort_keys=True, default=str).encode() + kept.tobytes())
     return {
         "map_id": f"x{digest.hexdigest()[:15]}",
-        "weights_hash": hashlib.sha256(str(facts["checkpoint"]).encode()).hexdigest()[:16],
+        "weights_hash": hashlib.sha256(str(facts["checkpoint"]).encode("utf-8", "replace")).hexdigest()[:16],
         "task": ELSEWHERE,
         "split": None,
         "row_id": key,

@@ -19,9 +19,11 @@ from core.labelling.happenings import Answered, Choice, Claimed, Judged, Rules, 
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
+from core.store.label_checks import check_annotator, likely_time
 from core.store.label_checks import now as utc_now
 
 UNDO_STEPS = 50
+COUNTING = ("open", "paused")  # states of a project in which labels of maps that were handed out take places
 _KEPT: "weakref.WeakKeyDictionary[Database, dict[str, _Kept]]" = weakref.WeakKeyDictionary()
 _GUARD = threading.Lock()
 
@@ -81,6 +83,7 @@ def board_of(db: Database, project: str) -> Board:
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
     """Fill what a person holds up to the project's `ahead` maps. Errors: InputError unless the project is open."""
     db.person.signs(person)
+    check_annotator(person)
     moment = now or utc_now()
     with _changing(db), db.write() as cursor:
         known = projects.one_project(db, project)
@@ -110,21 +113,26 @@ def record(
 ) -> Recorded:
     """Store label events of one batch, as `core.store.labels.record_events` does; those with a "project" answer it.
 
-    A label takes a place where one is free and is surplus otherwise. All or none are stored. Errors: InputError for a
-    label of a map that its person was not handed in that project.
+    A label takes a place where one is free and is surplus otherwise, also in a project that is closed, and of somebody
+    who was paused. All or none are stored. Errors: InputError for a label of a map that its person was not handed in
+    that project, and for one of another class set.
     """
-    events = [{**event, "stored": now or utc_now()} for event in events]
+    moment = now or utc_now()
+    events = [{**event, "stored": moment, "happened": likely_time(event.get("happened"), moment)} for event in events]
     if not any(event.get("project") for event in events):
         return Recorded(labels.record_events(db, events, secret=secret).acknowledged)
     with _changing(db), db.write() as cursor:
-        books = {project: _followed(db, cursor, project) for project in _projects_of(events)}
+        about = {project: projects.one_project(db, project) for project in _projects_of(events)}
+        books = {project: _followed(db, cursor, project) for project in about}
+        _check_class_sets(events, about)
         saved = labels.record_events(db, events, secret=secret)
         sent = {acted.event: acted for acted in map(_Acted.of, events)}
         there = projects.answered(cursor, list(sent)) if saved.new < len(events) else set()
         recorded = Recorded(saved.acknowledged)
         for acted in sent.values():
             if acted.project and acted.event not in there:
-                _answer(db, cursor, books[acted.project].board, acted, recorded)
+                counting = about[acted.project].state in COUNTING
+                _answer(db, cursor, books[acted.project].board, acted, recorded, counting=counting)
         for kept in books.values():
             _wrote(db, cursor, kept)
         return recorded
@@ -158,14 +166,29 @@ def _projects_of(events: Sequence[Mapping[str, Any]]) -> set[str]:
     return {str(project) for event in events if (project := event.get("project"))}
 
 
-def _answer(db: Database, cursor: Any, board: Board, acted: _Acted, recorded: Recorded) -> None:
-    """Enter one stored event of a project into the record and the books."""
+def _check_class_sets(events: Sequence[Mapping[str, Any]], about: Mapping[str, projects.Project]) -> None:
+    """InputError for a label of another class set than its project's: it would take a place and answer nothing."""
+    for event in events:
+        known = about.get(str(event.get("project") or ""))
+        if known is not None and event.get("class_set") != known.class_set:
+            raise InputError(
+                f"A label of a project is of its class set, {known.class_set!r}; "
+                f"{str(event.get('class_set'))[:60]!r} is another: open the project's Label page again."
+            )
+
+
+def _answer(
+    db: Database, cursor: Any, board: Board, acted: _Acted, recorded: Recorded, *, counting: bool = True
+) -> None:
+    """Enter one stored event of a project into the record and the books. counting: whether labels still take places."""
     project, person, now, given = acted.project, acted.person, acted.at, acted.given
     if acted.kind == "undo":
         board.apply(Undone(acted.undoes, now))
     elif acted.kind in ("label", "skip"):
         choice = _handed(cursor, board, acted)
-        counted = choice.purpose == "label" and given is not None and board.counts(person, choice.map_id, now)
+        counting = counting and choice.purpose == "label" and given is not None
+        counting = counting and board.standing(person).phase != "paused"
+        counted = counting and board.counts(person, choice.map_id, now)
         projects.add_answers(cursor, [projects.AnswerRow(acted.event, project, choice.purpose, counted)])
         board.apply(Answered(acted.event, person, choice, given, counted, now))
         if choice.purpose == "training":

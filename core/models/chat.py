@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from core.errors import CheckpointError, InputError
 from core.models.checkpoint import LONGEST_TEXT, Checkpoint, spelled, visible_span
 from core.models.encoding import Encoding
+from core.models.tokenizing import split
 
 ROLES = ("system", "user", "assistant")
 
@@ -56,7 +57,7 @@ def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding
     Raises as `chat_text`.
     """
     text = chat_text(checkpoint, messages)
-    encoded = checkpoint.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    encoded = split(checkpoint.tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     spans = encoded["offset_mapping"]
     ids, special = encoded["input_ids"], set(checkpoint.tokenizer.all_special_ids)
     ordinary = [piece not in special for piece in ids]

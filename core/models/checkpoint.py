@@ -10,6 +10,7 @@ from core.errors import CheckpointError, InputError
 from core.models.encoding import Encoding, Span
 from core.models.family import Family, family_of
 from core.models.head_sets import HeadSet, Windows, head_sets, set_named, windows_of
+from core.models.tokenizing import split
 
 LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees it
 
@@ -140,7 +141,7 @@ class Checkpoint:
 
 def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:
     """A start token and the pieces of a text, which may be empty, with no other special token."""
-    part = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    part = split(tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     room = max(limit - 1, 0)
     own = part["input_ids"][:room]
     return Encoding(
@@ -174,9 +175,9 @@ def _adds_no_special(tokenizer: Any) -> bool:
 
 def _with_template(tokenizer: Any, text: str, pair: str | None, limit: int) -> Encoding:
     """Encoders: the tokenizer's own template; `longest_first` is the papers' rule for cutting pairs."""
-    whole = tokenizer(text, pair, truncation=False, verbose=False)
-    encoded = tokenizer(
-        text, pair, truncation="longest_first", max_length=limit, return_offsets_mapping=True, verbose=False
+    whole = split(tokenizer, text, pair, truncation=False, verbose=False)
+    encoded = split(
+        tokenizer, text, pair, truncation="longest_first", max_length=limit, return_offsets_mapping=True, verbose=False
     )
     batch = encoded.encodings[0]
     ids, sequence = encoded["input_ids"], batch.sequence_ids
@@ -208,7 +209,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
         )
     between = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else start
     parts = [
-        tokenizer(side, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        split(tokenizer, side, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         for side in (text, pair)
         if side is not None
     ]

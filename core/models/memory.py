@@ -53,7 +53,7 @@ def stored_weights(files: Sequence[Path]) -> Stored:
                 if name != "__metadata__":
                     kind = str(tensor["dtype"])
                     counts[kind] = counts.get(kind, 0) + math.prod(tensor["shape"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     most = max(counts, key=counts.__getitem__, default="F32")
     return Stored(sum(counts.values()), _HALF.get(most, "float32"))

@@ -21,6 +21,7 @@ from core.models.head_sets import head_sets
 from core.models.hub import download
 from core.models.memory import WHOLE, maps_bytes, refuse_too_large, stored_weights
 from core.models.refusals import refuse_held, refuse_windows
+from core.models.tokenizing import distrust, is_panic, refuse_unbounded, refuse_wild_rules, split
 from core.models.weights import (
     HEAD_FILE,
     hash_of_files,
@@ -70,6 +71,8 @@ def open_checkpoint(
     if on_progress is not None:
         on_progress(0.0, taken)
     model, tokenizer = _load(folder, name, head, _DTYPES[dtype])
+    if name not in bundled_names():
+        distrust(tokenizer)
     refuse_other_vocabulary(model, tokenizer, name)
     if marks_of(weights) != before:
         raise CheckpointError(f"The weights of {name} were changed while they were opened; open it again.")
@@ -163,11 +166,14 @@ def _checked(folder: Path, name: str) -> Path:
             f"A checkpoint folder must hold config.json; {name} has none: give the folder that save_pretrained wrote."
         )
     refuse_what_leads_out(folder, name)
+    refuse_unbounded(folder, name)
     return folder
 
 
 def _downloaded(name: str, revision: str | None, on_progress: Progress | None) -> Path:
-    return download(name, revision, on_progress)
+    folder = download(name, revision, on_progress)
+    refuse_unbounded(folder, name)
+    return folder
 
 
 # ---------------------------------------------------------------- loading
@@ -180,6 +186,7 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
     try:
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
         refuse_windows(config, name)
+        refuse_wild_rules(folder, name)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model, report = _auto_class(head, config.model_type).from_pretrained(
             folder,
@@ -199,7 +206,9 @@ def _load(folder: Path, name: str, head: HeadKind, dtype: torch.dtype) -> tuple[
             f"The weights of {name} cannot be read ({error}); the file is damaged or was cut "
             "short: copy or download it again."
         ) from error
-    except Exception as error:  # each family, tokenizer and config check fails with classes of its own
+    except BaseException as error:  # each family, tokenizer and config check fails with classes of its own
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         raise CheckpointError(
             f"{name} cannot be opened as a Transformer checkpoint: {_first_line(error)} "
             "Check its config.json and tokenizer files."
@@ -214,9 +223,9 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
     rows = transformer.get_input_embeddings().num_embeddings
     try:
         numbers = list(tokenizer.get_vocab().values())
-        tokenizer("A short sentence.")
+        split(tokenizer, "A short sentence.")
     except BaseException as error:  # the tokenizers library panics with a class of its own above Exception
-        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+        if not isinstance(error, Exception) and not is_panic(error):
             raise
         raise CheckpointError(f"The tokenizer of {name} cannot split a sentence; save or download it again.") from error
     if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
@@ -266,7 +275,7 @@ def _refuse_missing(report: dict[str, Any], name: str, head: HeadKind) -> None:
     )
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     text = str(error).strip().splitlines()
     line = text[0] if text else type(error).__name__
     return line if line.endswith(".") else line + "."

@@ -18,6 +18,6 @@ def parts_of(name: str) -> tuple[str, ...]:
         file = next(folder / "config.json" for folder in folders if (folder / "config.json").is_file())
         said = json.loads(file.read_text(encoding="utf-8")) if config.within(file) else {}
         translates = FAMILIES[str(said["model_type"])].translates
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, StopIteration):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, StopIteration):
         return ("",)
     return tuple(PARTS) if translates else ("",)

@@ -14,7 +14,7 @@ def refuse_held(folder: Path, name: str) -> None:
     """A model trained with heads held at fixed patterns is another one without them; its file does not hold them."""
     try:
         held = json.loads((folder / TRAINING).read_text()).get("held")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return
     if isinstance(held, dict) and any(held.values()):
         patterns = ", ".join(str(pattern) for pattern in held)

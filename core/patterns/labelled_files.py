@@ -7,6 +7,8 @@ bytes is refused before anything is unpacked. Pickled objects are never loaded.
 import json
 import struct
 import zipfile
+import zlib
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ MOST_LABEL_BYTES = 200 * 2**20
 ROW_SUM_TOLERANCE = 0.02  # of a row's sum around 1; float16 weights add up to within 0.01
 END_OF_DIRECTORY, END_BYTES, COMMENT_BYTES = b"PK\x05\x06", 22, 65_535
 ENTRY_BYTES = 46 + 1024  # of the directory: a header, a name and some room
+ENCRYPTED = 1  # the bit of a zip entry's flags
 Map = Float32[np.ndarray, "_query _key"]
 
 
@@ -47,8 +50,8 @@ def read_map_file(file: Path) -> dict[str, Map]:
         with np.load(file, allow_pickle=False) as held:
             for key in held.files:
                 maps[key] = _checked_map(key, _array(file, held, key))
-    except (OSError, EOFError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
-        raise _not_an_archive(file) from error
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error) as error:
+        raise _not_an_archive(file) from error  # RuntimeError: zipfile's word for a method that it has not
     if not maps:
         raise InputError(f"A map file holds at least one map; {file.name} holds none: write some with numpy.savez.")
     return maps
@@ -82,14 +85,29 @@ def _check_directory(file: Path) -> None:
         )
     try:
         with zipfile.ZipFile(file) as archive:
-            count, whole = len(archive.infolist()), sum(entry.file_size for entry in archive.infolist())
+            entries_there = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise _not_an_archive(file) from error
+    count, whole = len(entries_there), sum(entry.file_size for entry in entries_there)
+    _check_names(file, entries_there)
     if count > MOST_MAPS or whole > MOST_BYTES:
         raise InputError(
             f"A map file holds at most {MOST_MAPS:,} maps of {MOST_BYTES // 2**30} GB together; {file.name} holds "
             f"{count:,} of {whole / 2**30:.1f} GB: split it into smaller files."
         )
+
+
+def _check_names(file: Path, entries: Collection[zipfile.ZipInfo]) -> None:
+    """InputError for what is locked, and for two members under one name, of which only one would be read."""
+    locked = [entry.filename for entry in entries if entry.flag_bits & ENCRYPTED]
+    if locked:
+        raise InputError(
+            f"Maps are read without a password; {locked[0][:60]!r} of {file.name} is encrypted: write it with "
+            "numpy.savez."
+        )
+    names = Counter(entry.filename.removesuffix(".npy") for entry in entries)
+    if names and (often := names.most_common(1)[0])[1] > 1:
+        raise InputError(f"A map has a name of its own; {file.name} has two called {often[0][:60]!r}: rename one.")
 
 
 def _array(file: Path, held: Any, key: str) -> Any:

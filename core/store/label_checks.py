@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,9 @@ ORDERS = ("random", "uncertain", "disagreement", "adjudication")
 LONGEST_NAME, LONGEST_NOTE = 200, 4000  # characters
 HEADS = 10_000  # layers of a model, and heads of a layer, at the very most
 LONGEST_MAP = 4096  # tokens; 32 MB of float16
+LONGEST_LOOK = 366 * 86_400  # seconds at one map: a tab that was left open for a year
+CLOCKS = timedelta(days=1)  # how far a clock may be ahead of this one
+LONGEST_WAIT = timedelta(days=3660)  # of a label in a browser
 
 # fmt: off
 MAP = pa.schema([
@@ -68,10 +71,11 @@ def checked_event(event: Mapping[str, Any]) -> Row:
         row[column.name] = _fitting(column, row[column.name], place, least=1)
     if row["kind"] in TAKES_BACK and row["undoes"] == row["event"]:
         raise InputError(f"An undo takes back another event; {place} takes back itself: leave it out.")
-    if not 0 <= (row["probability"] or 0) <= 1 or (row["seconds"] or 0) < 0:
+    check_annotator(str(row["annotator"]))
+    if not 0 <= (row["probability"] or 0) <= 1 or not 0 <= (row["seconds"] or 0) <= LONGEST_LOOK:
         raise InputError(
-            f"A probability lies between 0 and 1 and seconds are not below 0; {place} has {row['probability']!r} and "
-            f"{row['seconds']!r}: correct it."
+            f"A probability lies between 0 and 1, and seconds are not below 0 nor more than a year; {place} has "
+            f"{row['probability']!r} and {row['seconds']!r}: correct it."
         )
     if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
         raise InputError(
@@ -79,6 +83,25 @@ def checked_event(event: Mapping[str, Any]) -> Row:
             f"{place} has {row['scale']!r} and {row['queue_order']!r}."
         )
     return row
+
+
+def check_annotator(name: str) -> None:
+    """InputError unless this is a name that somebody can see and others can tell from theirs."""
+    _fitting(pa.field("annotator", pa.string()), name, "a label", least=0)
+    if not looks_like(name):
+        raise InputError("A label carries a name of letters that show; this one has none: give your name.")
+
+
+def likely_time(said: Any, moment: datetime) -> Any:
+    """When a label came about as a browser says it, or `moment`, when it arrived, where its clock cannot be right: ten
+    years behind, or a day ahead. What is no time at all stays, and is refused with its event."""
+    if not isinstance(said, str):
+        return said
+    try:
+        happened = time_of(said, "a label", latest=datetime.max)
+    except InputError:
+        return said
+    return said if moment - LONGEST_WAIT <= happened <= moment + CLOCKS else moment
 
 
 def checked_map(given: Mapping[str, Any]) -> Row:
@@ -214,16 +237,22 @@ def _shown(value: Any) -> str:
         return "a very large number"
 
 
-def time_of(value: Any, place: str) -> datetime:
-    """A time in UTC as the store keeps it, now where none is given; InputError for what is no time."""
+def time_of(value: Any, place: str, *, latest: datetime | None = None) -> datetime:
+    """A time in UTC as the store keeps it, now where none is given; InputError for what is no time, or is to come.
+
+    latest: where it may be later than a day from now.
+    """
     if value is None:
         return now()
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
         if not 1900 <= moment.year <= 9998:
             raise ValueError(moment.year)
-        return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+        moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+        if moment > (latest or now() + CLOCKS):
+            raise ValueError(moment)
+        return moment
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"A label's time is written like 2026-01-31T12:00:00Z; {place} has {str(value)[:40]!r}."
+            f"A label's time is written like 2026-01-31T12:00:00Z and is not to come; {place} has {str(value)[:40]!r}."
         ) from error

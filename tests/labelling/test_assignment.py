@@ -39,7 +39,8 @@ class Books(RuleBasedStateMachine):
         free = self.rules.ahead - len(self.board.claimed(person, self.now))
         for choice in self.board.choose(person, self.now, free):
             assert not self.stacks.get((person, choice.map_id)), "a map was given twice to one person"
-            assert len(self.board._slots[choice.map_id].taken(self.now)) < self.rules.k
+            places = self.places(choice.map_id)
+            assert len(places) < self.rules.k or not self.people_who_labelled() & (places - self.votes(choice.map_id))
             self.handed[person, choice.map_id] = True
             self.happen(Claimed(person, choice, self.now + LAPSE))
 
@@ -64,10 +65,23 @@ class Books(RuleBasedStateMachine):
     def time_passes(self, seconds):
         self.now += seconds
 
+    def places(self, name):
+        return self.board._slots[name].taken(self.now)
+
+    def votes(self, name):
+        return self.board._slots[name].votes().keys()
+
+    def people_who_labelled(self):
+        return {one.person for one in self.log if isinstance(one, Answered) and one.given is not None}
+
     @invariant()
     def no_map_has_more_than_k_places(self):
-        for slot in self.board._slots.values():
-            assert len(slot.taken(self.now)) <= self.rules.k
+        """Labels that count, and claims of people who have labelled: of those, as many would count as there is room."""
+        for name in MAPS:
+            votes = self.votes(name)
+            firm = (self.places(name) - votes) & self.people_who_labelled()
+            assert len(votes) <= self.rules.k
+            assert len(votes) + sum(self.board.counts(person, name, self.now) for person in firm) <= self.rules.k
 
     @invariant()
     def the_books_are_what_the_record_says(self):
@@ -116,7 +130,9 @@ def label(board, person, choice, given, *, now=0.0, counted=True):
 
 
 def test_a_late_label_takes_a_free_place_and_is_surplus_without_one():
-    board = Board(Rules(k=1, lapse=LAPSE), ["m"])
+    board = Board(Rules(k=1, lapse=LAPSE), ["m", "before"])
+    for person in ("ada", "bob"):
+        board.apply(Answered(f"{person}-before", person, Choice("before"), "a", person == "ada", 0.0))
     board.apply(Claimed("ada", Choice("m"), LAPSE))
     assert board.choose("bob", LAPSE - 1, 1) == []
     assert board.choose("bob", LAPSE + 1, 1) == [Choice("m")]
@@ -127,7 +143,8 @@ def test_a_late_label_takes_a_free_place_and_is_surplus_without_one():
 
 
 def test_a_label_that_an_undo_brings_back_is_surplus_where_its_place_was_given_away():
-    board = Board(Rules(k=1, lapse=LAPSE), ["m"])
+    board = Board(Rules(k=1, lapse=LAPSE), ["m", "before"])
+    label(board, "bob", Choice("before"), "block")
     label(board, "ada", Choice("m"), "block")
     board.apply(Answered("skip", "ada", Choice("m"), None, False, 1.0))
     assert board.choose("bob", 2.0, 1) == [Choice("m")]
@@ -135,7 +152,7 @@ def test_a_label_that_an_undo_brings_back_is_surplus_where_its_place_was_given_a
     board.apply(Undone("skip", 3.0))
     assert board.demoted == ["ada:Choice(map_id='m', purpose='label', passing=1)"]
     assert board.counts("bob", "m", 4.0)
-    assert board.labels_by_map() == {"m": {}}
+    assert board.labels_by_map() == {"m": {}, "before": {"bob": "block"}}
 
 
 def test_whoever_answers_keeps_their_other_claims():
@@ -145,6 +162,41 @@ def test_whoever_answers_keeps_their_other_claims():
     board.apply(Answered("e", "ada", Choice("m"), "a", True, LAPSE - 1))
     assert board.claimed("ada", 1.5 * LAPSE) == [Choice("n")]
     assert board.choose("bob", 1.5 * LAPSE, 1) == []
+
+
+def test_names_that_label_nothing_take_no_place_from_those_who_do():
+    board = Board(Rules(k=1, lapse=LAPSE), ["m", "n"])
+    for number in range(9):
+        for choice in board.choose(f"invented-{number}", 0.0, 8):
+            board.apply(Claimed(f"invented-{number}", choice, LAPSE))
+    assert board.choose("ada", 1.0, 8) == [Choice("m")]
+    board.apply(Claimed("ada", Choice("m"), LAPSE))
+    assert board.counts("ada", "m", 1.0)
+    board.apply(Answered("e", "ada", Choice("m"), "a", True, 1.0))
+    assert board.choose("ada", 2.0, 8) == [Choice("n")]
+    board.apply(Claimed("ada", Choice("n"), LAPSE))
+    assert board.choose("bob", 3.0, 8) == []  # somebody who works here holds it
+    assert not board.counts("invented-0", "n", 3.0)
+
+
+def test_maps_that_nobody_was_handed_come_before_those_of_newcomers():
+    board = Board(Rules(k=1, lapse=LAPSE), ["m", "n"])
+    board.apply(Claimed("ada", Choice("m"), LAPSE))
+    assert board.choose("bob", 1.0, 8) == [Choice("n")]
+    board.apply(Claimed("bob", Choice("n"), LAPSE))
+    assert board.choose("bob", 1.0, 8) == []  # who holds a map of their own goes on with it
+
+
+def test_of_two_newcomers_at_one_place_the_first_in_turn_has_it_once_both_work():
+    board = Board(Rules(k=1, lapse=LAPSE), ["m", "x", "y"])
+    board.apply(Claimed("ada", Choice("m"), LAPSE))
+    board.apply(Claimed("bob", Choice("m"), LAPSE))
+    assert board.counts("ada", "m", 1.0)
+    assert board.counts("bob", "m", 1.0)
+    for person, name in (("ada", "x"), ("bob", "y")):
+        board.apply(Answered(f"{person}-first", person, Choice(name), "a", True, 1.0))
+    assert board.counts("ada", "m", 2.0)
+    assert not board.counts("bob", "m", 2.0)
 
 
 def test_maps_in_dispute_come_first_where_the_project_says_so():

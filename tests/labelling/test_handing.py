@@ -48,15 +48,18 @@ def test_counts_are_exact_with_twenty_people_at_once(db):
 
 
 def test_a_label_whose_place_was_given_away_is_kept_as_surplus(db):
-    project = make_project(db, Heading("p", "bert"), Recipe(count=1), Rules(k=1, lapse=60.0))
+    project = make_project(db, Heading("p", "bert"), Recipe(count=2), Rules(k=1, lapse=60.0, ahead=1))
     late, prompt = Hand(db, project, "ada"), Hand(db, project, "bob")
+    (first,) = late.holds(now=START)
+    late.say(first, now=START)
     (choice,) = late.holds(now=START)
     assert prompt.holds(now=START) == []
     after = START + timedelta(seconds=61)
     (again,) = prompt.holds(now=after)
     prompt.say(again, now=after)
     late.say(choice, "block", now=after)
-    found = projects.project_labels(db, project).set_index("annotator")
+    found = projects.project_labels(db, project)
+    found = found[found["map_id"] == choice.map_id].set_index("annotator")
     assert found["counted"].to_dict() == {"bob": True, "ada": False}
     assert found["class"].to_dict() == {"bob": "vertical", "ada": "block"}
     assert progress(db, project, after).surplus == 1
@@ -105,3 +108,76 @@ def test_the_end_is_expected_at_the_pace_of_the_last_hour(db):
     assert found.hourly == pytest.approx(60)
     assert found.end == START + timedelta(minutes=48)
     assert progress(db, project, START + timedelta(days=1)).end > START + timedelta(days=1)
+
+
+# ---------------------------------------------------------------- what takes no place
+
+
+@pytest.mark.parametrize(("kind", "counted"), [(None, 1), ("pause", 1), ("close", 0), ("archive", 0)])
+def test_labels_of_maps_handed_out_before_a_project_ended_are_kept_as_surplus(db, kind, counted):
+    project = make_project(db, Heading("p", "bert"), Recipe(count=1), Rules(k=1))
+    hand = Hand(db, project, "ada")
+    (choice,) = hand.holds()
+    if kind:
+        projects.change_project(db, project, kind, annotator="admin")
+    hand.say(choice)
+    assert handing.board_of(db, project).counted == counted
+    handing.forget(db)
+    assert handing.board_of(db, project).counted == counted
+    assert len(labels.all_events(db)) == 1
+
+
+def test_labels_of_somebody_excluded_are_kept_as_surplus(db):
+    project = make_project(db, Heading("p", "bert"), Recipe(count=2), Rules(k=1))
+    hand = Hand(db, project, "ada")
+    first, second = hand.holds()
+    projects.judge_person(db, project, "ada", admitted=False, annotator="admin")
+    assert hand.say(first).standing[project].phase == "paused"
+    projects.judge_person(db, project, "ada", admitted=True, annotator="admin")
+    hand.say(second)
+    assert projects.project_labels(db, project)["counted"].tolist() == [False, True]
+
+
+def test_labels_of_another_class_set_complete_no_project(db):
+    project = make_project(db, Heading("p", "gpt2"), Recipe(count=6), Rules(k=1))
+    hand = Hand(db, project, "ada")
+    for choice in hand.holds():
+        for kind in ("label", "skip", "note", "flag"):
+            with pytest.raises(InputError, match="of its class set, 'gpt2'"):
+                hand.say(choice, "vertical", kind=kind)
+    assert labels.all_events(db) == []
+    assert not handing.board_of(db, project).complete
+    choice = hand.holds()[0]
+    hand.say(choice, "block", class_set="gpt2")
+    assert handing.board_of(db, project).counted == 1
+
+
+def test_names_that_label_nothing_stop_nobody(db):
+    project = make_project(db, Heading("p", "bert"), Recipe(count=6), Rules(k=1))
+    for number in range(5):
+        Hand(db, project, f"invented-{number}").holds()
+    label_all(db, project, ["ada"])
+    assert handing.board_of(db, project).complete
+
+
+@pytest.mark.parametrize("name", ["", " ", "\0", "a\u202eb", "\ud800", "x" * 201, "\u200b", "e\u0301", "a\nb"])
+def test_maps_are_handed_to_names_that_one_can_read(db, name):
+    project = make_project(db, Heading("p", "bert"), Recipe(count=6), Rules(k=1))
+    with pytest.raises(InputError):
+        handing.next_maps(db, project, name)
+    assert projects.handed(db.cursor(), project) == {}
+
+
+@pytest.mark.parametrize("said", ["9998-12-31T00:00:00Z", "2099-01-01T00:00:00", "1970-01-01T00:00:00Z"])
+def test_a_browser_whose_clock_is_wrong_labels_at_the_time_its_labels_arrive(db, said):
+    project = make_project(db, Heading("p", "bert"), Recipe(count=1), Rules(k=1))
+    hand = Hand(db, project, "ada")
+    hand.say(hand.holds(now=START)[0], now=START, happened=said)
+    assert labels.all_events(db)[0]["happened"] == START
+
+
+def test_a_label_that_waited_in_a_browser_keeps_its_time(db):
+    project = make_project(db, Heading("p", "bert"), Recipe(count=1), Rules(k=1))
+    hand = Hand(db, project, "ada")
+    hand.say(hand.holds(now=START)[0], now=START, happened="2025-06-01T10:00:00Z")
+    assert str(labels.all_events(db)[0]["happened"]) == "2025-06-01 10:00:00"

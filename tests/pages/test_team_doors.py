@@ -15,12 +15,13 @@ from core.labelling.projects import Recipe, make_project
 from core.sign_in import SignIn
 from core.store import labels
 from core.store.projects import Heading
-from pages.parts.shell import people, resources
-from pages.parts.team import doors
+from pages.parts.shell import guard, people, resources, sign_in_cookie
+from pages.parts.team import doors, project_sheet
 from tests.labelling.test_projects import fill
+from tests.pages.spliced import spliced
 from tests.store.labelling import event
 
-PLACE = "http://testserver"
+PLACE = "http://localhost"
 SECRET = "only-for-this-test-0123456789abcdef"
 
 
@@ -142,11 +143,12 @@ def test_who_may_only_look_labels_nothing(client, project, monkeypatch):
 def guarded(monkeypatch):
     roles = {"annotator": ["grace@example.org"], "viewer": ["vera@example.org"]}
     monkeypatch.setattr(people, "configured", lambda: SignIn(required=True, roles=roles))
-    monkeypatch.setattr(doors.websocket, "get_cookie_secret", lambda: SECRET)
+    monkeypatch.setattr(sign_in_cookie, "get_cookie_secret", lambda: SECRET)
 
 
 def signed_in(client, address, *, secret=SECRET, origin=PLACE):
     claims = {"origin": origin, "is_logged_in": True, "email": address, "email_verified": True}
+    claims["session"] = people.begin_session(claims)
     value = create_signed_value(secret, USER_COOKIE_NAME, json.dumps(claims)).decode()
     client.cookies.set(USER_COOKIE_NAME, value)
 
@@ -179,3 +181,98 @@ def test_a_cookie_without_an_origin_is_nobody(client, project, guarded):
 
 def test_the_server_checks_forgery():
     assert server.get_option("server.enableXsrfProtection") is True
+
+
+def test_what_the_doors_ask_is_what_uploads_are_asked():
+    assert doors.who_asks is guard.who_asks
+
+
+def test_with_sign_in_chunks_of_two_cookies_are_nobody(client, project, guarded):
+    for name, value in spliced("grace@example.org", "eve@example.org", PLACE, SECRET).items():
+        client.cookies.set(name, value)
+    assert "the role none" in asked(client, project, "grace@example.org")
+
+
+# ---------------------------------------------------------------- what a hostile page would send
+
+HARMFUL = [
+    None, True, -1, 2**70, 1e300, float("nan"), "", "\0", "\ud800", "a\u202eb", "x" * 100_000, [[]], {"a": {}},
+    "'; DROP TABLE label_event; --", "9998-12-31",
+]  # fmt: skip
+EVENT_FIELDS = [
+    "sequence", "kind", "class_set", "map_id", "annotator", "pass", "class", "note", "undoes", "project", "seconds",
+    "scale", "way", "queue_order", "suggestion", "probability", "classifier", "happened", "stored", "event", "batch",
+]  # fmt: skip
+
+
+def raw(client, door, sent):
+    """As a hostile page sends it: json.dumps writes NaN and half characters, which a browser's JSON would not."""
+    answer = client.post(f"/team/{door}", content=json.dumps(sent), headers={"content-type": "application/json"})
+    assert answer.status_code in (200, 403)
+    assert "Traceback" not in answer.text
+    return answer
+
+
+@pytest.mark.parametrize("field", EVENT_FIELDS)
+def test_no_value_of_any_field_breaks_the_door(client, project, field, monkeypatch):
+    monkeypatch.setattr(project_sheet, "MOST_BOXES", len(HARMFUL))
+    one = maps_of(client, project)["maps"][0]
+    boxes = []
+    for number, harmful in enumerate(HARMFUL):
+        boxes += box(project, [one])["boxes"]
+        boxes[-1]["batch"] = f"tab-{number}"
+        boxes[-1]["events"][0][field] = harmful
+    for drop in (False, True):
+        raw(client, "labels", {"boxes": boxes, "secret": "ada", "drop": drop})
+    for stored in labels.all_events(resources.database()):
+        assert 0 <= (stored["seconds"] or 0) <= 366 * 86_400
+        assert stored["happened"].year < 2100
+        assert (stored["class_set"], stored["annotator"]) == ("bert", "ada")
+
+
+@pytest.mark.parametrize("field", ["boxes", "secret", "drop", "project", "annotator", "database", "batch", "events"])
+def test_no_value_around_the_events_breaks_a_door(client, project, field):
+    sent = box(project, maps_of(client, project)["maps"][:1]) | {"project": project, "annotator": "ada"}
+    for harmful in HARMFUL:
+        inner = sent | {"boxes": [sent["boxes"][0] | {field: harmful}]}
+        raw(client, "labels", inner if field in ("database", "batch", "events") else sent | {field: harmful})
+        if field in ("project", "annotator"):
+            raw(client, "maps", sent | {field: harmful})
+    people_there = handing.board_of(resources.database(), project).people
+    assert all(name.isprintable() and 0 < len(name) <= 200 for name in people_there)
+
+
+def test_a_request_of_thousands_of_notes_is_taken_in_parts(client, project, monkeypatch):
+    monkeypatch.setattr(project_sheet, "MOST_EVENTS", 5)
+    notes = [event(k + 1, "m1", kind="note", note="n", project=project) for k in range(12)]
+    boxes = [{"database": resources.database().id, "batch": "tab-ada", "events": notes[::-1]}]
+    taken = []
+    for _ in range(3):
+        reply = client.post("/team/labels", json={"boxes": boxes, "secret": "ada"}).json()
+        taken.append((reply["acknowledged"]["tab-ada"], reply["more"]))
+        boxes[0]["events"] = [note for note in notes if note["sequence"] > taken[-1][0]]
+    assert taken == [(5, True), (10, True), (12, False)]
+    assert len(labels.all_events(resources.database())) == 12
+
+
+def test_of_many_outboxes_the_first_are_taken(client, project, monkeypatch):
+    monkeypatch.setattr(project_sheet, "MOST_BOXES", 2)
+    boxes = [
+        {
+            "database": resources.database().id,
+            "batch": f"tab-{k}",
+            "events": [event(1, kind="note", note="n", project=project)],
+        }
+        for k in range(3)
+    ]
+    reply = client.post("/team/labels", json={"boxes": boxes, "secret": "ada"}).json()
+    assert (set(reply["acknowledged"]), reply["more"]) == ({"tab-0", "tab-1"}, True)
+
+
+def test_labels_of_another_class_set_are_refused_with_a_sentence(client, project):
+    maps = maps_of(client, project)["maps"]
+    sent = box(project, maps)
+    for label in sent["boxes"][0]["events"]:
+        label["class_set"] = "gpt2"
+    assert "of its class set" in client.post("/team/labels", json=sent).json()["refused"]
+    assert handing.board_of(resources.database(), project).counted == 0

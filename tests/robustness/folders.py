@@ -88,6 +88,41 @@ def folder_in_place(name: str) -> Callable[[Path], None]:
     return change
 
 
+def as_large_as(name: str, megabytes: int) -> Callable[[Path], None]:
+    """Its file made longer by a hole, which takes no room on the disk."""
+
+    def change(folder: Path) -> None:
+        with (folder / name).open("ab") as stream:
+            stream.truncate(megabytes << 20)
+
+    return change
+
+
+def with_rules(**rules: Any) -> Callable[[Path], None]:
+    """A tokenizer with rules of its own (normalizer, pre_tokenizer) before the pieces."""
+
+    def change(folder: Path) -> None:
+        file = folder / "tokenizer.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | rules))
+
+    return change
+
+
+def nested(kind: str, inner: dict[str, Any], times: int) -> dict[str, Any]:
+    rule = inner
+    for _ in range(times):
+        rule = {"type": "Sequence", kind: [rule]}
+    return rule
+
+
+def by_pattern(pattern: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+
+
+def replacing(pattern: dict[str, str], content: str, times: int) -> dict[str, Any]:
+    return {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": pattern, "content": content}] * times}
+
+
 FOLDERS: dict[str, Callable[[Path], None]] = {
     "no config": removed("config.json"),
     "an empty config": written("config.json", b""),
@@ -128,6 +163,28 @@ FOLDERS: dict[str, Callable[[Path], None]] = {
     "an empty tokenizer": written("tokenizer.json", b""),
     "a tokenizer that is no tokenizer": written("tokenizer.json", '{"model": 3}'),
     "a tokenizer config that is no JSON": written("tokenizer_config.json", "<html>"),
+    "a config nested 900 deep": written("config.json", '{"a": ' + "[" * 900 + "]" * 900 + "}"),
+    "a config of 17 MB": as_large_as("config.json", 17),
+    "a tokenizer config of 17 MB": as_large_as("tokenizer_config.json", 17),
+    "special tokens of 17 MB": as_large_as("special_tokens_map.json", 17),
+    "added tokens of 17 MB": as_large_as("added_tokens.json", 17),
+    "a chat template of 17 MB": as_large_as("chat_template.jinja", 17),
+    "what training left, of 17 MB": as_large_as("training.json", 17),
+    "a tokenizer of 97 MB": as_large_as("tokenizer.json", 97),
+    "a vocabulary of 97 MB": as_large_as("vocab.txt", 97),
+    "a sentencepiece model of 3 GB": as_large_as("spiece.model", 3_000),
+    "weights with a header nested 5,000 deep": written(
+        "model.safetensors", struct.pack("<Q", 10_000) + b"[" * 5_000 + b"]" * 5_000
+    ),
+    "weights with a header of no tensors": written("model.safetensors", struct.pack("<Q", 11) + b'{"w": [{}]}'),
+    "a tokenizer nested 5,000 deep": written("tokenizer.json", '{"a": ' + "[" * 5_000 + "]" * 5_000 + "}"),
+    "pre-tokenizers nested 40 deep": with_rules(pre_tokenizer=nested("pretokenizers", {"type": "Whitespace"}, 40)),
+    "normalizers nested 40 deep": with_rules(normalizer=nested("normalizers", {"type": "Lowercase"}, 40)),
+    "rules that double a text 40 times": with_rules(normalizer=replacing({"String": "a"}, "aa", 40)),
+    "rules that put something between all letters": with_rules(normalizer=replacing({"String": ""}, "a", 40)),
+    "patterns that put something between all letters": with_rules(normalizer=replacing({"Regex": "x*"}, "a", 40)),
+    "a rule that makes a letter a book": with_rules(normalizer=replacing({"String": "a"}, "a" * 100_000, 1)),
+    "a pattern that is none": with_rules(pre_tokenizer=by_pattern("(((")),
 }
 
 

@@ -19,7 +19,7 @@ from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import show_card
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import bound, context, resources, uploads
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
@@ -69,7 +69,7 @@ def _sentences(source: str) -> dict[str, Any]:
         return {"rows": rows or None}
     if source == "bundled":
         return {}
-    given = st.file_uploader("Annotated sentences", type=["jsonl", "json"], key="frame_file", max_upload_size=20,
+    given = uploads.ask_file("Annotated sentences", ["jsonl", "json"], key="frame_file", max_upload_size=20,
                              help='One JSON object a line: text, target, frame, elements with spans; or the papers\' '
                                   "lists of sentences with strings.")  # fmt: skip
     if given is None:

@@ -2,6 +2,7 @@
 // that no page runs at a label. One request at a time; what failed is sent again until the store acknowledges it.
 
 const SLOWEST = 5000; // ms between two tries
+const AT_ONCE = 200; // events of an outbox in one request; the next ones go when the store has them
 
 const doorOf = (name) => new URL(`team/${name}`, location.href.split("?")[0]).href;
 
@@ -13,6 +14,9 @@ function tokenOf() {
 const post = (name, body) => fetch(doorOf(name), { method: "POST", credentials: "same-origin", body: JSON.stringify(body),
   headers: { "Content-Type": "application/json", "X-Xsrftoken": tokenOf() } });
 
+// The first events of each outbox: after a long outage a whole one is more than a request may hold.
+const earliestOf = (sent) => ({ ...sent, boxes: sent.boxes.map((box) => ({ ...box, events: box.events.slice(0, AT_ONCE) })) });
+
 // Send what waits; of several calls while one is on its way, the last one goes after it.
 async function sendByDoor(sheet, sent) {
   sheet.unsent = sent;
@@ -20,16 +24,19 @@ async function sendByDoor(sheet, sent) {
   sheet.sending = true;
   let wait = 250;
   while (sheet.unsent && !sheet.stopped) {
-    const body = sheet.unsent;
+    const whole = sheet.unsent, body = earliestOf(whole);
     sheet.unsent = null;
     try {
       const answer = await post("labels", body), reply = await answer.json();
       if (!answer.ok) { sheet.word = reply.refused; showWord(sheet); throw new Error(reply.refused); } // signed out, say
       heard(sheet, reply);
+      const more = reply.more || whole.boxes.some((box) => box.events.length > AT_ONCE);
+      const went = Object.keys(reply.acknowledged || {}).length > 0;
+      if (more && went && !reply.refused) flush(sheet, whole.drop ? { drop: true } : {});
       if (reply.again) throw new Error(reply.refused); // the store takes nothing now: later, perhaps
       wait = 250;
     } catch {
-      sheet.unsent = sheet.unsent || body;
+      sheet.unsent = sheet.unsent || whole;
       await new Promise((done) => { setTimeout(done, wait); });
       wait = Math.min(SLOWEST, 2 * wait);
     }

@@ -17,7 +17,7 @@ from core.patterns.synthetic import drawable, synthetic_map
 from core.store import label_files, labels
 from core.store.database import Database
 from core.studies.patterns import draw_maps as draw_maps_study
-from pages.parts.shell import bound, loading, resources
+from pages.parts.shell import bound, loading, resources, uploads
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 
@@ -169,7 +169,7 @@ def files(db: Database, class_set: str) -> None:
             return file.read_bytes()
 
     st.download_button("Export labels", made, file_name=f"labels-{class_set}.{ending}", on_click="ignore")
-    upload = st.file_uploader("Import labels", type=["jsonl", "parquet"])
+    upload = uploads.ask_file("Import labels", ["jsonl", "parquet"])
     keep = st.toggle("Keep the other rows when one is bad", value=True)
     if upload and st.button("Import"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:

@@ -21,7 +21,7 @@ from pages.parts.charts.encoding import CELL, LARGE, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.differences import DIFFERENCE, rows_second_less_first
 from pages.parts.reports.stored_runs import drawer, pick_run
-from pages.parts.shell import bound, context, resources
+from pages.parts.shell import bound, context, resources, uploads
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
@@ -100,7 +100,7 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> Measured[S] |
         height=110,
         help=f'At most {MOST_SENTENCES}. "first | second" is a pair. Apply with Ctrl+Enter.',
     )
-    file = st.file_uploader("or a file of sentences", ["csv", "tsv", "txt"], key="sentences_file",
+    file = uploads.ask_file("or a file of sentences", ["csv", "tsv", "txt"], key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
     wanted = bound.switch(st.toggle, "Measure these sentences", key="measure", help="Again on each change")
     if not name or not wanted:

@@ -8,6 +8,7 @@ import ipaddress
 import unicodedata
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import streamlit as st
@@ -15,6 +16,7 @@ from streamlit import config as server
 
 from core import config
 from core.sign_in import SignIn, sign_in
+from core.sign_in_sessions import SignInSessions
 from core.store.people import Person, name_of, role_of
 from pages.parts.shell import remembered
 from pages.parts.shell.messages import plain
@@ -39,20 +41,59 @@ def sign_in_configured() -> bool:
 
 def person() -> Person:
     """Who visits now, in page scripts, fragments and callbacks alike. Errors: RightsError for faulty [roles]."""
-    if not configured().required:
-        return person_of({})
-    return person_of({**st.user.to_dict(), "is_logged_in": st.user.get("is_logged_in")})
+    return person_of(_claims())
+
+
+def _claims() -> dict[str, Any]:
+    return {**st.user.to_dict(), "is_logged_in": st.user.get("is_logged_in")} if configured().required else {}
 
 
 def person_of(claims: Mapping[str, Any]) -> Person:
-    """Whose claims these are, as the cookie of a sign-in holds them; whoever visits where nobody has to sign in."""
-    known = configured()
-    if not known.required:
+    """Whose claims these are, as the cookie of a sign-in holds them, while their session holds; whoever visits where
+    nobody has to sign in."""
+    secrets = configured()
+    if not secrets.required:
         return Person(role=config.settings().visitors or ("admin" if listens_here_only() else "viewer"))
-    if claims.get("is_logged_in") is not True:
-        return Person(role="none")
-    name = name_of(claims, by_subject=len(known.providers) < 2)
-    return Person(name, role_of(name, known.roles)) if name else Person(role="none")
+    name = _name(claims) if signed_in(claims) else ""
+    return Person(name, role_of(name, secrets.roles)) if name else Person(role="none")
+
+
+def _name(claims: Mapping[str, Any]) -> str:
+    return name_of(claims, by_subject=len(configured().providers) < 2)
+
+
+# ---------------------------------------------------------------- sessions
+
+
+def sessions() -> SignInSessions:
+    """The sign-ins that hold, beside the database."""
+    return _sessions(config.settings().database.expanduser())
+
+
+@cache
+def _sessions(database: Path) -> SignInSessions:
+    return SignInSessions(database.with_name(f"{database.name}.sign-ins"))
+
+
+def begin_session(claims: Mapping[str, Any]) -> str:
+    """Begin a session of whom these claims name; returns its secret, which their cookie holds."""
+    return sessions().begin(_name(claims))
+
+
+def signed_in(claims: Mapping[str, Any]) -> bool:
+    """Whether these are the claims of a sign-in whose session nobody ended, also of one without a name that counts."""
+    return claims.get("is_logged_in") is True and sessions().holds(claims.get("session"), _name(claims))
+
+
+def end_session(claims: Mapping[str, Any]) -> None:
+    """End the session of these claims, wherever its cookie went."""
+    sessions().end(claims.get("session"), _name(claims))
+
+
+def sign_out() -> None:
+    """End the session of whoever pressed the button, here and on the server, and let Streamlit clear the cookies."""
+    end_session(_claims())
+    st.logout()
 
 
 def who_may_label() -> list[str] | None:
@@ -104,7 +145,7 @@ def admitted() -> bool:
     if who.role != "none":
         return True
     st.title("Attention Atlas")
-    if not st.user.get("is_logged_in"):
+    if not signed_in(_claims()):
         st.write("Sign in to see this app.")
         _sign_in_buttons()
         return False
@@ -115,7 +156,7 @@ def admitted() -> bool:
             "Your provider gives no name that counts here: your e-mail address is not verified, or is not in plain "
             "letters; mend it there and sign in again."
         )
-    st.button("Sign out", on_click=st.logout, key="sign_out")
+    st.button("Sign out", on_click=sign_out, key="sign_out")
     return False
 
 
@@ -132,6 +173,6 @@ def who_is_here() -> None:
     who = person()
     if who.name:
         st.caption(f"{plain(who.name)} · {who.role}")
-        st.button("Sign out", on_click=st.logout, key="sign_out")
+        st.button("Sign out", on_click=sign_out, key="sign_out")
     elif not who.may("annotator"):
         st.caption("You may look at everything here, and change nothing.")

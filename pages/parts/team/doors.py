@@ -10,39 +10,17 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
-from streamlit.web.server.server_util import is_xsrf_enabled
-from streamlit.web.server.starlette import starlette_websocket as websocket
-from streamlit.web.server.starlette.starlette_app_utils import validate_xsrf_token
-from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME, XSRF_COOKIE_NAME
 
 from core.errors import AtlasError, StoreError
 from core.store.people import Person
-from pages.parts.shell import people, resources
+from pages.parts.shell import resources
+from pages.parts.shell.request_checks import RefusedError, who_asks
 from pages.parts.team import project_sheet
 
 LARGEST = 2 << 20  # bytes of a request: some thousand labels
 Answer = Callable[[Person, dict[str, Any]], Response]
-
-
-class RefusedError(Exception):
-    """A request that does not come from a page of this app."""
-
-
-def who_asks(request: Request) -> Person:
-    """Whoever sent a request from a page of this app. Errors: RefusedError for any other request."""
-    origin, host = request.headers.get("origin"), request.headers.get("host")
-    if not websocket._is_origin_allowed(origin, host):  # Streamlit's own rule for its websocket
-        raise RefusedError("the request does not come from this app")
-    token, cookie = request.headers.get("x-xsrftoken"), request.cookies.get(XSRF_COOKIE_NAME)
-    if is_xsrf_enabled() and not validate_xsrf_token(token, cookie):
-        raise RefusedError("the token against forgery is missing or wrong")
-    if not people.sign_in_configured():
-        return people.person_of({})
-    signed = websocket._get_signed_cookie_with_chunks(request.cookies, USER_COOKIE_NAME) if origin else None
-    claims = websocket._parse_decoded_user_cookie(signed, origin or "") if signed else {}
-    return people.person_of({**claims, **websocket.gather_user_info(request.headers)})
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -63,25 +41,30 @@ async def _body(request: Request) -> dict[str, Any]:
     return body
 
 
+def _json(said: dict[str, Any], status: int = 200) -> Response:
+    """In ASCII: what a browser sent may come back in it, also half a character, which UTF-8 has no bytes for."""
+    return Response(json.dumps(said), status, media_type="application/json")
+
+
 def _door(answer: Answer) -> Callable[[Request], Any]:
     async def opened(request: Request) -> Response:
         try:
             who, asked = who_asks(request), await _body(request)
         except RefusedError as error:
-            return JSONResponse({"refused": f"The app takes requests of its own pages only: {error}."}, 403)
+            return _json({"refused": f"The app takes requests of its own pages only: {error}."}, 403)
         except AtlasError as error:
-            return JSONResponse({"refused": str(error)}, 403)
+            return _json({"refused": str(error)}, 403)
         try:
             return await run_in_threadpool(answer, who, asked)
         except AtlasError as error:
-            return JSONResponse({"refused": str(error), "again": isinstance(error, StoreError)})
+            return _json({"refused": str(error), "again": isinstance(error, StoreError)})
 
     return opened
 
 
 def take_labels(who: Person, asked: dict[str, Any]) -> Response:
     """Store the outboxes of a browser: what is acknowledged, what was refused and why, and how the person stands."""
-    return JSONResponse(project_sheet.take(resources.database_for(who), asked))
+    return _json(project_sheet.take(resources.database_for(who), asked))
 
 
 def give_maps(who: Person, asked: dict[str, Any]) -> Response:

@@ -10,6 +10,8 @@ from core.store import labels, projects
 from core.store.database import Database
 from pages.parts.label.label_sheet import boxes_for, with_maps
 
+MOST_BOXES, MOST_EVENTS = 10, 200  # outboxes of a request, and events of each: some seconds of the store's time
+
 
 class Sheet(NamedTuple):
     """The payload that the browser draws, and its name."""
@@ -77,11 +79,16 @@ def word(standing: Standing, *, complete: bool = False, empty: bool = False) -> 
 def take(db: Database, sent: dict[str, Any]) -> dict[str, Any]:
     """Store the outboxes a browser sent: acknowledged numbers by batch, feedback, where the person stands, and why
     something was refused. drop in what was sent: keep what can be kept, event by event, and acknowledge the rest too.
+
+    The first events of each outbox are taken; `more` in the reply asks for the others, so that no request is long.
     """
     reply: dict[str, Any] = {"acknowledged": {}, "feedback": [], "word": ""}
     secret = str(sent.get("secret") or "")
-    for batch, events in boxes_for(db, sent):
-        stamped = [{**event, "batch": batch} for event in events]
+    boxes = boxes_for(db, sent)
+    reply["more"] = len(boxes) > MOST_BOXES or any(len(box.events) > MOST_EVENTS for box in boxes)
+    for batch, events in boxes[:MOST_BOXES]:
+        earliest = sorted(events, key=lambda event: event["sequence"])[:MOST_EVENTS]
+        stamped = [{**event, "batch": batch} for event in earliest]
         try:
             if sent.get("drop") is True:
                 reply["acknowledged"][batch] = _keep_what_can_be(db, stamped, secret)

@@ -9,6 +9,7 @@ from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
 from core.store import erasure
 from core.store.database import Database
+from pages.parts.shell import uploads
 from pages.parts.shell.messages import clear_errors, plain
 
 
@@ -18,7 +19,7 @@ def maps_from_elsewhere(db: Database) -> None:
         "An .npz with a float array [query, key] for each map, and a .jsonl with a line of facts for each: key, "
         "checkpoint, layer and head (from 0), and if known task, row_id, tokens, separators, causal."
     )
-    maps, facts = (st.file_uploader(label, type=[kind]) for label, kind in (("Maps", "npz"), ("Facts", "jsonl")))
+    maps, facts = (uploads.ask_file(label, [kind]) for label, kind in (("Maps", "npz"), ("Facts", "jsonl")))
     if maps and facts and st.button("Bring them in"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
             files = Path(folder) / "maps.npz", Path(folder) / "facts.jsonl"
@@ -38,7 +39,7 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
             return (Path(folder) / "labels.json").read_bytes()
 
     st.download_button("Export", made, file_name=f"labels-{class_set}.json", on_click="ignore")
-    upload = st.file_uploader("Label Studio's JSON", type=["json"])
+    upload = uploads.ask_file("Label Studio's JSON", ["json"])
     said = st.text_input("Who its users are", placeholder="3=ada, 4=bob", help="where they have no e-mail address")
     people = dict(part.strip().split("=", 1) for part in said.split(",") if "=" in part)
     if upload and st.button("Import", key="studio_import"):

@@ -9,7 +9,7 @@ import streamlit as st
 from core import config
 from core.errors import InputError
 from core.tasks.pasted import keep_rows, kept_rows, read_pasted
-from pages.parts.shell import resources
+from pages.parts.shell import resources, uploads
 from pages.parts.shell.messages import clear_errors
 
 LARGEST = 5  # MB of an upload
@@ -32,7 +32,7 @@ def known_lists() -> list[str]:
 def ask_lines(key: str) -> None:
     """A field to paste into and a place to drop a file; `given_lines` has what they hold."""
     st.text_area("Sentences", key=f"{key}_pasted", height=130, placeholder="One on each line", help=HELP)
-    st.file_uploader("or a file", ["csv", "tsv", "txt"], key=f"{key}_file", max_upload_size=LARGEST)
+    uploads.ask_file("or a file", ["csv", "tsv", "txt"], key=f"{key}_file", max_upload_size=LARGEST)
 
 
 def given_lines(key: str) -> str:

@@ -1,0 +1,106 @@
+"""Streamlit's routes of sign-in, as this app has them: a small cookie with a session, for a token meant for this app;
+and a way out that no other site can send somebody.
+
+They stand before Streamlit's own of the same path and call them.
+"""
+
+import json
+import logging
+from typing import Any
+
+import streamlit as st
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from streamlit.auth_util import get_cookie_with_chunks
+from streamlit.url_util import make_url_path
+from streamlit.web.server.server_util import get_cookie_secret
+from streamlit.web.server.starlette import starlette_auth_routes as streamlit_auth
+from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
+
+from pages.parts.shell import people, sign_in_cookie
+
+log = logging.getLogger("atlas")
+ELSEWHERE = (
+    "The sign-in that came back was made for another app than this one, so it counts for nothing here: sign in again, "
+    "or ask whoever runs this app to compare its client_id with the provider's."
+)
+TOO_LARGE = (
+    "Your provider's name for you is longer than a browser keeps: ask whoever runs this app for another provider."
+)
+BY_THE_BUTTON = "You are still signed in: to sign out, use the button in the app's sidebar."
+
+
+async def came_back(request: Request) -> Response:
+    """The provider's answer (oauth2callback): Streamlit checks it; its cookie is made anew with what is needed."""
+    response = await streamlit_auth._auth_callback(request, _base())
+    claims = _claims_set(response)
+    if claims is None:
+        return response
+    if not meant_for(claims.get("aud"), people.configured().clients.get(str(claims.get("provider")))):
+        log.warning("A sign-in was refused: its token is for %.80r", claims.get("aud"))
+        return _refused(ELSEWHERE, request)
+    people.end_session(sign_in_cookie.signed_claims(request.cookies.get(USER_COOKIE_NAME)))
+    held = {name: claims[name] for name in sign_in_cookie.HELD if name in claims and name != "session"}
+    held["session"] = people.begin_session(held)
+    if len(json.dumps(held)) > sign_in_cookie.LARGEST:
+        people.end_session(held)
+        return _refused(TOO_LARGE, request)
+    response.raw_headers = [header for header in response.raw_headers if not _sets_user(header)]
+    streamlit_auth._clear_single_auth_cookie_and_chunks(response, request, USER_COOKIE_NAME)
+    streamlit_auth._set_single_cookie(response, USER_COOKIE_NAME, json.dumps(held))
+    return response
+
+
+def meant_for(audience: Any, client: str | None) -> bool:
+    """Whether an ID token's `aud` names this app (OpenID Connect Core 3.1.3.7); Authlib passes an empty one."""
+    listed = audience if isinstance(audience, list) else [audience]
+    return bool(client) and all(isinstance(name, str) for name in listed) and client in listed
+
+
+async def sign_out(request: Request) -> Response:
+    """Clears the cookies of a session that the app's button has ended (people.sign_out), and of none that holds.
+
+    A link or a picture of another site can lead a browser here, with its cookies; it cannot press the button.
+    """
+    if sign_in_cookie.claims_of(request.cookies):
+        return HTMLResponse(f"<!doctype html><title>Attention Atlas</title><p>{BY_THE_BUTTON}</p>", 403)
+    return await streamlit_auth._auth_logout(request, _base())
+
+
+def routes() -> list[Route]:
+    """To be put before Streamlit's own."""
+    base = _base()
+    return [
+        Route(make_url_path(base, "oauth2callback"), came_back, methods=["GET"]),
+        Route(make_url_path(base, "auth/logout"), sign_out, methods=["GET"]),
+    ]
+
+
+def _base() -> str:
+    return str(st.get_option("server.baseUrlPath") or "")
+
+
+def _refused(why: str, request: Request) -> Response:
+    response = HTMLResponse(f"<!doctype html><title>Attention Atlas</title><p>{why}</p>", 403)
+    streamlit_auth._clear_auth_cookie(response, request)
+    return response
+
+
+def _sets_user(header: tuple[bytes, bytes]) -> bool:
+    name = header[1].partition(b"=")[0].decode("latin-1").strip()
+    return header[0].lower() == b"set-cookie" and (name == USER_COOKIE_NAME or sign_in_cookie.is_chunk(name))
+
+
+def _claims_set(response: Response) -> dict[str, Any] | None:
+    """The claims in the user cookie, whole or in chunks, that this very answer sets; None where it sets none."""
+    written: dict[str, bytes] = {}
+    for header in filter(_sets_user, response.raw_headers):
+        name, _, rest = header[1].decode("latin-1").partition("=")
+        written[name.strip()] = rest.partition(";")[0].strip().encode("latin-1")
+    values = get_cookie_with_chunks(
+        lambda name: decode_signed_value(get_cookie_secret(), name, written.get(name, b"")), USER_COOKIE_NAME
+    )
+    claims = json.loads(values) if values else None
+    return claims if isinstance(claims, dict) else None
