@@ -5,16 +5,22 @@ from. Nothing writes to it here. Without the folder there is no record, and noth
 probes and subnetworks there are examples too (`data.recipes.example_probes`), for where the record has no run of them.
 """
 
+import contextlib
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core import config
+from core.errors import StoreError
 from core.store.rows import Row, from_json
 
+LARGEST_TEXT = 16 << 20  # bytes of the record's note
+NEEDED = ("run", "study", "options", "row_ids", "created", "code_version")  # columns of its runs
 RUNS, ROWS, ABOUT = "run.parquet", "row.parquet", "about.json"
 EXAMPLES = config.DATA / "examples" / "probes.json"
 
@@ -22,7 +28,10 @@ EXAMPLES = config.DATA / "examples" / "probes.json"
 def about() -> Row | None:
     """Where the record comes from: made, code_version, note, checkpoints; None where there is no record."""
     file = config.RECORD / ABOUT
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    if not file.is_file():
+        return None
+    with _reading(file):
+        return dict(json.loads(config.read_text(file, most=LARGEST_TEXT)))
 
 
 def runs(study: str | None = None) -> pd.DataFrame:
@@ -51,15 +60,32 @@ def run_rows(run: str) -> list[Row]:
         return example[1]
     if one_run(run) is None:
         return []
-    rows = pq.read_table(config.RECORD / ROWS, columns=["position", "body"], filters=[("run", "==", run)])
-    return [from_json(body) for body in rows.sort_by("position")["body"].to_pylist()]
+    with _reading(config.RECORD / ROWS):
+        rows = pq.read_table(config.RECORD / ROWS, columns=["position", "body"], filters=[("run", "==", run)])
+        return [dict(from_json(body)) for body in rows.sort_by("position")["body"].to_pylist()]
+
+
+@contextlib.contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """StoreError in one sentence for a file of the record that is damaged, or was changed into something else."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        raise StoreError(
+            f"Results that ship are read from the record, but its {file.name} is damaged or something else; your own "
+            "results are as they were: take the record from the project again, or set ATLAS_RECORD to an empty folder."
+        ) from error
 
 
 @lru_cache(maxsize=4)
 def _runs(folder: Path) -> pd.DataFrame:
     if not (folder / RUNS).is_file():
         return pd.DataFrame(columns=["run", "study"])
-    return pq.read_table(folder / RUNS).to_pandas().sort_values("created", ascending=False, ignore_index=True)
+    with _reading(folder / RUNS):
+        known = pq.read_table(folder / RUNS).to_pandas().sort_values("created", ascending=False, ignore_index=True)
+        if lacking := [name for name in NEEDED if name not in known]:
+            raise KeyError(lacking[0])
+        return known
 
 
 def _example(run: str) -> tuple[Row, list[Row]] | None:

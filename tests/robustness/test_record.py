@@ -1,0 +1,134 @@
+"""Results that ship, damaged or changed, and a notebook's widget told harm by its browser: sentences, no script."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core import config
+from core.store import shipped
+from tests.robustness.doors import refused
+
+RUN = {
+    "run": "r1", "study": "shares", "title": "t", "options": "{}", "row_ids": "[]", "created": "2026-01-01",
+    "code_version": "1", "checkpoint": "c", "rows": 1,
+}  # fmt: skip
+ROW = {"run": "r1", "position": 0, "body": '{"share": 0.5}'}
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "RECORD", tmp_path)
+    keep(tmp_path, "run.parquet", RUN)
+    keep(tmp_path, "row.parquet", ROW)
+    (tmp_path / "about.json").write_text('{"note": "n"}')
+    shipped._runs.cache_clear()
+    yield tmp_path
+    shipped._runs.cache_clear()
+
+
+def keep(folder, name, row):
+    pq.write_table(pa.table({key: [value] for key, value in row.items()}), folder / name)
+
+
+def read():
+    shipped.about()
+    shipped.runs()
+    return shipped.run_rows("r1")
+
+
+def test_a_record_is_read(record):
+    assert read() == [{"share": 0.5}]
+
+
+def bytes_of(name, change):
+    return lambda folder: (folder / name).write_bytes(change((folder / name).read_bytes()))
+
+
+def changed(name, row):
+    return lambda folder: keep(folder, name, row)
+
+
+def without(name, row, column):
+    return changed(name, {key: value for key, value in row.items() if key != column})
+
+
+TAMPERED = {
+    f"{name}, {what}": bytes_of(name, change)
+    for name in ("run.parquet", "row.parquet", "about.json")
+    for what, change in {
+        "empty": lambda _: b"",
+        "cut": lambda data: data[: len(data) // 2],
+        "noise": lambda _: b"\xff" * 500,
+        "HTML": lambda _: b"<html>404</html>",
+        "NUL": lambda data: b"\0" * len(data),
+    }.items()
+}
+TAMPERED |= {
+    f"runs without {name}": without("run.parquet", RUN, name) for name in ("run", "study", "created", "options")
+}
+TAMPERED |= {f"rows without {name}": without("row.parquet", ROW, name) for name in ROW}
+TAMPERED |= {
+    "a row that is no JSON": changed("row.parquet", ROW | {"body": "{"}),
+    "a row that is a list": changed("row.parquet", ROW | {"body": "[1]"}),
+    "a row that is a number": changed("row.parquet", ROW | {"body": "7"}),
+    "a row nested 5,000 deep": changed("row.parquet", ROW | {"body": "[" * 5_000}),
+    "a row of bytes": changed("row.parquet", ROW | {"body": b"\xff\xfe"}),
+    "a row of nothing": changed("row.parquet", ROW | {"body": None}),
+    "rows of another file": changed("row.parquet", RUN),
+    "a note nested 5,000 deep": lambda folder: (folder / "about.json").write_text('{"a":' * 5_000),
+    "a note that is a list": lambda folder: (folder / "about.json").write_text("[1]"),
+    "a note in UTF-16": lambda folder: (folder / "about.json").write_bytes(json.dumps({"note": "n"}).encode("utf-16")),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_record_that_was_damaged_or_changed_is_a_sentence(record, name):
+    TAMPERED[name](record)
+    assert "take the record from the project again" in refused(read)
+
+
+# ---------------------------------------------------------------- the widget
+
+
+@pytest.fixture(scope="module")
+def widget():
+    from core.notebook.showing import show
+
+    return show(config.ENCODER, "A </script><script>alert(1)</script> sentence.", height=300)
+
+
+SCRIPT = "</script><script>alert(1)</script>"
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        {"head": SCRIPT},
+        {SCRIPT: 1},
+        {"head": None},
+        {"head": "L99H99"},
+        {"head": ["L1H1"]},
+        {"head": {"a": [SCRIPT]}},
+        {"head": float("nan")},
+        {"head": "\ud800"},
+        {"head": "L1H1", "lines": [[[[SCRIPT]]]]},
+        {"\u2028": "\u2028<!--<script>"},
+    ],
+    ids=str,
+)
+def test_a_widget_whose_browser_says_harm_saves_a_page_that_runs_no_script(widget, tmp_path, view):
+    widget.view = view
+    page = widget.save(tmp_path / "maps.html").read_text(encoding="utf-8")
+    assert SCRIPT not in page
+    assert "<script>alert(1)" not in page
+    assert "<!--<script>" not in page
+
+
+@pytest.mark.parametrize("view", ["L1H1", 7, ["head"], None])
+def test_a_view_is_a_record_of_choices(widget, view):
+    import traitlets
+
+    with pytest.raises(traitlets.TraitError):
+        widget.view = view
