@@ -9,11 +9,11 @@ is known) go to everybody.
 
 import hashlib
 from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from core.labelling.assignment_state import Participant, Slot
 from core.labelling.happenings import Answered, Choice, Claimed, Happening, Judged, Phase, Rules, Standing, Undone
 
 ROUNDS = 2  # of exemplars, before a person is paused
@@ -21,50 +21,6 @@ FEWEST_GOLD = 5  # answers on gold before they can pause anybody
 RECENT_GOLD = 20  # answers on gold that count
 REPEAT_AFTER = 10  # own answers between a map and its repeat
 REPEAT_PASS = 2
-RECENT = 200  # answers of a person that can be taken back
-
-
-@dataclass(slots=True)
-class _Slot:
-    """One map. held: person -> until; answers: person -> (event, class or None for a skip, counted), oldest first."""
-
-    place: int
-    held: dict[str, float] = field(default_factory=dict)
-    answers: dict[str, list[tuple[str, str | None, bool]]] = field(default_factory=dict)
-
-    def votes(self) -> dict[str, str]:
-        """Class by person, of the labels that count."""
-        last = ((person, stack[-1]) for person, stack in self.answers.items())
-        return {person: given for person, (_, given, counted) in last if counted and given is not None}
-
-    def live(self, now: float) -> list[str]:
-        """Whose claims hold without an answer, in the order in which they were handed the map."""
-        return [person for person, until in self.held.items() if until > now and person not in self.answers]
-
-    def taken(self, now: float) -> set[str]:
-        """Who has a place, or was handed the map and may take one: labels that count, and live claims."""
-        return {*self.votes(), *self.live(now)}
-
-
-@dataclass(slots=True)
-class _Person:
-    """One person. open: claims without an answer; special: gold, repeats and exemplars they were given, with until;
-    recent: answers that nobody took back, but for exemplars'."""
-
-    open: dict[str, float] = field(default_factory=dict)
-    special: dict[Choice, float] = field(default_factory=dict)
-    done: set[Choice] = field(default_factory=set)  # special ones that were answered
-    labelled: list[str] = field(default_factory=list)
-    repeated: set[str] = field(default_factory=set)
-    gold: list[tuple[str, str]] = field(default_factory=list)  # (map, given) since they were admitted
-    again: dict[str, str | None] = field(default_factory=dict)  # map -> class given when it came again
-    training: dict[tuple[int, str], str | None] = field(default_factory=dict)  # (round, map) -> given
-    recent: deque[tuple[str, Choice, str | None]] = field(default_factory=lambda: deque(maxlen=RECENT))
-    round: int = 1
-    handed: int = 0
-    has_labelled: bool = False  # in this project, whatever for and whether or not it was taken back
-    verdict: bool | None = None  # an admin's: True admitted, False excluded
-    last: float = 0.0
 
 
 class Board:
@@ -83,10 +39,10 @@ class Board:
         self.rules, self.gold, self.exemplars = rules, dict(gold or {}), dict(exemplars or {})
         self.present: Mapping[str, str] = {}
         self._names = list(maps)
-        self._slots = {name: _Slot(place) for place, name in enumerate(self._names)}
+        self._slots = {name: Slot(place) for place, name in enumerate(self._names)}
         self._open = list(range(len(self._names)))  # places of maps with fewer than k counted labels, sorted
         self._disputed: set[int] = set()
-        self._people: dict[str, _Person] = {}
+        self._people: dict[str, Participant] = {}
         self._events: dict[str, tuple[str, str]] = {}  # ordinary answers: event -> (map, person)
         self._by: dict[str, str] = {}  # every answer: event -> person
         self._bulk = False
@@ -124,9 +80,9 @@ class Board:
         self._open = [place for place, given in enumerate(votes) if len(given) < self.rules.k]
         self._disputed = {place for place in self._open if len(set(votes[place].values())) > 1}
 
-    def _person(self, name: str) -> _Person:
+    def _person(self, name: str) -> Participant:
         if name not in self._people:
-            self._people[name] = _Person()
+            self._people[name] = Participant()
         return self._people[name]
 
     def _claimed(self, claim: Claimed) -> None:
@@ -154,7 +110,7 @@ class Board:
         else:
             self._special(answer, person)
 
-    def _renew(self, name: str, person: _Person, at: float) -> None:
+    def _renew(self, name: str, person: Participant, at: float) -> None:
         """Whoever answers is at work: their live claims hold anew; those that lapsed stay lapsed."""
         person.last, until = max(person.last, at), at + self.rules.lapse
         for map_id, before in person.open.items():
@@ -164,7 +120,7 @@ class Board:
             if at < before < until:
                 person.special[choice] = until
 
-    def _ordinary(self, answer: Answered, person: _Person) -> None:
+    def _ordinary(self, answer: Answered, person: Participant) -> None:
         map_id = answer.choice.map_id
         slot = self._slots[map_id]
         before = 0 if self._bulk else len(slot.votes())
@@ -182,7 +138,7 @@ class Board:
             person.labelled.append(map_id)
         self._recount(slot, before)
 
-    def _special(self, answer: Answered, person: _Person) -> None:
+    def _special(self, answer: Answered, person: Participant) -> None:
         """The first answer is the one that is judged: what was corrected after feedback shows nothing."""
         choice = answer.choice
         if choice in person.done:
@@ -223,7 +179,7 @@ class Board:
             self.demoted.append(kept[-1][0])
         self._recount(slot, before)
 
-    def _recount(self, slot: _Slot, before: int) -> None:
+    def _recount(self, slot: Slot, before: int) -> None:
         if self._bulk:
             return
         votes = slot.votes()
@@ -251,7 +207,7 @@ class Board:
         before = firm[: firm.index(person)] if person in firm else firm
         return len(before) < free
 
-    def _firm(self, slot: _Slot, now: float) -> list[str]:
+    def _firm(self, slot: Slot, now: float) -> list[str]:
         """Whose live claims hold a place against others: of people who have labelled here."""
         return [person for person in slot.live(now) if self._person(person).has_labelled]
 
@@ -280,7 +236,7 @@ class Board:
 
     def choose(self, person: str, now: float, count: int) -> list[Choice]:
         """Up to `count` maps to hand to this person now, none of which they hold or have answered."""
-        known, standing = self._people.get(person) or _Person(), self.standing(person)
+        known, standing = self._people.get(person) or Participant(), self.standing(person)
         if standing.phase == "paused" or count < 1:
             return []
         if standing.phase == "training":
@@ -308,7 +264,7 @@ class Board:
                 return [Choice(name)]
         return []
 
-    def _ordinary_for(self, person: str, known: _Person, now: float) -> Iterator[str]:
+    def _ordinary_for(self, person: str, known: Participant, now: float) -> Iterator[str]:
         """Maps with a free place, in order: those in dispute first where the project says so."""
         first = sorted(self._disputed) if self.rules.order == "disagreement" else []
         passed_over = set(first)
@@ -322,7 +278,7 @@ class Board:
                 if len(slot.held) + len(slot.answers) < self.rules.k or len(slot.taken(now)) < self.rules.k:
                     yield name
 
-    def _extra(self, person: str, known: _Person, number: int, chosen: Sequence[Choice]) -> Choice | None:
+    def _extra(self, person: str, known: Participant, number: int, chosen: Sequence[Choice]) -> Choice | None:
         """Gold or a repeat in the place of an ordinary map, by chance that seed, person and number fix."""
         draw = _chance(self.rules.seed, person, number)
         if draw < self.rules.gold_rate:
@@ -343,14 +299,14 @@ class Board:
         """Whether a class given is the known one, both as they are called now."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
-    def _passed(self, person: _Person) -> bool:
+    def _passed(self, person: Participant) -> bool:
         answers = {name: given for (number, name), given in person.training.items() if number == person.round}
         right = sum(self.right(known, answers.get(name)) for name, known in self.exemplars.items())
         return len(answers) == len(self.exemplars) and right >= self.rules.pass_mark * len(self.exemplars)
 
     def standing(self, person: str) -> Standing:
         """Whether this person trains, labels or is paused, and why."""
-        known = self._people.get(person) or _Person()
+        known = self._people.get(person) or Participant()
         recent = known.gold[-RECENT_GOLD:]
         right = sum(self.right(self.gold[name], given) for name, given in recent)
         answers = [(name, given) for (number, name), given in known.training.items() if number == known.round]
@@ -359,7 +315,7 @@ class Board:
         phase, why = self._phase(person, known, standing)
         return replace(standing, phase=phase, why=why)
 
-    def _phase(self, name: str, known: _Person, facts: Standing) -> tuple[Phase, str]:
+    def _phase(self, name: str, known: Participant, facts: Standing) -> tuple[Phase, str]:
         rules, exemplars = self.rules, len(self.exemplars)
         if rules.people and name not in rules.people:
             return "paused", "This project is for named people, and you are not among them: ask an admin to be added."
@@ -413,7 +369,7 @@ class Board:
 
     def repeats(self, person: str) -> tuple[int, int]:
         """How many of the maps that came again this person gave the class they gave first, and how many came again."""
-        known = self._people.get(person) or _Person()
+        known = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in known.again}
         judged = [(stack[-1][1], known.again[name]) for name, stack in first.items() if stack]
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)

@@ -1,16 +1,23 @@
 """A real Dask cluster of two worker processes gives the local rows, also when one is killed in the middle."""
 
+import contextlib
 import os
 import signal
+import socket
+import subprocess
+import sys
 import time
 
 import pytest
 
 from core import config
-from core.jobs import api, worker
-from core.jobs.executors import Place
+from core.errors import JobError
+from core.jobs import api, executors, worker
+from core.jobs.executors import Place, Pool
 from core.store import jobs as store
 from core.store import labels, runs
+from tests.pages.browsing import PROJECT, free_port, until
+from tests.robustness.doors import one_sentence
 
 FORWARD, TINY = "tests.jobs.forward", "tests.jobs.tiny"
 
@@ -106,9 +113,6 @@ def test_a_worker_with_other_code_is_refused(monkeypatch):
 
 def test_what_travels_to_a_cluster_names_nothing_of_this_repository_until_it_runs():
     """A scheduler unpickles the graph, in an environment that may lack the repository."""
-    import subprocess
-    import sys
-
     from distributed.protocol.pickle import dumps
 
     from core.jobs.remote import ByValue, perform_there
@@ -119,3 +123,62 @@ def test_what_travels_to_a_cluster_names_nothing_of_this_repository_until_it_run
     )
     assert b"Workers must find this repository" in done.stdout
     assert b"lacks core" in done.stdout
+
+
+# ---------------------------------------------------------------- a scheduler and a worker that go wrong
+
+
+@contextlib.contextmanager
+def dask(*words):
+    command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
+    process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(20)
+
+
+def listens(port):
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextlib.contextmanager
+def scheduler_and_worker():
+    """A scheduler and a worker in processes of their own: (the scheduler, its address, the worker's address)."""
+    port, worker_port = free_port(), free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    at_worker = ["--host", "127.0.0.1", "--worker-port", str(worker_port), "--nthreads", "1", "--no-nanny"]
+    with dask("scheduler", "--host", "127.0.0.1", "--port", str(port)) as scheduler:
+        until(lambda: listens(port))
+        with dask("worker", address, *at_worker):
+            until(lambda: listens(worker_port))
+            yield scheduler, address, f"tcp://127.0.0.1:{worker_port}"
+
+
+@pytest.mark.slow  # four processes of dask and ten seconds: what a real scheduler and worker do
+def test_a_real_cluster_that_goes_wrong_says_so_and_the_job_goes_on_elsewhere(db, monkeypatch):
+    with scheduler_and_worker() as (scheduler, address, worker):
+        with pytest.raises(JobError, match="must answer at"):
+            Pool(Place(cluster=worker))  # a worker is no scheduler
+        with monkeypatch.context() as other:
+            other.setattr(executors, "code_version", lambda: "0.0+other")
+            api.runner(db, Place(cluster=address))
+            refused = api.wait(db, api.start(db, TINY, {}), 120)
+        assert refused.state == "failed"
+        assert "Workers must run the same code" in refused.error
+        one_sentence(refused.error)
+        api.runner(db, Place(cluster=address))
+        job = api.start(db, TINY, {"count": 6, "seconds": 0.5})
+        until(lambda: api.status(db, job).done >= 1)
+        scheduler.kill()
+        gone = api.wait(db, job, 120)
+    assert gone.state == "interrupted"
+    one_sentence(gone.error)
+    assert "resume" in gone.error
+    done_there = api.status(db, job).done
+    assert 1 <= done_there < 6
+    api.runner(db, Place(workers=1))
+    api.resume(db, job)
+    assert api.wait(db, job, 120).state == "done"
