@@ -20,6 +20,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "heads/overview": ("select", "Across", "to separator"),
     "heads/one": ("select", "Head", "L2H3"),
     "heads/similar": ("segment", "Colour", "layer"),
+    "maps/why": ("segment", "Contributions to", "the query"),
     "maps/norms": ("segment", "Measure", "rollout"),
     "maps/maps": ("segment", "Tokens", "words"),
     "maps/generation": ("text", "Sentence", "The old dog"),

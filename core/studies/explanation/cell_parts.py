@@ -71,7 +71,7 @@ class LayerScores:
         Raises:
             InputError: the layer has no such head, the input no such token, or the query does not see the key.
         """
-        self._check(head, query, key)
+        self.check(head, query, key)
         visible = self._visible(head)[query]
         inputs = self.inputs
         terms = cell_terms(
@@ -107,7 +107,7 @@ class LayerScores:
         Raises:
             InputError: the layer has no such head or group.
         """
-        self._check(head, 0, 0)
+        self.check(head, 0, 0)
         if group not in self.groups(side):
             raise InputError(
                 f'Contributions here are {", ".join(self.groups(side))}; "{group[:60]}" is none: choose one.'
@@ -125,7 +125,8 @@ class LayerScores:
         visible = self.inputs.visible[0]
         return visible[min(head, len(visible) - 1)]
 
-    def _check(self, head: int, query: int, key: int) -> None:
+    def check(self, head: int, query: int, key: int) -> None:
+        """Refuse, with an InputError, a head that the layer or a token that the input does not have."""
         sizes = (self.inputs.query.shape[2], self.inputs.query.shape[3], self.inputs.key.shape[3])
         for name, number, size in zip(("head", "query", "key"), (head, query, key), sizes, strict=True):
             if not 0 <= number < size:

@@ -51,6 +51,7 @@ PAGES = (
     Page("start", "Start", ":material/home:", (View("start", "Start", "start", ready=True),)),
     Page("maps", "Attention maps", ":material/grid_on:", (
         View("maps", "Maps", "workbench", ("checkpoint", "beside", "input"), _PAIR),
+        View("why", "Why", "why", ("checkpoint", "input", "head"), (*_PAIR, ("head", "L2H5"))),
         View("generation", "Generation", "generation", ("checkpoint", "sentence"), (
             ("checkpoint", DECODER), ("text", PROMPT))),
         View("norms", "Norms, rollout and flow", "norms", _WEIGHTS, _PAIR),

@@ -1,0 +1,54 @@
+"""Pictures of a score taken apart: the largest terms of a cell, and maps between tokens."""
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from pages.parts.charts.encoding import Layers, Shade
+
+ROW, CELL, LARGEST = 24, 22, 300  # pixels of a term, of a cell of a map, and of a map at most
+
+
+def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
+    """Terms one below the other, each from where the one above ended; the last row is their sum.
+
+    frame: columns term (text), start, end, value, kind ("raises", "lowers", "sum"), in the order of the rows.
+    """
+    order = list(frame["term"])
+    base = alt.Chart(frame).encode(y=alt.Y("term:N", sort=order, title=None, axis=alt.Axis(labelLimit=420)))
+    kinds = alt.Scale(domain=["raises", "lowers", "sum"], range=["#d55e00", "#0072b2", "#888888"])
+    bars = base.mark_bar().encode(
+        x=alt.X("start:Q", title="score less the row's mean (log of odds)"),
+        x2="end:Q",
+        color=alt.Color("kind:N", scale=kinds, title=None, legend=alt.Legend(orient="top")),
+        tooltip=["term:N", alt.Tooltip("value:Q", format="+.3f")],
+    )
+    written = base.mark_text(align="left", dx=4).encode(x=alt.X("right:Q"), text=alt.Text("value:Q", format="+.2f"))
+    return alt.layer(bars, written).properties(title=title, width=420, height=alt.Step(ROW))
+
+
+def token_map(frame: pd.DataFrame, tokens: list[str], keys: list[str], *, title: str, marked: tuple[int, int],
+              select: bool = False) -> Layers:  # fmt: skip
+    """A head's map between numbered tokens. frame: columns query, key, weight; marked: the cell with a ring."""
+    side = max(8, min(CELL, LARGEST // max(len(tokens), len(keys), 1)))
+    labels = [f"{place + 1} {token}" for place, token in enumerate(tokens)]
+    key_labels = [f"{place + 1} {token}" for place, token in enumerate(keys)]
+    frame = frame.assign(from_token=[labels[k] for k in frame["query"]], to_token=[key_labels[k] for k in frame["key"]])
+    places: dict[str, Any] = {
+        "x": alt.X("to_token:N", sort=key_labels, title="looks at (key)", axis=alt.Axis(orient="top", labelAngle=-60)),
+        "y": alt.Y("from_token:N", sort=labels, title="looks from (query)"),
+    }
+    base = alt.Chart(frame).encode(**places)
+    cells = base.mark_rect().encode(
+        color=Shade("weight", domain=(0.0, 1.0)).colour(frame["weight"]),
+        tooltip=["from_token:N", "to_token:N", alt.Tooltip("weight:Q", format=".3f")],
+    )
+    if select:
+        fields = ["from_token", "to_token"]
+        cells = cells.add_params(alt.selection_point(name="cell", fields=fields, on="click", toggle=False))
+    query, key = marked
+    ring = base.transform_filter((alt.datum.query == query) & (alt.datum.key == key)).mark_rect(
+        filled=False, stroke="#d55e00", strokeWidth=2.5
+    )
+    return alt.layer(cells, ring).properties(title=title, width=alt.Step(side), height=alt.Step(side))
