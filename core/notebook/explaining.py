@@ -37,5 +37,14 @@ def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | 
         cell = scores.cell(chosen.head, query, key)
         cell_facts = {"query": query, "key": key, "query_token": token, "key_token": scores.key_encoding.tokens[key]}
         for term in cell.largest(LARGEST):
-            rows.append({**cell_facts, "weight": cell.weight, "score": cell.score, **vars(term)})
+            rows.append(
+                {
+                    **cell_facts,
+                    "weight": cell.weight,
+                    "score": cell.score,
+                    "query_part": term.query_part,
+                    "key_part": term.key_part,
+                    "value": term.value,
+                }
+            )
     return pd.DataFrame(rows)

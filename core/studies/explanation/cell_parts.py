@@ -28,12 +28,15 @@ class CellTerm:
 
     Attributes:
         query_part, key_part: in words, such as "position 5" and "L1H4's output on 'teacher'".
+        query_group, key_group: what they are together with their like: "position", "heads of L1".
         value: its term less the term's mean over the keys that the query sees.
     """
 
     query_part: str
     key_part: str
     value: float
+    query_group: str = ""
+    key_group: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class LayerScores:
                 in_words(inputs.query_components[a], self.encoding, query),
                 in_words(inputs.key_components[b], self.key_encoding, key),
                 float(terms[a, b]),
+                inputs.query_components[a].group,
+                inputs.key_components[b].group,
             )
             for a in range(terms.shape[0])
             for b in range(terms.shape[1])
@@ -151,7 +156,7 @@ def in_words(component: Component, encoding: Encoding, place: int) -> str:
             return f"segment {encoding.segments[place] + 1}"
         case "head" | "attention" | "feed-forward":
             return f"{component.label}'s output on '{token}'"
-    return component.label
+    return "a constant" if component.kind == "bias" else component.label
 
 
 def layer_scores(

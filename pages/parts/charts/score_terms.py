@@ -24,8 +24,10 @@ def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
         color=alt.Color("kind:N", scale=kinds, title=None, legend=alt.Legend(orient="top")),
         tooltip=["term:N", alt.Tooltip("value:Q", format="+.3f")],
     )
-    written = base.mark_text(align="left", dx=4).encode(x=alt.X("right:Q"), text=alt.Text("value:Q", format="+.2f"))
-    return alt.layer(bars, written).properties(title=title, width=420, height=alt.Step(ROW))
+    written = base.mark_text(align="left", dx=4, color="#888888").encode(
+        x=alt.X("right:Q"), text=alt.Text("value:Q", format="+.2f")
+    )
+    return alt.layer(bars, written).properties(title=title, height=alt.Step(ROW))
 
 
 def token_map(frame: pd.DataFrame, tokens: list[str], keys: list[str], *, title: str, marked: tuple[int, int],

@@ -30,12 +30,15 @@ def show(tools: DeltaGenerator) -> None:
             return
         head = Head.parse(asked.head)
         scores = _scores(asked.checkpoint, asked.text or "", asked.pair_or_none, head)
+        query, key = _cell(scores, head)
+        cell = scores.cell(head.head, query, key)
         with tools:
             side = SIDES[bound.pick(st.segmented_control, "Contributions to", list(SIDES), key="side", required=True,
                                     label_visibility="collapsed")]  # fmt: skip
-            group = bound.pick(st.selectbox, "Group", scores.groups(side), key="group", label_visibility="collapsed",
-                               width=220)  # fmt: skip
-        query, key = _cell(scores, head)
+            groups, most = scores.groups(side), cell.terms[0]
+            decisive = most.key_group if side == "key" else most.query_group
+            group = bound.pick(st.selectbox, "Group", groups, key="group", label_visibility="collapsed", width=220,
+                               default=decisive if decisive in groups else None)  # fmt: skip
         sentence = st.container()
         own, alone = st.columns(2)
         with own:
@@ -46,9 +49,8 @@ def show(tools: DeltaGenerator) -> None:
             _map(scores, scores.map_of(head.head, group, side), f"{head} by {group} in {side} alone", (query, key)),
             width="content",
         )
-        cell = scores.cell(head.head, query, key)
         sentence.markdown(_sentence(scores, head, (query, key), cell))
-        st.altair_chart(_waterfall(cell, f"What makes the score of this cell, {head}"), width="content")
+        st.altair_chart(_waterfall(cell, f"What makes the score of this cell, {head}"), width="stretch")
         st.caption(
             f"{plain(asked.checkpoint)} · {len(scores.encoding)} tokens · one input: what holds over rows is "
             f"`python -m core study why {plain(asked.checkpoint)}`. The terms add up to the score less its mean over "

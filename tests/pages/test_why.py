@@ -1,0 +1,23 @@
+"""Why: what the view says of a cell, and what it refuses."""
+
+from tests.pages.opening import opened
+
+
+def said(page):
+    return " ".join(one.value for kind in (page.error, page.info, page.markdown) for one in kind)
+
+
+def test_it_opens_on_a_cell_taken_apart_and_a_link_names_another():
+    page = opened("maps/why", text="The old dog never stopped.", pair="", head="L2H5")
+    assert not page.exception
+    assert "looks from" in said(page)
+    assert "position" in said(page)
+    page.query_params["cell"] = "3-2"
+    page.run()
+    assert "looks from “old” to “the”" in said(page)
+
+
+def test_a_checkpoint_that_cannot_be_taken_apart_or_has_no_such_head_says_so():
+    page = opened("maps/why", text="The old dog.", pair="", head="L9H1")
+    assert not page.exception
+    assert "no head L9H1" in " ".join(one.value for one in (*page.error, *page.caption))
