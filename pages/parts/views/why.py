@@ -1,6 +1,6 @@
 """Why a head looks there: one cell of a map taken apart into what earlier components wrote."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TERMS = 8  # of a cell that are drawn by themselves
 MOST_TOKENS = 64  # of an input whose cells are taken apart on the page
-SIDES = {"the key": "key", "the query": "query"}
+SIDES: dict[str, Literal["key", "query"]] = {"the key": "key", "the query": "query"}
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -81,8 +81,8 @@ def _cell(scores: "LayerScores", head: Head) -> tuple[int, int]:
         if 0 <= query < weights.shape[0] and 0 <= key < weights.shape[1] and weights[query, key] > 0:
             return query, key
     inner = weights[1:] if len(weights) > 1 else weights
-    query, key = np.unravel_index(int(inner.argmax()), inner.shape)
-    return int(query) + len(weights) - len(inner), int(key)
+    row, column = np.unravel_index(int(inner.argmax()), inner.shape)
+    return int(row) + len(weights) - len(inner), int(column)
 
 
 def _take(picked: Any, scores: "LayerScores") -> None:
