@@ -124,7 +124,7 @@ def test_classes_notes_and_the_name_of_who_labels_are_text(address, page):
     root.locator("input.note").fill(EVIL)
     root.locator("input.note").press("Enter")
     all_saved(root, 2)
-    page.get_by_text("Codebook", exact=True).click()
+    page.get_by_text("Codebook", exact=True).last.click()  # the first is a view
     page.get_by_text("<script>window.owned=1</script>").first.wait_for(timeout=PATIENCE)
     nothing_ran(page)
     open_evil(page, address, "agreement", "")
