@@ -109,7 +109,7 @@ def redundancy_kept(
     own = float(np.corrcoef(first[upper], other[upper])[0, 1])
     shuffled, drawn = [], []
     for _ in range(draws):
-        order = chance.permutation(heads) if layer is None else np.lexsort((chance.random(heads), layer))
+        order = chance.permutation(heads) if layer is None else np.lexsort((chance.random(heads), np.asarray(layer)))
         shuffled.append(np.corrcoef(first[upper], other[np.ix_(order, order)][upper])[0, 1])
         some = chance.integers(heads, size=heads)
         rows, columns = some[upper[0]], some[upper[1]]

@@ -11,8 +11,10 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--json", action="store_true", help="{study: {world: {rate, draws, limit}}}")
 parser.add_argument("--calibration", action="store_true", help="docs/calibration.md")
 parser.add_argument("--quick", action="store_true", help="the draws that every test run has")
-parser.add_argument("--study", action="append", default=[], help="of --json: this study alone; several times")
-parser.add_argument("--world", action="append", default=[], help="of --json: worlds that begin so; several times")
+parser.add_argument("--draws", type=int, default=None, help="of each case, instead of its own number")
+parser.add_argument("--inputs", type=int, action="append", default=[], help="cases of so many inputs alone")
+parser.add_argument("--study", action="append", default=[], help="this study alone; several times")
+parser.add_argument("--world", action="append", default=[], help="worlds that begin so; several times")
 parser.add_argument("--studies", type=int, default=200)
 parser.add_argument("--heads", type=int, nargs="+", default=[24, 144])
 parser.add_argument("--seed", type=int, default=0)
@@ -22,7 +24,9 @@ wanted = parser.parse_args()
 def _outcomes() -> list[registry.Outcome]:
     outcomes = []
     for case in registry.cases():
-        draws = case.quick if wanted.quick else case.draws
+        draws = case.quick if wanted.quick else wanted.draws or case.draws
+        if wanted.inputs and case.inputs not in wanted.inputs:
+            continue
         of_study = not wanted.study or case.study in wanted.study
         if draws and of_study and case.world.startswith(tuple(wanted.world) or ""):
             outcomes.append(registry.simulate(case, draws))

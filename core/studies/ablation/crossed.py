@@ -216,8 +216,9 @@ def _must_have_all_labels(labels: Sequence[object], folds: np.ndarray, *, is_sco
         missing = set(labels) - {label for label, of in zip(labels, folds, strict=True) if of == fold}
         if missing and not is_score:
             raise InputError(
-                f"Every part needs a row of each label, and rows that share a sentence stay in one part; part "
-                f"{fold + 1} has none of {', '.join(map(str, sorted(missing, key=str)))}: take fewer parts, or more rows."
+                "Every part needs a row of each label, and rows that share a sentence stay in one part; part "
+                f"{fold + 1} has none of {', '.join(map(str, sorted(missing, key=str)))}: take fewer parts, or more "
+                "rows."
             )
 
 

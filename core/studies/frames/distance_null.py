@@ -1,5 +1,6 @@
 """How much each head looks along links of one shape in sentences at large: what stands beside a link whose own
-sentence has no other place for it. Like with like: the same pieces, pairing and largest weight, with or without the first key."""
+sentence has no other place for it. Like with like: the same pieces, pairing and largest weight, with or without the
+first key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
