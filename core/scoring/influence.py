@@ -6,7 +6,7 @@ flipped, and a bootstrap's interval is [0, 0]. So rows that were not seen are co
 is lost: for accuracy that is the interval of Bonett and Price 2012 for the difference of paired proportions, which adds
 one to each count of flips. Newcombe's (1998, method 10) was tried: where half of the rows are right it holds the truth
 in 87 % only, since it leans on how the two proportions hang together. Scores that all move are skewed rather than few:
-their interval reaches as far as either Student's t or Hall's, which takes the skewness out.
+their interval lies midway between Student's t and Hall's, which takes the skewness out, where that reaches farther.
 docs/calibration.md shows by simulation what these keep to.
 """
 
@@ -22,7 +22,7 @@ from core.scoring import few_inputs
 LEVEL = 0.95
 METRICS = ("accuracy", "f1", "pearson")
 MOVED = 0.02  # a score that moves by less than this share of the largest move does not count as moved
-MANY = 16  # moved scores, from which on their spread speaks for itself
+MANY = 32  # moved scores (or all), from which on their spread speaks for itself
 JUMP = 2.5  # influence on Pearson's r of a score that jumps: of standardised scores, so without a unit
 
 Rows = Shaped[np.ndarray, " row"]
@@ -105,7 +105,7 @@ def change_ends(
         return value, np.nan, np.nan
     if name == "pearson":
         moved = np.abs(weights @ (np.asarray(after, dtype=float) - np.asarray(before, dtype=float)))
-        unseen = JUMP * max(0.0, 1 - int((moved > MOVED * moved.max()).sum()) / MANY)
+        unseen = JUMP * max(0.0, 1 - int((moved > MOVED * moved.max()).sum()) / min(MANY, n))
         low, high = _skewed(value, rows, unseen)
     else:
         unseen = float(np.sqrt((weights**2).sum()) * flip(name, first, then))
@@ -129,10 +129,11 @@ def _ends(centre: float, rows: Rows, unseen: float) -> tuple[float, float]:
 
 
 def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
-    """As far as t or Hall's interval reaches; two degrees of freedom are those of the two spreads in r."""
+    """Student's t, and half as far again as Hall's interval reaches beyond it; r has two spreads of its own."""
     n = rows.size
     second = ((rows**2).sum() + 2 * unseen**2) / max(1, n - 2)
     lean = (rows**3).sum() / n / second**1.5 / np.sqrt(n) if second > 0 else 0.0
-    cells = (np.array([one]) for one in (value, np.sqrt(second / n), lean, n - 1.0))
-    low, high = few_inputs.reaching(*cells)
-    return float(low[0]), float(high[0])
+    error = np.sqrt(second / n)
+    low, high = few_inputs.reaching(*(np.array([one]) for one in (value, error, lean, n - 1.0)))
+    reach = float(scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2) * error)
+    return (float(low[0]) + value - reach) / 2, (float(high[0]) + value + reach) / 2

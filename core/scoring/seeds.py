@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from scipy import stats
 
 LEVEL = 0.95
+FEWEST_RUNS = 5  # for an interval of what they share
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def _main(part: float, rest: float, side: int, whole: float, chance: float) -> S
 @dataclass(frozen=True)
 class Overlap:
     """How many of the top heads two rankings share, as a share of them. value: mean over pairs, 0 to 1; low, high: 95 %
-    interval over runs, NaN for fewer than three; pairs: how many."""
+    interval over runs, NaN for fewer than five (of three it held the truth in 83 of 100); pairs: how many."""
 
     value: float
     low: float
@@ -115,7 +116,7 @@ def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int
     value = float(shared.mean())
     without = [shared[[run not in pair for pair in pairs]] for run in range(runs)]
     known = np.array([some.mean() for some in without if len(some)])
-    if len(known) < 3:
+    if len(known) < FEWEST_RUNS:
         return Overlap(value, np.nan, np.nan, len(pairs))
     error = float(np.sqrt((len(known) - 1) / len(known) * ((known - known.mean()) ** 2).sum()))
     reach = error * float(stats.t.ppf((1 + LEVEL) / 2, len(known) - 1))

@@ -12,8 +12,9 @@ import numpy as np
 from core.scoring import runs
 from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement
 from core.scoring.racing import Rules, standings
+from core.scoring.rank_agreement import operators_agree
 from core.scoring.recovered import recovered_share
-from core.scoring.seeds import sources
+from core.scoring.seeds import overlap, sources, top_heads
 from tests.benchmarks.race import recorded
 from tests.simulations.registry import Case
 
@@ -321,6 +322,37 @@ def finds_of_seeds(seed: int) -> float:
     return float(sources(scores, 4)[0].p <= 0.05 / 3)
 
 
+def holds_of_overlaps(count: int, alike: float) -> Draw:
+    """Whether the interval of the share of top heads that runs share holds that of 60 other runs of the same kind."""
+
+    def draw(seed: int) -> float:
+        rng = np.random.default_rng([seed, count])
+        heads = alike * rng.normal(size=HEADS)
+        many, few = (top_heads(heads + rng.normal(size=(runs, HEADS)), 7) for runs in (60, count))
+        found = overlap(few)
+        return float(found.low <= overlap(many).value <= found.high)
+
+    return draw
+
+
+def holds_of_operators(alike: float) -> Draw:
+    """Whether the interval of tau between two operators holds the mean tau of such heads on as many rows."""
+
+    def drawn(seed: int) -> np.ndarray:
+        rng = np.random.default_rng(seed)
+        one, own = rng.normal(size=(2, HEADS))
+        other = alike * one + np.sqrt(1 - alike**2) * own
+        return np.stack([0.3 * means[:, None] + rng.normal(size=(HEADS, 100)) for means in (one, other)])
+
+    truth = float(np.mean([operators_agree(drawn(10**6 + k), resamples=1, halves=10).tau[0, 1] for k in range(80)]))
+
+    def draw(seed: int) -> float:
+        found = operators_agree(drawn(seed), resamples=200, halves=20)
+        return float(found.low[0, 1] <= truth <= found.high[0, 1])
+
+    return draw
+
+
 # ---------------------------------------------------------------- importance
 
 
@@ -376,7 +408,9 @@ def _classes() -> Iterator[Case]:
 
 
 def _scores() -> Iterator[Case]:
-    for rows, noise, jumps in ((20, 0.8, 0.0), (100, 0.3, 0.0), (300, 0.0, 0.05), (1500, 0.3, 0.0), (1500, 0.0, 0.02)):
+    for rows, noise, jumps in (
+        (20, 0.8, 0.0), (100, 0.3, 0.0), (100, 0.0, 0.1), (300, 0.0, 0.05), (1500, 0.3, 0.0), (1500, 0.0, 0.02),
+    ):  # fmt: skip
         what = f"jumps on {jumps:.0%} of rows" if jumps else f"noise of {noise}"
         bound = 0.9 if rows < 100 else 0.93
         world = f"correlation: {what}, n = {rows}"
@@ -441,6 +475,12 @@ def _runs() -> Iterator[Case]:
                    quick=60)  # fmt: skip
         yield Case(study, f"interval of the mean, {about}", "covers", holds_of_runs(count, rows, between), rows,
                    quick=60, bound=0.9 if rows < 100 else 0.93)  # fmt: skip
+    for count, alike in ((5, 0.0), (9, 0.0), (9, 1.0), (9, 3.0)):
+        world = f"interval of shared top heads, {count} runs, heads differ {alike} times as much as runs"
+        yield Case("seeds", world, "covers", holds_of_overlaps(count, alike), count, quick=40, bound=0.9)
+    for alike in (0.0, 0.6):
+        yield Case("operators", f"interval of tau of two operators that correlate by {alike}, n = 100", "covers",
+                   holds_of_operators(alike), 100, draws=100, bound=0.9)  # fmt: skip
     yield Case("seeds", "no seed matters", "nothing", claims_of_seeds, 9, quick=60)
     yield Case(
         "seeds", "one seed spreads ten times as much as the rest, 16 runs", "found", finds_of_seeds, 16, quick=40
