@@ -6,7 +6,7 @@ rejects is skipped and named; what the user can mend is said in a sentence.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -132,6 +132,8 @@ class Release:
         except InputError as error:
             return Skipped(f"{where}, annotation set {aset.ID}", str(error))
         text = sentence.text
+        if stray := _stray((*((start, end) for start, end, _ in aset.FE[0]), *aset.Target), len(text)):
+            return Skipped(f"{where}, annotation set {aset.ID}", f"{stray} is no span of its text")
         spans: dict[str, list[Span]] = {}
         for start, end, name in aset.FE[0]:  # the first layer of elements; the notebook reads no other
             spans.setdefault(name, []).append((start, min(end, len(text))))
@@ -149,6 +151,15 @@ class Release:
         entry = self._reader._lu_idx[unit.number]
         entry["subCorpus"] = Future(lambda: self._reader._lu_file(entry).subCorpus)
         entry["exemplars"] = Future(lambda: self._reader._lu_file(entry).exemplars)
+
+
+def _stray(spans: Iterable[tuple[Any, Any]], length: int) -> str:
+    """The first of these spans that lies nowhere in a text of so many characters, "" without any. Ends may lie past the
+    text's, as some of the releases' do."""
+    for start, end in spans:
+        if not (isinstance(start, int) and isinstance(end, int) and 0 <= start <= min(end, length)):
+            return f"{str(start)[:20]} to {str(end)[:20]}"
+    return ""
 
 
 def open_release(folder: str | Path) -> Release:

@@ -5,8 +5,10 @@ not, all of them own the whole token. Empty nodes are left out. Heads count from
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from core import config
@@ -14,6 +16,7 @@ from core.errors import InputError
 from core.tasks.language import TaggedWord
 
 COLUMNS = 10
+_NUMBER = re.compile(r"[0-9]{1,9}([-.][0-9]{1,9})?")  # of a word; 8-9 is a token of two words, 8.1 an empty node
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
     Raises InputError naming the line that does not fit.
     """
     try:
-        lines = config.read_text(file).splitlines()
+        lines = [line.removesuffix("\r") for line in config.read_text(file).split("\n")]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"Gold trees are read from a UTF-8 CoNLL-U file; {file} cannot be read ({type(error).__name__}): "
@@ -71,7 +74,7 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
                 f"A CoNLL-U line has {COLUMNS} columns between tabs; line {number} of {file.name} has {len(fields)}: "
                 "repair it."
             )
-        if not re.fullmatch(r"\d+([-.]\d+)?", fields[0]):
+        if not _NUMBER.fullmatch(fields[0]):
             raise InputError(
                 f"A CoNLL-U line begins with its word's number; line {number} of {file.name} begins with "
                 f"{fields[0][:20]!r}: repair it."
@@ -110,9 +113,9 @@ def _joined(rows: list[tuple[int, list[str]]]) -> str:
 def _spans(rows: list[tuple[int, list[str]]], text: str, file: Path) -> list[tuple[int, int]]:
     """Characters of every syntactic word: found one after another, never by searching the sentence afresh."""
     spans: list[tuple[int, int]] = []
-    cursor, queue = 0, list(rows)
+    cursor, queue = 0, deque(rows)
     while queue:
-        number, fields = queue.pop(0)
+        number, fields = queue.popleft()
         start = text.find(fields[1], cursor)
         if start < 0:
             raise InputError(
@@ -121,7 +124,13 @@ def _spans(rows: list[tuple[int, list[str]]], text: str, file: Path) -> list[tup
             )
         cursor = start + len(fields[1])
         first, _, last = fields[0].partition("-")
-        parts = [queue.pop(0)[1][1] for _ in range(int(last) - int(first) + 1)] if last else [fields[1]]
+        many = int(last) - int(first) + 1 if last else 0
+        if last and not 1 <= many <= len(queue):
+            raise InputError(
+                f"A token of several words, like 8-9, stands before them; line {number} of {file.name} has {fields[0]} "
+                f"and {len(queue)} words after it: repair it."
+            )
+        parts = [queue.popleft()[1][1] for _ in range(many)] if last else [fields[1]]
         spans += _divided(start, fields[1], parts)
     return spans
 
@@ -129,5 +138,5 @@ def _spans(rows: list[tuple[int, list[str]]], text: str, file: Path) -> list[tup
 def _divided(start: int, surface: str, parts: list[str]) -> list[tuple[int, int]]:
     if "".join(parts) != surface:
         return [(start, start + len(surface))] * len(parts)
-    ends = [start + sum(len(part) for part in parts[: k + 1]) for k in range(len(parts))]
+    ends = [start + length for length in accumulate(map(len, parts))]
     return list(zip([start, *ends[:-1]], ends, strict=True))

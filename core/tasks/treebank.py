@@ -98,13 +98,15 @@ def unusable(words: Sequence[TaggedWord]) -> str | None:
     roots = [k for k, word in enumerate(words) if word.head == k]
     if len(roots) != 1:
         return ROOTS
+    leads_up = {roots[0]}  # words whose heads are known to end at the root
     for k in range(len(words)):
-        seen, at = set(), k
-        while words[at].head != at:
-            if at in seen:
+        path, at = set(), k
+        while at not in leads_up:
+            if at in path:
                 return NO_TREE
-            seen.add(at)
+            path.add(at)
             at = words[at].head
+        leads_up |= path
     return None
 
 

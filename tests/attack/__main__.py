@@ -36,6 +36,11 @@ CATEGORIES = {
     "folders and links": ("tests/robustness/test_inside.py",),
     "database files and cursors": ("tests/store/test_database.py", "tests/store/test_earlier_schemas.py"),
     "arguments of commands": ("tests/commands/test_terminal_inputs.py",),
+    "exports and runs that come in": ("tests/store/test_hostile_exports.py", "tests/store/test_exchange.py"),
+    "statements that are put together": ("tests/store/test_statements.py",),
+    "cells that spreadsheets run": ("tests/drawing/test_csv.py",),
+    "results of other weights": ("tests/studies/test_standing.py",),
+    "treebanks and FrameNet releases": ("tests/robustness/test_corpora.py", "tests/tasks/test_conllu.py"),
     "checkpoints and texts": ("tests/robustness/test_checkpoints.py", "tests/models/test_weights.py"),
 }
 
