@@ -1,5 +1,7 @@
 """Jobs in the store: what was queued, what became of it."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -141,3 +143,15 @@ def test_states_follow_a_plain_model(shared, steps):
     counted = jobs.progress(shared, job)
     assert counted["done"] == sum(state == "done" for state in model.values())
     assert counted["failed"] == sum(state == "failed" for state in model.values())
+
+
+@pytest.mark.slow  # 3 CPU seconds, of a job larger than any study here divides into
+def test_a_hundred_thousand_units_are_listed_and_counted_in_seconds(db):
+    many = [{"key": f"unit-{k}", "size": 10, "arguments": {"k": k}} for k in range(100_000)]
+    job, begun = jobs.add_job(db, "heads", "many", {}), time.process_time()
+    jobs.add_units(db, job, {}, many)
+    jobs.store_outcome(db, job, 5, jobs.Outcome(rows=[{"k": 5}], seconds=0.1))
+    assert len(jobs.open_units(db, job)) == 99_999
+    counted = jobs.progress(db, job)
+    assert (counted["units"], counted["done"], counted["size"]) == (100_000, 1, 1_000_000)
+    assert time.process_time() - begun < 30
