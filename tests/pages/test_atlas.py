@@ -135,7 +135,7 @@ def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
     run = runs.record_run(filled, "redundancy", {}, Provenance(checkpoint=NAME, task="sst2, mrpc"))
     rows = run_here(redundancy.STUDY, given)
     runs.store_rows(filled, run, rows)
-    app = opened("statistics")
+    app = opened("heads/similar")
     kept = LikenessKept.among(rows)[0]
     assert escaped(groups.said(kept)) in [one.value for one in app.markdown]
     assert f"r = {kept.r:.2f} [{kept.low:.2f}, {kept.high:.2f}]" in groups.said(kept)
@@ -169,7 +169,7 @@ def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled,
     run = runs.record_run(filled, name, plain(asdict(options)), about)
     runs.store_rows(filled, run, run_here(study, options))
     app = AppTest.from_file(shell.__file__, default_timeout=120)
-    for key, value in settings.items():
+    for key, value in (settings | {"every_heads": True}).items():  # also heads that do not stand out
         app.session_state[key] = value
     switched(app, page).run()
     assert not app.exception

@@ -17,8 +17,8 @@ from core.store import jobs as store_jobs
 from core.store.database import Database
 from core.studies.contract import Finished
 from core.studies.patterns.train_patterns import STUDY
-from pages.parts.label import label_sheet
 from pages.parts.shell import resources
+from pages.parts.views import labelling
 from tests.pages.opening import switched
 from tests.store.labelling import event
 from tests.studies.test_train_patterns import label_everything, run_all
@@ -110,7 +110,7 @@ def test_after_a_retraining_it_says_how_many_suggestions_are_others(filled, monk
     classifiers.choose(db, "bert", of_before, annotator="ada")
     labels.record_events(db, [event(k, f"m{k}", cls="block", batch="cyd", annotator="cyd") for k in range(1, 4)])
     monkeypatch.setattr(
-        label_sheet,
+        labelling,
         "hints_of",
         lambda db, classifier, names: {
             name: ("block" if classifier == "first" and name in names[:5] else "vertical", 0.9, 0.1) for name in names
