@@ -189,7 +189,7 @@ def set_names(db: Database) -> list[str]:
 
 def pick_class_set(db: Database, *, bare: bool = False) -> str:
     """A class set by its title; in the URL by its name. bare: for a bar, without the label above it."""
-    in_bar: dict[str, Any] = {"label_visibility": "collapsed", "width": 140} if bare else {}
+    in_bar: dict[str, Any] = {"label_visibility": "collapsed", "width": 190} if bare else {}
     return bound.pick(
         st.selectbox,
         "Class set",

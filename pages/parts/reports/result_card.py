@@ -31,9 +31,8 @@ def show_card(stored: StoredRun, *, key: str) -> None:
     run, said = stored.run, headlines.headline_of(stored.run)
     with st.container(border=True, key=f"result_{key}"):
         st.markdown(f"**{plain(said.sentence)}**")
-        st.caption(plain(" · ".join(facts(said, stored))))
-        if stored.source == "shipped" and (note := (shipped.about() or {}).get("note")):
-            st.caption(plain(note))
+        note = (shipped.about() or {}).get("note") if stored.source == "shipped" else None
+        st.caption(plain(" · ".join(facts(said, stored))), help=plain(note) if note else None)
         with st.container(horizontal=True, vertical_alignment="center"):
             _files(run, key)
             st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(run,),

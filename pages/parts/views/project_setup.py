@@ -28,7 +28,7 @@ def overview(db, known) -> None:
                 "title": project.title,
                 "state": project.state,
                 "labelled": done,
-                "people a map": project.rules["k"],
+                "annotators per map": project.rules["k"],
                 "people so far": len(board.people) if board else None,
                 "class set": project.class_set,
                 "made by": project.made_by,
