@@ -185,6 +185,14 @@ def max_t(
     return np.where(changed, p, 1.0)
 
 
+def unseen_share(heads: int, rows: int) -> float:
+    """What share of all rows may carry an effect of some head and have none among these, with 1 chance in 20.
+
+    (1 - share)^rows = .05 / heads: 1 % of the rows takes 656 of them for 36 heads.
+    """
+    return float(1 - (0.05 / heads) ** (1 / rows))
+
+
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
     """sum d / sqrt(sum d^2 + unseen) of every head, a monotone function of Student's t; 0 where nothing changed.
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from core.errors import InputError
+from core.scoring import effects
 from core.scoring.effects import (
     Interval,
     contrast_intervals,
@@ -365,6 +366,13 @@ def test_few_rows_that_changed_and_the_same_change_everywhere():
     assert max_t(np.zeros(40), rows)[0] == 1
     assert max_t(np.zeros(40), rows)[1] < 0.01
     assert max_t(np.zeros(1), np.full((3, 1), 0.5)).tolist() == [1, 1, 1]  # one row
+
+
+def test_the_share_of_rows_that_may_be_missed_is_missed_in_one_draw_of_twenty():
+    for heads, rows in ((1, 20), (36, 300)):
+        share = effects.unseen_share(heads, rows)
+        assert (1 - share) ** rows == pytest.approx(0.05 / heads)
+    assert effects.unseen_share(36, 656) <= 0.01 < effects.unseen_share(36, 650)
 
 
 def test_the_seed_that_is_not_named_is_0():
