@@ -148,8 +148,9 @@ class Runner:
 
     def _do(self, job: str, live: Live, keeper: PoolKeeper) -> None:
         try:
-            if not live.cancelled.is_set():
-                self._run(job, live, keeper)
+            if live.cancelled.is_set():
+                raise Stopped  # before its turn, and perhaps that could not be written down then
+            self._run(job, live, keeper)
         except Stopped:
             keeper.drop()
             self._end(job, "interrupted" if self._closing.is_set() else "cancelled", None)
