@@ -108,14 +108,31 @@ def add_project(
 
 def projects(db: Database) -> list[Project]:
     """Every project, newest first."""
+    return _read_projects(db, None)
+
+
+def one_project(db: Database, project: str) -> Project:
+    """One project. Errors: InputError when there is none of this id."""
+    for known in _read_projects(db, project):
+        return known
+    raise InputError(
+        f"A project must be one of those made here; {project[:60]!r} is none: choose one on the Projects page."
+    )
+
+
+def _read_projects(db: Database, project: str | None) -> list[Project]:
+    """The project of this id, or all of them for None: a page of many asks for one at a time."""
     changes = db.cursor().execute(
         "SELECT project, kind, annotator, stored FROM project_event "
-        "WHERE kind IN ('pause', 'open', 'close', 'archive') ORDER BY ordinal"
+        "WHERE kind IN ('pause', 'open', 'close', 'archive') AND ($project IS NULL OR project = $project) "
+        "ORDER BY ordinal",
+        {"project": project},
     )
     last = {name: change for name, *change in changes.fetchall()}
     cursor = db.cursor().execute(
         """SELECT project, title, class_set, recipe, rules, codebook, annotator, stored
-           FROM project ORDER BY ordinal DESC"""
+           FROM project WHERE $project IS NULL OR project = $project ORDER BY ordinal DESC""",
+        {"project": project},
     )
     made = []
     for name, title, class_set, recipe, rules, codebook, by, when in cursor.fetchall():
@@ -123,16 +140,6 @@ def projects(db: Database) -> list[Project]:
         about = (json.loads(recipe), json.loads(rules), codebook, by, when)
         made.append(Project(name, title, class_set, *about, STATES[kind], who, changed))
     return made
-
-
-def one_project(db: Database, project: str) -> Project:
-    """One project. Errors: InputError when there is none of this id."""
-    for known in projects(db):
-        if known.project == project:
-            return known
-    raise InputError(
-        f"A project must be one of those made here; {project[:60]!r} is none: choose one on the Projects page."
-    )
 
 
 def project_maps(db: Database, project: str) -> list[ProjectMap]:

@@ -41,6 +41,11 @@ CATEGORIES = {
     "cells that spreadsheets run": ("tests/drawing/test_csv.py",),
     "results of other weights": ("tests/studies/test_standing.py",),
     "treebanks and FrameNet releases": ("tests/robustness/test_corpora.py", "tests/tasks/test_conllu.py"),
+    "kills at system calls": ("tests/survival/test_kills_at_every_call.py",),
+    "outboxes of several tabs": ("tests/pages/test_outbox_browser.py",),
+    "damaged blocks and backups": ("tests/store/test_damaged_blocks.py", "tests/store/test_backup.py"),
+    "disks that fail or are full": ("tests/store/test_failing_disk.py", "tests/store/test_full_disk.py"),
+    "jobs cancelled while they store": ("tests/jobs/test_cancel_while_storing.py",),
     "checkpoints and texts": ("tests/robustness/test_checkpoints.py", "tests/models/test_weights.py"),
 }
 
