@@ -1,6 +1,5 @@
-"""Five hundred jobs and two hundred projects on the pages that list them: each opens, and asks the store a few times."""
+"""Five hundred jobs and two hundred projects on their pages: each opens, and asks the store a few times."""
 
-import time
 import pytest
 from streamlit.testing.v1 import AppTest
 
