@@ -174,10 +174,13 @@ class Fit:
             self.on_step(self.log)
 
     def _measure(self, epoch: int) -> None:
-        """Dev metrics after an epoch; the weights of the best are kept aside where the recipe asks for it."""
+        """Dev metrics after an epoch; the weights of the best are kept aside where the recipe asks for it.
+
+        Epoch 0, before any step, is measured and never the best: what is handed on was trained.
+        """
         scores = metrics(self.task, [example.label for example in self.dev], self._predict())
         self.log.epochs.append({"epoch": epoch, "step": self.log.step, **scores})
-        if self.recipe.keep == "best" and epoch == max(range(epoch + 1), key=self._rank):
+        if self.recipe.keep == "best" and epoch and epoch == max(range(1, epoch + 1), key=self._rank):
             self.best = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
             self.log.best = epoch
         elif self.recipe.keep == "last":

@@ -121,9 +121,16 @@ def test_the_best_epoch_can_be_kept():
     base = tiny("bert")
     recipe = Recipe(learning_rate=5e-2, batch=8, epochs=4, keep="best", decay="none")
     outcome = fit(base, recipe=recipe).run()
-    best = max(one["accuracy"] for one in outcome.log.epochs)
+    best = max(one["accuracy"] for one in outcome.log.epochs[1:])
     assert outcome.metrics["accuracy"] == best
     assert outcome.log.epochs[outcome.log.best]["accuracy"] == best
+
+
+def test_the_untrained_epoch_is_never_the_best():
+    """Steps so small that no epoch predicts anything else: of equal epochs the first that was trained is kept."""
+    outcome = fit(tiny("bert"), recipe=Recipe(learning_rate=1e-9, batch=8, epochs=2, keep="best")).run()
+    assert len({one["accuracy"] for one in outcome.log.epochs}) == 1
+    assert outcome.log.best == 1
 
 
 def test_bucketed_and_padded_batches_have_the_same_loss(base):

@@ -22,7 +22,7 @@ class TunedRun:
     """One run. metrics: on dev; baseline: of the constant predictor `majority`; cut_rows: train rows that were cut.
 
     last_loss: None where nothing was learned. epochs: the log, a row each. held_heads: how many were held fixed.
-    gold, predicted: of the dev rows, in their order.
+    gold, predicted: of the dev rows, in their order. kept_epoch: whose weights these are; kept_because: why.
     """
 
     task: str
@@ -44,12 +44,14 @@ class TunedRun:
     held_heads: int
     gold: np.ndarray
     predicted: np.ndarray
+    kept_epoch: int | None = None
+    kept_because: str = ""
 
     def row(self) -> Row:
         """The run as a row of kind "run"."""
         names = (
             "constant", "note", "train_rows", "dev_rows", "cut_rows", "seconds", "last_loss", "folder", "majority",
-            "baseline", "epochs",
+            "baseline", "epochs", "kept_epoch", "kept_because",
         )  # fmt: skip
         key = {name: getattr(self, name) for name in ("task", "initialisation", "seed", "metric")}
         return {"kind": "run", **key, **self.metrics, **{name: getattr(self, name) for name in names}}

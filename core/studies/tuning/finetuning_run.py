@@ -132,7 +132,18 @@ def _tuned(run: Run, outcome: Outcome, train: list[TaskRow], dev: list[TaskRow],
         held_heads=sum(len(intervention.heads) for intervention in run.held or ()),
         gold=np.array(gold),
         predicted=np.array([float(value) if task.is_score else int(value) for value in outcome.predicted]),
+        kept_epoch=outcome.log.best,
+        kept_because=_why_kept(run.recipe, task, trained=len(outcome.log.epochs) - 1),
     )
+
+
+def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
+    """Why the weights are those of the epoch that was kept."""
+    if not trained:
+        return "nothing learned: as it began"
+    if recipe.keep == "best":
+        return f"best {task.metric} on dev of epochs 1 to {trained} (keep=best)"
+    return "the last (keep=last)"
 
 
 def fingerprint(rows: list[TaskRow]) -> str:
