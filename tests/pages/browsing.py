@@ -51,6 +51,7 @@ def serving(
     base: str = "",
     warm: bool = False,
     unprivileged: bool = False,
+    processes: bool = False,
     fresh: bool | None = None,
     **environment: str,
 ) -> Iterator[str]:
@@ -59,7 +60,7 @@ def serving(
 
     base: the path it lives at, like "/atlas". fresh: an interpreter of its own, as when a user starts it, and the
     default outside of tests; they fork it from a process that has its imports (tests/pages/forked.py, which says what
-    warm and unprivileged are).
+    warm, unprivileged and processes are).
     """
     port, log = port or free_port(), folder / "server.log"
     words = ["run", script, "--server.port", str(port)]
@@ -72,7 +73,7 @@ def serving(
     else:
         from tests.pages import forked  # with all that pages are made of, and after what checks shapes
 
-        server = forked.serve(words, settings, log, warm=warm, unprivileged=unprivileged)
+        server = forked.serve(words, settings, log, warm=warm, unprivileged=unprivileged, processes=processes)
     address = f"http://127.0.0.1:{port}{base}"
     _SERVERS[str(port)] = server.pid
     try:

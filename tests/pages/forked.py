@@ -20,7 +20,9 @@ from functools import cache
 from pathlib import Path
 
 from core import config
+from core.jobs import executors
 from pages.parts.shell import warming
+from tests.jobs.in_process import InProcess
 from tests.pages import opened
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -100,8 +102,11 @@ def _gather(*_: object) -> None:
         pass
 
 
-def _become(words: list[str], environment: dict[str, str], log: str, warm: bool, unprivileged: bool) -> None:
-    """Be a server. unprivileged: without root's right to write files that are read-only."""
+def _become(
+    words: list[str], environment: dict[str, str], log: str, warm: bool, unprivileged: bool, processes: bool
+) -> None:
+    """Be a server. unprivileged: without root's right to write files that are read-only. processes: its jobs have
+    workers, which a test needs that cancels or kills them."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setpgid(0, 0)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -113,6 +118,8 @@ def _become(words: list[str], environment: dict[str, str], log: str, warm: bool,
     config.RECORD = Path(environment.get("ATLAS_RECORD") or config.DATA / "record")  # as it is read at import
     if not warm:
         warming.load = lambda: None
+    if not processes:
+        executors.worker_processes = InProcess  # type: ignore[assignment]
     if unprivileged:
         _give_up_override()
     sys.argv = ["streamlit", *words]

@@ -16,7 +16,7 @@ STEP = re.compile(r"step (\d+) of (\d+) · about .* left")
 @pytest.fixture
 def address(tmp_path) -> str:
     """A server with its own checkpoints, whose one thread a worker leaves the other core to the browser."""
-    with serving(tmp_path, ATLAS_WORKERS="2") as found:
+    with serving(tmp_path, processes=True, ATLAS_WORKERS="2") as found:
         yield found
 
 
