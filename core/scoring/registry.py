@@ -209,10 +209,15 @@ _REDUNDANCY = (
     HeadScore("redundancy", "nearest", "distance to the nearest head", "Jensen-Shannon distance to the most alike head",
               ("weights",), 0.0, 0.6931471805599453, "Bian et al. 2021"),
 )  # fmt: skip
+_WHY = (
+    HeadScore("why", "score share", "score share", "share of the scores' variance over keys that a contribution of "
+              "this sort has, mean of the query's and the key's side", ("values",), None, None, "Elhage et al. 2021",
+              about="contribution"),
+)  # fmt: skip
 SCORES: Mapping[str, HeadScore] = MappingProxyType({
     score.key: score
     for score in (*MAP_SCORES, _ALIKE, *_FEATURES, *_LINKS, *ROLE_SCORES, *_NORMS, *_CHANGES, *_EFFECTS, *_WEIGHED,
-                  *_CLASSES, *_EFFECTIVE, *_REDUNDANCY)
+                  *_CLASSES, *_EFFECTIVE, *_REDUNDANCY, *_WHY)
 })  # fmt: skip
 ON_MAPS = ("previous", "next", "first", "separator", "normalised entropy")  # that the maps page sorts by
 HEAD_SCORES = {score.name: score for score in MAP_SCORES if score.name in ON_MAPS}

@@ -9,7 +9,7 @@ from core.scoring.heads import MapBatch, SpecialPositions
 from core.scoring.registry import MAP_SCORES, OPERATORS, ROLE_SCORES, SCORES, label_of, of_study
 
 NEEDS = {"weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"}
-ABOUT = {"", "feature", "relation", "task", "class", "token type"}
+ABOUT = {"", "feature", "relation", "task", "class", "token type", "contribution"}
 SIGNED = {"disable", "operators", "race", "patch"}  # effects, which have no bound
 
 

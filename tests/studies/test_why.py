@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
+from core.scoring.registry import of_study
 from core.studies.explanation import why
-from core.studies.explanation.records import RemovalAgreement, ScoreShare
+from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
 from tests.studies.through_json import rows_of
 
 TEXTS = ["The old dog never stopped.", "Did the dog hear it?", ["She saw the man.", "He did not see her."]]
@@ -66,3 +67,15 @@ def test_rows_are_json_and_units_merge():
 def test_a_least_share_beyond_one_is_refused():
     with pytest.raises(InputError, match="between 0 and 1; 2 was given"):
         why.STUDY.units(why.Options(least=2, texts=("The dog.",), tasks=()))
+
+
+def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
+    scores = SortScore.among(rows)
+    assert {score.feature for score in scores} == set(why.ATLAS_SORTS)
+    assert {score.statistic for score in scores} <= {score.name for score in of_study("why")}
+    shares = {(share.layer, share.head, share.query_part): share.share for share in ScoreShare.among(rows)
+              if share.level == "sort" and share.weighting == "even"}  # fmt: skip
+    assert all(shares[score.layer, score.head, score.feature] == score.value for score in scores)
+    sentence = why.STUDY.headline(rows).sentence
+    assert "where 36 heads look" in sentence
+    assert "position in L2H2" in sentence

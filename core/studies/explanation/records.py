@@ -61,3 +61,28 @@ class RemovalAgreement(Result):
     parts: int
     heads: int | None = None
     n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortScore(Result):
+    """The share of a sort of contributions as a head score of the atlas.
+
+    Attributes:
+        feature: "position", "token", "earlier heads" or "feed-forward".
+        value, low, high: its score share, even, with its 95 % interval over n inputs.
+        baseline: the same in random weights.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head score",)
+    kind: str = "head score"
+    statistic: str = "score share"
+    checkpoint: str
+    task: str
+    layer: int
+    head: int
+    feature: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int
+    baseline: float | None = None

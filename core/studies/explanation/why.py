@@ -27,7 +27,8 @@ from core.studies import worker_cache
 from core.studies.attention.attending import AttendingOptions
 from core.studies.attention.inputs import Chunk, chunks, sources
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.explanation.records import RemovalAgreement, ScoreShare
+from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
+from core.studies.headline import Headline
 from core.studies.options import Limit
 from core.studies.provenance import provenance
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 TRAINED, RANDOM = "trained", "random"
 MOST_SINGLE_HEADS = 48  # of a checkpoint whose earlier heads are told apart unless asked otherwise
+ATLAS_SORTS = ("position", "token", "earlier heads", "feed-forward")
 ALWAYS = ("sort", "query", "key")  # levels whose rows are stored however small
 
 
@@ -145,8 +147,23 @@ class Why(Study[Options, WhyPartial]):
         return [
             asdict(record)
             for sums in merged.pieces
-            for record in (*share_records(sums, options.least), *removal_records(sums))
+            for record in (*share_records(sums, options.least), *removal_records(sums), *score_records(sums))
         ]
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        scores = SortScore.among(rows)
+        largest = max(scores, key=lambda score: score.value)
+        by_head: dict[tuple[int, int], SortScore] = {}
+        for score in scores:
+            if score.value > getattr(by_head.get((score.layer, score.head)), "value", -np.inf):
+                by_head[score.layer, score.head] = score
+        counts = {sort: sum(score.feature == sort for score in by_head.values()) for sort in ATLAS_SORTS}
+        said = ", ".join(f"{sort} {count}" for sort, count in counts.items() if count)
+        return Headline(
+            f"What decides most where {len(by_head)} heads look: {said}; the largest share is {largest.feature} in "
+            f"L{largest.layer + 1}H{largest.head + 1}, {largest.value:.2f}.",
+            largest.n, "inputs",
+        )  # fmt: skip
 
 
 STUDY = Why()
@@ -195,6 +212,17 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
                     query_part=query_part, key_part=key_part, weighting=part.weighting, share=share, low=low,
                     high=high, n=ratios.n, null=nulls.get((part.layer, part.weighting, name)),
                 )  # fmt: skip
+
+
+def score_records(sums: ScoreSums) -> Iterator[SortScore]:
+    """What the atlas shows of every head."""
+    for share in share_records(sums, 1.0):
+        if share.level == "sort" and share.weighting == "even" and share.query_part in ATLAS_SORTS:
+            yield SortScore(
+                checkpoint=share.checkpoint, task=share.task, layer=share.layer, head=share.head,
+                feature=share.query_part, value=share.share, low=share.low, high=share.high, n=share.n,
+                baseline=share.null,
+            )  # fmt: skip
 
 
 def _interval(ratios: Ratios, head: int, place: int) -> tuple[float | None, float | None]:
