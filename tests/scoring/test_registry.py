@@ -10,7 +10,7 @@ from core.scoring.registry import MAP_SCORES, OPERATORS, ROLE_SCORES, SCORES, la
 
 NEEDS = {"weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"}
 ABOUT = {"", "feature", "relation", "task", "class", "token type", "contribution"}
-SIGNED = {"disable", "operators", "race", "patch"}  # effects, which have no bound
+SIGNED = {"disable", "operators", "race", "patch", "why"}  # effects and score shares, which have no bound
 
 
 @pytest.mark.parametrize("key", SCORES)
