@@ -55,6 +55,16 @@ def test_a_typed_pair_is_kept_while_its_first_is_mended():
     assert app.text_input(key="pair").value == "So it does."
 
 
+def test_the_demo_without_its_second_sentence_is_a_choice_that_its_link_keeps():
+    app = opened("maps")
+    first = app.text_input(key="text").value
+    app.text_input(key="pair").set_value("").run()
+    link = {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+    assert link["text"] == first
+    other = opened("maps", **link)
+    assert (other.text_input(key="text").value, other.text_input(key="pair").value) == (first, "")
+
+
 def test_a_link_with_one_sentence_has_no_second():
     app = opened("maps", text="The old dog sleeps.")
     assert app.text_input(key="pair").value == ""

@@ -29,18 +29,15 @@ def encoder_maps():
 
 
 def type_sentence(page, text: str) -> None:
-    """Instead of the pair that the page opens with; the maps are painted once without its second sentence."""
+    """Instead of the pair that the page opens with, whose second sentence goes with its first."""
     grid = painted(page)
     pair = grid.get_attribute("data-painted")
     second, box = page.get_by_label("Second sentence"), page.get_by_label("Sentence", exact=True)
     expect(second).not_to_have_value("")
-    second.fill("")
-    second.press("Enter")
-    expect(page).to_have_url(re.compile("text="))
-    alone = changed(page, grid, pair)
     box.fill(text)
     box.press("Enter")
-    changed(page, grid, alone)
+    changed(page, grid, pair)
+    expect(second).to_have_value("")
 
 
 def changed(page, grid, seen: str | None) -> str:
@@ -141,12 +138,12 @@ def test_the_difference_of_two_sentences_is_a_third_picture_with_its_scale(page,
     grid = painted(page)
     expect(grid.locator(".column")).to_have_count(3)
     third = grid.locator(".column").nth(2)
-    expect(third.locator("h3")).to_have_text("The cat sat on the mat. − The dog sat on the mat.")
+    expect(third.locator("h3")).to_have_text("The dog sat on the mat. − The cat sat on the mat.")
     over = third.locator("canvas.over")
     box, frame = over.bounding_box(), third.locator(".oneBox").get_attribute("data-frame")
     margin, cell = map(float, frame.split(","))
     page.mouse.move(box["x"] + margin + 3.5 * cell, box["y"] + margin + 1.5 * cell)  # from "the" to "sat"
-    expected = float(first.weights[2, 4, 1, 3] - second.weights[2, 4, 1, 3])
+    expected = float(second.weights[2, 4, 1, 3] - first.weights[2, 4, 1, 3])
     expect(third.locator(".reading")).to_have_attribute("data-weight", re.compile(r"-?0\.\d+"))
     assert float(third.locator(".reading").get_attribute("data-weight")) == pytest.approx(expected, abs=1e-4)
     expect(third.locator(".reading")).to_contain_text("cat" if abs(expected) > 1 else "the")

@@ -33,7 +33,7 @@ def show_bar(view: View) -> None:
     chosen = {name: None if picked[name] == usual[name] else picked[name] for name in shown}
     if chosen.get("text") is not None and "pair" in shown:
         chosen["pair"] = picked["pair"]
-    if chosen.get("pair") and chosen.get("text") is None:
+    if chosen.get("pair") is not None and chosen.get("text") is None:  # another pair, or none, of the view's sentence
         chosen["text"] = picked["text"]
     context.choose(**chosen)
     starts = {name: value for name, value in usual.items() if name != "beside"}
