@@ -104,3 +104,32 @@ def test_a_view_says_what_of_the_context_it_does_not_use():
 )
 def test_short_names_differ_wherever_the_paths_do(names, shorts):
     assert list(short_names(names).values()) == shorts
+
+
+# ---------------------------------------------------------------- who only labels
+
+
+def sidebar_of(app):
+    return [link.proto.label for link in app.sidebar.get("page_link")]
+
+
+def test_a_projects_link_shows_label_and_codebook_alone_until_its_visitor_asks_for_more():
+    app = opened("annotate", project="p1")
+    assert sidebar_of(app) == ["Annotate"]
+    assert app.segmented_control(key="views_annotate").options == ["Label", "Codebook"]
+    app.button(key="all_pages").click().run()
+    assert sidebar_of(app) == [page.title for page in PAGES]
+
+
+def test_a_lead_who_follows_a_link_within_the_app_keeps_every_page():
+    app = opened("projects")
+    app = switched(app, "annotate", project="p1").run()
+    assert sidebar_of(app) == [page.title for page in PAGES]
+
+
+def test_an_annotator_by_role_is_led_to_labelling(monkeypatch):
+    monkeypatch.setenv("ATLAS_VISITORS", "annotator")
+    app = opened("results/jobs")
+    assert app.title[0].value == "Annotate"
+    assert sidebar_of(app) == ["Annotate"]
+    assert "all_pages" not in [button.key for button in app.button]
