@@ -21,10 +21,10 @@ from core.studies.ablation import prune as pruning
 from core.studies.ablation import seeds as seeding
 from core.studies.ablation.pruning_records import PruneStep
 from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched
+from core.studies.ablation.shared_effects import shared_effects
 from core.studies.contract import Flag
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metrics
-from core.studies.records import Result
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,11 @@ def earlier_sweep(run: str) -> list[Row]:
 
 def correlation(rows: list[Row], other: list[Row]) -> Row:
     """One row: how the ranks of two sweeps' changes agree."""
-    pairs, agreement = sweeps.shared(rows, other)
-    both = sorted(map(SharedVariant.of, pairs), key=lambda variant: max(variant.this or 0.0, variant.other or 0.0))[:3]
+    pairs, agreement = shared_effects(rows, other)
+    both = sorted(pairs, key=lambda variant: max(variant.this or 0.0, variant.other or 0.0))[:3]
     name = "most harm in both: " + ", ".join(variant.name for variant in both)
     fields = {field: getattr(agreement, field) for field in ("spearman", "kendall", "p", "n")}
     return {"kind": "correlation", "name": name, **fields}
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedVariant(Result):
-    """A variant of two sweeps, and its change in each."""
-
-    name: str
-    this: float | None
-    other: float | None
 
 
 def _table(rows: list[Row]) -> list[Row]:

@@ -28,6 +28,7 @@ from core.store.database import Database
 from core.store.rows import Row, plain
 from core.store.runs import Provenance
 from core.studies.headline import Headline
+from core.studies.records import Result
 
 O = TypeVar("O")  # noqa: E741 - the options' type
 P = TypeVar("P")
@@ -135,9 +136,14 @@ class Study(Generic[O, P]):
         """At least one partial result, in the units' order, as one."""
         raise NotImplementedError
 
-    def rows(self, options: O, merged: P) -> list[Row]:
-        """What a person reads; rows with statistic, layer, head and value are head scores in the store."""
+    def results(self, options: O, merged: P) -> Sequence[Result]:
+        """What a person reads, as records: each becomes a row. Those with statistic, layer, head and value are head
+        scores in the store."""
         raise NotImplementedError
+
+    def rows(self, options: O, merged: P) -> list[Row]:
+        """The results as rows, which is how they are stored."""
+        return [result.as_row() for result in self.results(options, merged)]
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
         """What a stored run's rows say, in one sentence; None of a study whose result is no row. Rows of an earlier

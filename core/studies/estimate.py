@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,22 @@ class Estimate:
     def __add__(self, other: "Estimate") -> "Estimate":
         """The sum, with the sum of the ends: never too narrow, whatever the two have in common."""
         return Estimate(self.value + other.value, _sum(self.low, other.low), _sum(self.high, other.high))
+
+
+class Measured(Protocol):
+    """A value with the ends of its interval, as statistics leave it (core.scoring.effects.Interval)."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def estimate_of(measured: Measured) -> Estimate | None:
+    """What was measured, or None where it is not defined."""
+    return None if measured.value is None else Estimate(measured.value, measured.low, measured.high)
 
 
 def _sum(first: float | None, second: float | None) -> float | None:

@@ -58,7 +58,7 @@ def _metric(row: Mapping[str, Any], name: str) -> Metric:
         _value(row, name),
         estimate_in(row, f"{name}_change", f"{name}_low", f"{name}_high"),
         _value(row, f"{name}_full"),
-        *(_contrast(row, f"{name}_{beside}") for beside in ("apart", "control", "beyond_apart", "beyond_control")),
+        *(_contrast(row, f"{name}_{beside}") for beside in CONTRASTS),
     )
 
 
@@ -67,4 +67,29 @@ def _metrics(row: Mapping[str, Any]) -> Metrics:
     return Metrics(tuple(_metric(row, name) for name in there))
 
 
-METRICS = {"read": _metrics}  # metadata of the field that holds the metrics of a row
+def _values(metrics: Metrics) -> dict[str, Any]:
+    return {metric.name: metric.value for metric in metrics.every}
+
+
+def _estimate(name: str, estimate: Estimate | None, low: str, high: str) -> dict[str, Any]:
+    ends = (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
+    return dict(zip((name, low, high), ends, strict=True))
+
+
+def _changes(metrics: Metrics) -> dict[str, Any]:
+    """Contrasts first, where there are any; then each metric with its change, and those of the whole inputs."""
+    row: dict[str, Any] = {}
+    for metric in metrics.every:
+        for beside in CONTRASTS:
+            if (contrast := getattr(metric, beside)) is not None:
+                name = f"{metric.name}_{beside}"
+                row |= _estimate(name, contrast, f"{name}_low", f"{name}_high")
+    for metric in metrics.every:
+        ends = (f"{metric.name}_low", f"{metric.name}_high")
+        row |= {metric.name: metric.value} | _estimate(f"{metric.name}_change", metric.change, *ends)
+    return row | {f"{metric.name}_full": metric.full for metric in metrics.every if metric.full is not None}
+
+
+CONTRASTS = ("apart", "control", "beyond_apart", "beyond_control")
+METRICS = {"read": _metrics, "write": _values}  # metadata of the field that holds the metrics of a row
+CHANGES = {"read": _metrics, "write": _changes}  # the same of a row whose metrics are told as changes

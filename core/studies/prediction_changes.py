@@ -1,48 +1,71 @@
-"""The rows of predictions that changed under variants: the metric's change, flips, McNemar, one correction for all."""
+"""Predictions that changed under variants: the metric's change, flips, McNemar, one correction for all."""
 
-from collections.abc import Sequence
+from typing import Required, TypedDict
 
 import numpy as np
 
 from core.scoring import effects
-from core.store.rows import Row
+from core.studies.estimate import estimate_of
+from core.studies.metric_columns import Metric, Metrics
 from core.studies.outcomes import finite, metrics_of, outcomes
 from core.tasks.glue import Task
 
 
-def baseline_row(task: Task, gold: np.ndarray, plain: np.ndarray, about: Row) -> Row:
+class ChangeFields(TypedDict, total=False):
+    """What a record says of predictions under one variant; shares and McNemar's p are not of scores."""
+
+    n: Required[int]
+    metrics: Required[Metrics]
+    flipped: Required[int | None]
+    changed_rate: float | None
+    changed_low: float | None
+    changed_high: float | None
+    mcnemar: Required[float | None]
+    p: Required[float]
+
+
+def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
     """The untouched model's metrics."""
     ones = np.ones((1, len(gold)))
-    whole = {name: finite(effects.counted(name, gold, plain[None], ones)[0, 0]) for name in metrics_of(task)}
-    return {"kind": "baseline", "name": "untouched", **about, **whole}
+    values = {name: finite(effects.counted(name, gold, plain[None], ones)[0, 0]) for name in metrics_of(task)}
+    return Metrics(tuple(Metric(name, value) for name, value in values.items()))
 
 
-def change_rows(
-    task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, facts: Sequence[Row], *, seed: int
-) -> list[Row]:
-    """A row a variant: facts, every metric with its change and paired interval; of classes how many
-    predictions flipped, their share with Wilson's interval (of none too) and McNemar's
-    p; p corrected over the variants (max-T). changed [variant, row]."""
+def prediction_changes(
+    task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int
+) -> list[ChangeFields]:
+    """What each variant changes.
+
+    Args:
+        task: whose metrics are taken.
+        gold: labels or scores. *Shape:* (row,).
+        plain: predictions of the untouched model. *Shape:* (row,).
+        changed: predictions under every variant. *Shape:* (variant, row).
+        seed: of the correction.
+
+    Returns:
+        Of each variant every metric with its change and paired interval; of classes how many predictions flipped, their
+        share with Wilson's interval (of none too) and McNemar's p; p corrected over the variants (max-T).
+    """
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
-    flipped = None if task.is_score else effects.flips(plain, changed)
-    whole = baseline_row(task, gold, plain, {})
+    whole = metrics_before(task, gold, plain)
     measured = {name: effects.metric_intervals(name, gold, plain, changed) for name in metrics_of(task)}
-    rows = []
-    for k, fact in enumerate(facts):
-        row = {**fact, "n": len(gold)}
-        for name, intervals in measured.items():
-            change = intervals[k]
-            row[name] = None if change.value is None or whole[name] is None else whole[name] + change.value
-            row |= {f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
-        row["flipped"] = None if flipped is None else int(flipped[k])
+    told = []
+    for k in range(len(changed)):
+        metrics = Metrics(tuple(_changed(metric, measured[metric.name][k]) for metric in whole.every))
+        fields = ChangeFields(n=len(gold), metrics=metrics, flipped=None, mcnemar=None, p=float(corrected[k]))
         if not task.is_score:
-            share = share_interval(changed[k] != plain)
-            row |= dict(zip(("changed_rate", "changed_low", "changed_high"), share, strict=True))
-        row["mcnemar"] = None if task.is_score else effects.mcnemar(before.astype(bool), after[k].astype(bool))
-        row["p"] = float(corrected[k])
-        rows.append(row)
-    return rows
+            fields["flipped"] = int(effects.flips(plain, changed)[k])
+            fields["changed_rate"], fields["changed_low"], fields["changed_high"] = share_interval(changed[k] != plain)
+            fields["mcnemar"] = effects.mcnemar(before.astype(bool), after[k].astype(bool))
+        told.append(fields)
+    return told
+
+
+def _changed(before: Metric, change: effects.Interval) -> Metric:
+    value = None if change.value is None or before.value is None else before.value + change.value
+    return Metric(before.name, value, estimate_of(change))
 
 
 def share_interval(hits: np.ndarray) -> tuple[float, float, float]:

@@ -18,11 +18,18 @@ from core.errors import StoreError
 R = TypeVar("R")
 S = TypeVar("S", bound="Result")
 Read = Callable[[Mapping[str, Any]], Any]
+Write = Callable[[Any], dict[str, Any]]
 
 
 def column(name: str, default: Any = MISSING) -> Any:
     """A field whose column has a name that no field can have, such as "class"."""
     return field(metadata={"column": name}, default=default)
+
+
+def stated(default: Any = None) -> Any:
+    """A field that is a column of every row that is written, also where it has its default; a row of an earlier version
+    may lack it."""
+    return field(default=default, metadata={"stated": True})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +43,19 @@ class Result:
     def of(cls: type[R], row: Mapping[str, Any]) -> R:
         """The record of one row. Raises StoreError where it lacks a column that every such row has."""
         return record_of(cls, row)
+
+    def as_row(self) -> dict[str, Any]:
+        """The row that is stored: what kind it is, then a column a field, in their order. A field at its default is no
+        column, unless it is `stated`."""
+        named = len(self.KINDS) == 1 and self.BY not in type(self).__dataclass_fields__
+        row: dict[str, Any] = {self.BY: self.KINDS[0]} if named else {}
+        for known in _fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
+            value = getattr(self, known.name)
+            if known.write is not None:
+                row |= known.write(value)
+            elif known.stated or known.required or value != known.default:
+                row[known.column] = value
+        return row
 
     @classmethod
     def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
@@ -69,13 +89,16 @@ def picked(records: Iterable[R], **wanted: object) -> list[R]:
 
 @dataclass(frozen=True)
 class _Field:
-    """One field of a record. number: int or float where it holds one."""
+    """One field of a record. number: int or float where it holds one; write: what makes several columns of it."""
 
     name: str
     column: str
     required: bool
     read: Read | None
     number: type | None
+    write: Write | None
+    stated: bool
+    default: Any
 
     def value(self, value: Any) -> Any:
         """JSON does not tell 1.0 from 1; a data frame writes NaN for "none", 1.0 for 1 beside it, numpy's scalars."""
@@ -98,6 +121,9 @@ def _fields(kind: type) -> tuple[_Field, ...]:
             known.default is MISSING and known.default_factory is MISSING,
             known.metadata.get("read"),
             _number(hints[known.name]),
+            known.metadata.get("write"),
+            known.metadata.get("stated", False),
+            known.default,
         )
         for known in fields(kind)  # type: ignore[arg-type]
     )

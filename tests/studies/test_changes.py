@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from core.studies.ablation.references import expected
-from core.studies.prediction_changes import baseline_row, change_rows, share_interval
+from core.studies.metric_columns import Metric
+from core.studies.prediction_changes import metrics_before, prediction_changes, share_interval
 from core.tasks.glue import task_of
 
 GOLD, PLAIN = np.array([0, 1, 1, 0, 1, 0, 1, 1]), np.array([0, 1, 1, 0, 0, 0, 1, 1])
@@ -14,26 +15,28 @@ CHANGED = np.array([[0, 1, 1, 0, 0, 0, 1, 1], [1, 0, 1, 0, 1, 1, 0, 1]])
 
 def test_changes_flips_and_correction():
     task = task_of("sst2")
-    same, other = change_rows(task, GOLD, PLAIN, CHANGED, [{"name": "same"}, {"name": "other"}], seed=0)
-    assert (same["name"], same["accuracy_change"], same["flipped"], same["p"], same["mcnemar"]) == ("same", 0, 0, 1, 1)
-    assert other["accuracy"] == pytest.approx(np.mean(CHANGED[1] == GOLD))
-    assert other["accuracy_change"] == pytest.approx(np.mean(CHANGED[1] == GOLD) - np.mean(PLAIN == GOLD))
+    same, other = prediction_changes(task, GOLD, PLAIN, CHANGED, seed=0)
+    assert (same["metrics"].first.change.value, same["flipped"], same["p"], same["mcnemar"]) == (0, 0, 1, 1)
+    accuracy = other["metrics"].first
+    assert accuracy.value == pytest.approx(np.mean(CHANGED[1] == GOLD))
+    assert accuracy.change.value == pytest.approx(np.mean(CHANGED[1] == GOLD) - np.mean(PLAIN == GOLD))
     assert other["flipped"] == sum(a != b for a, b in zip(CHANGED[1], PLAIN, strict=True))
-    assert other["accuracy_low"] <= other["accuracy_change"] <= other["accuracy_high"]
+    assert accuracy.change.low <= accuracy.change.value <= accuracy.change.high
     assert other["n"] == 8
     assert (other["changed_rate"], other["changed_low"], other["changed_high"]) == share_interval(CHANGED[1] != PLAIN)
     assert same["changed_rate"] == same["changed_low"] == 0
     assert same["changed_high"] > 0.3  # none of 8 says little
-    assert baseline_row(task, GOLD, PLAIN, {"n": 8})["accuracy"] == pytest.approx(7 / 8)
+    assert metrics_before(task, GOLD, PLAIN).first == Metric("accuracy", pytest.approx(7 / 8))
 
 
 def test_scores_have_no_flips():
     task = task_of("stsb")
     gold, plain = np.array([0.0, 1.0, 2.5, 4.0]), np.array([0.5, 1.0, 2.0, 4.5])
-    (row,) = change_rows(task, gold, plain, np.array([[0.4, 1.1, 2.6, 3.0]]), [{"name": "one"}], seed=0)
-    assert row["flipped"] is None
-    assert row["mcnemar"] is None
-    assert row["pearson"] == pytest.approx(np.corrcoef(gold, [0.4, 1.1, 2.6, 3.0])[0, 1])
+    (change,) = prediction_changes(task, gold, plain, np.array([[0.4, 1.1, 2.6, 3.0]]), seed=0)
+    assert change["flipped"] is None
+    assert change["mcnemar"] is None
+    assert "changed_rate" not in change
+    assert change["metrics"].first.value == pytest.approx(np.corrcoef(gold, [0.4, 1.1, 2.6, 3.0])[0, 1])
 
 
 def test_a_share_has_wilsons_interval():

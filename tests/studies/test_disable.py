@@ -13,10 +13,11 @@ from core.capture.pruning import pruned_heads, save_pruned
 from core.capture.running import predict
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.opening import open_checkpoint
-from core.studies.ablation import disable, disabling
+from core.studies.ablation import disabling
 from core.studies.ablation.disable import STUDY, Options, Swept
 from core.studies.ablation.importance import STUDY as IMPORTANCE
 from core.studies.ablation.prune import STUDY as PRUNE
+from core.studies.ablation.shared_effects import shared_effects
 from tests.studies.planted import CARRIER, TWIN, save_planted, write_rows
 from tests.studies.through_json import rows_of
 
@@ -92,12 +93,12 @@ def test_near_duplicates_stand_in_for_each_other_until_they_go_together(options,
 
 def test_two_sweeps_of_one_checkpoint_share_their_heads(options):
     one, other = rows_of("disable", options), rows_of("disable", options | {"operator": "zero"})
-    pairs, agreement = disable.shared(one, other)
-    assert [row["name"] for row in pairs] == [row["name"] for row in one if row["kind"] == "variant"]
-    assert min(pairs, key=lambda row: row["this"])["name"] == str(CARRIER)
+    pairs, agreement = shared_effects(one, other)
+    assert [pair.name for pair in pairs] == [row["name"] for row in one if row["kind"] == "variant"]
+    assert min(pairs, key=lambda pair: pair.this).name == str(CARRIER)
     assert agreement.n == 12
-    assert disable.shared(one, one)[1].spearman == pytest.approx(1)
-    assert disable.shared(one, rows_of("disable", options | {"what": "layers"}))[1].n == 0
+    assert shared_effects(one, one)[1].spearman == pytest.approx(1)
+    assert shared_effects(one, rows_of("disable", options | {"what": "layers"}))[1].n == 0
 
 
 def test_importance_puts_the_planted_head_first_and_agrees_with_the_sweep(options):

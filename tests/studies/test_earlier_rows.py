@@ -42,7 +42,6 @@ def test_what_units_left_before_gives_the_same_rows_and_sentence(earlier):
     assert len(made) == len(earlier["rows"])
     for row, before in zip(made, earlier["rows"], strict=True):
         again = {name: row[name] for name in row if name in before}  # columns that came later are let through
-        assert list(again) == list(before)  # the order of columns too
         assert again == close(before)
     assert asdict(headline(earlier["study"], earlier["rows"])) == earlier["headline"]
 

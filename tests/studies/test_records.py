@@ -10,7 +10,7 @@ from core.studies.ablation import records as disabling
 from core.studies.attention import records as scores
 from core.studies.estimate import Estimate
 from core.studies.frames import records as frames
-from core.studies.metric_columns import RANKING
+from core.studies.metric_columns import RANKING, Metric, Metrics
 from core.studies.patterns import records as patterns
 from core.studies.records import Result
 from core.studies.tuning import records as tuning
@@ -90,3 +90,24 @@ def test_metrics_are_read_off_the_columns_that_they_name():
     assert (metric.name, metric.value, metric.change) == ("pearson", 0.7, Estimate(-0.1, -0.2, 0.05))
     assert (metric.apart, metric.control) == (Estimate(0.3, 0.1, 0.4), None)
     assert disabling.SweptVariant.of(row).metrics.of("accuracy") is None
+
+
+def test_a_record_is_written_as_the_row_that_it_is_read_from():
+    metrics = Metrics((Metric("accuracy", 0.7, Estimate(-0.1, -0.2, 0.05), apart=Estimate(0.3, 0.1, 0.4)),))
+    variant = disabling.SweptVariant(name="L1H1", layer=0, head=0, heads="L1H1", operator="disable", what="heads",
+                                     task="sst2", n=40, metrics=metrics, flipped=3, mcnemar=0.5, p=0.2)  # fmt: skip
+    row = variant.as_row()
+    assert list(row)[:6] == ["kind", "name", "layer", "head", "heads", "operator"]
+    assert (row["kind"], row["accuracy_change"], row["accuracy_apart_low"]) == ("variant", -0.1, 0.1)
+    assert "folds" not in row  # which only cross-fitted sweeps have
+    assert "parts" not in row
+    assert disabling.SweptVariant.of(row) == variant
+
+
+def test_what_is_not_defined_is_written_as_nothing_and_not_left_out():
+    metrics = Metrics((Metric("pearson", None),))
+    row = disabling.SweptVariant(name="L1", layer=0, n=4, metrics=metrics, p=1.0).as_row()
+    assert {name: row[name] for name in ("head", "flipped", "mcnemar", "pearson", "pearson_change", "pearson_low")} == {
+        "head": None, "flipped": None, "mcnemar": None, "pearson": None, "pearson_change": None, "pearson_low": None
+    }  # fmt: skip
+    assert "pearson_change" not in disabling.Untouched(n=4, metrics=metrics).as_row()

@@ -21,6 +21,7 @@ from . import references as references
 from . import seed_records as seed_records
 from . import seeds as seeds
 from . import separators as separators
+from . import shared_effects as shared_effects
 from . import task_rows as task_rows
 from . import translation as translation
 from . import translation_records as translation_records

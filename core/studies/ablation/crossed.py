@@ -11,7 +11,7 @@ are over rows, for the models at hand: what another fine-tuning would give is to
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -23,11 +23,14 @@ from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disable, disabling
 from core.studies.ablation.headlines import sweep_headline
+from core.studies.ablation.records import SweptVariant
+from core.studies.ablation.seed_records import CrossedPart
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Checkpoint, Data, Dtype, Out, Preset, Seed, Settings, TaskName
 from core.studies.outcomes import finite, metrics_of, outcomes
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.studies.tuning import finetune
 from core.studies.tuning.finetuning_results import TunedRun
 from core.tasks.glue import TaskRow, must_have_labels, read_rows, task_of
@@ -127,15 +130,16 @@ class CrossedStudy(Study[Options, Crossed]):
         folds = np.concatenate([part.folds for part in first])
         return Crossed(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
 
-    def rows(self, options: Options, merged: Crossed) -> list[Row]:
-        """The sweep's rows with how many parts agree, then the parts."""
-        rows = disable.STUDY.rows(_sweep(options), merged.swept)
+    def results(self, options: Options, merged: Crossed) -> list[Result]:
+        """The sweep's records with how many parts agree, then the parts."""
+        swept = disable.STUDY.results(_sweep(options), merged.swept)
         agree = iter(_agreeing(options, merged))
-        for row in rows:
-            if row["kind"] == "variant":
-                del row["statistic"]  # several models': no score of one checkpoint's head
-                row |= {"folds": options.folds, "folds_agree": next(agree)}
-        return [*rows, *_parts(options, merged)]
+        told = [
+            replace(result, statistic=None, folds=options.folds, folds_agree=next(agree))  # no score of one checkpoint
+            if isinstance(result, SweptVariant) else result
+            for result in swept
+        ]  # fmt: skip
+        return [*told, *_parts(options, merged)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return sweep_headline(rows)
@@ -256,16 +260,15 @@ def _agreeing(options: Options, merged: Crossed) -> list[int]:
     return [int(count) for count in np.sum([(part == whole) & (whole != 0) for part in parts], axis=0)]
 
 
-def _parts(options: Options, merged: Crossed) -> list[Row]:
+def _parts(options: Options, merged: Crossed) -> list[CrossedPart]:
     """Each part's score by the model that never saw it, beside the constant predictor of the other parts."""
-    task, swept, rows = task_of(options.task), merged.swept, []
+    task, swept, parts = task_of(options.task), merged.swept, []
     metric = metrics_of(task)[0]
     for number, run in zip(np.unique(merged.folds), merged.runs, strict=True):
         mine = merged.folds == number
         score = effects.counted(metric, swept.gold[mine], swept.plain[None, mine], np.ones((1, int(mine.sum()))))[0, 0]
-        rows.append({
-            "kind": "fold", "name": f"part {number + 1}", "task": task.key, "metric": metric, "n": int(mine.sum()),
-            "score": finite(score), "baseline": run.baseline.get(metric), "train_rows": run.train_rows,
-            "constant": run.constant, "folder": run.folder,
-        })  # fmt: skip
-    return rows
+        parts.append(CrossedPart(
+            name=f"part {number + 1}", task=task.key, metric=metric, n=int(mine.sum()), score=finite(score),
+            baseline=run.baseline.get(metric), train_rows=run.train_rows, constant=run.constant, folder=run.folder,
+        ))  # fmt: skip
+    return parts

@@ -9,7 +9,7 @@ of heads with like maps ("duplicates"), which stand beside their heads one at a 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import pydantic.dataclasses
@@ -21,12 +21,15 @@ from core.store.rows import Row
 from core.studies.ablation import disabling, duplicates, precision, references
 from core.studies.ablation.disabling import Variant
 from core.studies.ablation.headlines import sweep_headline
-from core.studies.ablation.records import SweptVariant
+from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched
 from core.studies.contract import Done, Flag, Need, Study, Unit
+from core.studies.estimate import estimate_of
 from core.studies.headline import Headline
+from core.studies.metric_columns import Metric, Metrics
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.outcomes import finite, in_order, metrics_of, outcomes
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks.glue import Task, TaskRow, task_of
 
 
@@ -148,9 +151,9 @@ class Disable(Study[Options, Swept]):
         exact_plain, exact = _exact(partials, whole.rows, len(whole.changed))
         return replace(whole, exact_plain=exact_plain, exact=exact)
 
-    def rows(self, options: Options, merged: Swept) -> list[Row]:
-        """The baseline, a row per variant in the order of the heads, and the split-half check."""
-        return _Table(options, task_of(options.task), merged).rows()
+    def results(self, options: Options, merged: Swept) -> list[Result]:
+        """The baseline, a record per variant in the order of the heads, and the split-half check."""
+        return _Table(options, task_of(options.task), merged).results()
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return sweep_headline(rows)
@@ -251,18 +254,38 @@ def _variants(options: Options, layers: int, heads: int) -> list[Variant]:
     return disabling.variants_of(options.what, options.heads, layers, heads)
 
 
+class About(TypedDict):
+    """What all records of a sweep say."""
+
+    operator: str
+    what: str
+    task: str
+    n: int
+
+
+class HeadScore(TypedDict, total=False):
+    """The columns by which the store finds a score of a head."""
+
+    statistic: str
+    feature: str
+    value: float | None
+    low: float | None
+    high: float | None
+    baseline: float | None
+
+
 class _Table:
-    """The rows of a sweep, from all its predictions."""
+    """The records of a sweep, from all its predictions."""
 
     def __init__(self, options: Options, task: Task, swept: Swept):
         self.options, self.task, self.swept = options, task, swept
         self.names = metrics_of(task)
-        self.about = {"operator": options.operator, "what": options.what, "task": task.key, "n": len(swept.gold)}
+        self.about = About(operator=options.operator, what=options.what, task=task.key, n=len(swept.gold))
         ones = np.ones((1, len(swept.gold)))
         self.whole = {name: effects.counted(name, swept.gold, swept.plain[None], ones)[0, 0] for name in self.names}
         self.variants: Sequence[Variant] = swept.grouped or _variants(options, swept.layers, swept.heads)
         self.changed = swept.changed
-        self.beside: list[Row] = [{} for _ in self.variants]
+        self.beside: list[duplicates.Contrasts] = [{} for _ in self.variants]
         if options.what == "duplicates":
             self.beside = duplicates.beside(self.names, swept.gold, swept.plain, self.changed, self.variants)
             self.variants, self.changed = duplicates.together(self.variants, self.changed)
@@ -290,31 +313,35 @@ class _Table:
         """Variants that float32 might claim and was not asked about."""
         return precision.near(self.low, self.exact, seed=self.options.seed)
 
-    def rows(self) -> list[Row]:
+    def results(self) -> list[Result]:
         """The baseline, the variants, the split-half check."""
-        whole = {name: finite(value) for name, value in self.whole.items()}
-        baseline = {"kind": "baseline", "name": "untouched", **self.about, **whole}
-        if self.again.any():
-            seen = precision.deviation(self.low, self.exact)
-            baseline |= {"effect_within": seen.effect, "in_float32": int(self.again.sum())}
-        return [baseline, *self._body(), *self._checked_on_the_other_half()]
+        return [self._untouched(), *self._variants(), *self._checked_on_the_other_half()]
 
-    def _body(self) -> list[Row]:
+    def _untouched(self) -> Untouched:
+        metrics = Metrics(tuple(Metric(name, finite(value)) for name, value in self.whole.items()))
+        if not self.again.any():
+            return Untouched(**self.about, metrics=metrics)
+        within = precision.deviation(self.low, self.exact).effect
+        return Untouched(**self.about, metrics=metrics, effect_within=within, in_float32=int(self.again.sum()))
+
+    def _variants(self) -> list[SweptVariant]:
         measured = {name: self._intervals(name) for name in self.names}
         corrected = effects.max_t(np.zeros(self.differences.shape[1]), self.differences, seed=self.options.seed)
-        body = []
+        swept = []
         for k, variant in enumerate(self.variants):
-            row = {"kind": "variant", **variant.facts(), **self.about, **self.beside[k]}
-            for name in self.names:
-                change = measured[name][k]
-                value = None if change.value is None else self.whole[name] + change.value
-                row |= {name: value, f"{name}_change": change.value}
-                row |= {f"{name}_low": change.low, f"{name}_high": change.high}
-            row |= self._flipped(k) | {"p": float(corrected[k])}
-            if self.again.any():
-                row |= {"float32": bool(self.again[k])}
-            body.append(row | self._score(measured[self.names[0]][k]))
-        return body
+            flipped, mcnemar = self._flipped(k)
+            swept.append(SweptVariant(
+                **variant.facts(), **self.about,
+                metrics=Metrics(tuple(self._metric(name, measured[name][k], self.beside[k]) for name in self.names)),
+                flipped=flipped, mcnemar=mcnemar, p=float(corrected[k]),
+                float32=bool(self.again[k]) if self.again.any() else None,
+                **self._score(measured[self.names[0]][k]),
+            ))  # fmt: skip
+        return swept
+
+    def _metric(self, name: str, change: effects.Interval, contrasts: duplicates.Contrasts) -> Metric:
+        value = None if change.value is None else self.whole[name] + change.value
+        return Metric(name, value, estimate_of(change), **contrasts.get(name, {}))
 
     def _intervals(self, name: str) -> list[effects.Interval]:
         """Each variant's change, by the arithmetic that its claim rests on."""
@@ -328,55 +355,34 @@ class _Table:
             intervals[k] = interval
         return intervals
 
-    def _flipped(self, k: int) -> Row:
+    def _flipped(self, k: int) -> tuple[int | None, float | None]:
         """How many predictions changed, and McNemar's p; neither of scores."""
         if self.task.is_score:
-            return {"flipped": None, "mcnemar": None}
+            return None, None
         gold = self.swept.gold
         before, after = self.swept.plain, self.changed[k]
         if self.swept.in_float32 is not None and self.again[k]:
             plain, exact = self.swept.in_float32
             before, after = plain.astype(int), exact[k].astype(int)  # NaN where float32 was not asked makes them floats
-        return {
-            "flipped": int(effects.flips(before, after[None])[0]),
-            "mcnemar": effects.mcnemar(before == gold, after == gold),
-        }
+        return int(effects.flips(before, after[None])[0]), effects.mcnemar(before == gold, after == gold)
 
-    def _score(self, change: effects.Interval) -> Row:
+    def _score(self, change: effects.Interval) -> HeadScore:
         """The fields that make a row of one head a head score in the store."""
         if self.options.what not in ("heads", "all-but-one"):
-            return {}
-        return {
-            "statistic": f"{self.options.operator} {self.options.what}",
-            "feature": f"{self.options.task} {self.names[0]}",
-            "value": change.value,
-            "low": change.low,
-            "high": change.high,
-            "baseline": finite(self.whole[self.names[0]]),
-        }
+            return HeadScore()
+        return HeadScore(
+            statistic=f"{self.options.operator} {self.options.what}",
+            feature=f"{self.options.task} {self.names[0]}",
+            value=change.value,
+            low=change.low,
+            high=change.high,
+            baseline=finite(self.whole[self.names[0]]),
+        )
 
-    def _checked_on_the_other_half(self) -> list[Row]:
+    def _checked_on_the_other_half(self) -> list[SplitHalf]:
         if len(self.variants) < 2 or len(self.before) < 4:
             return []
         half = effects.split_half(np.zeros(len(self.before)), self.differences, seed=self.options.seed)
-        fields = {name: getattr(half, name) for name in ("chosen", "held_out", "low", "high", "same")}
-        return [{"kind": "split half", "name": self.variants[half.head].name, **self.about, **fields}]
-
-
-# ---------------------------------------------------------------- two sweeps side by side
-
-
-def shared(one: Sequence[Row], other: Sequence[Row]) -> tuple[list[Row], effects.Agreement]:
-    """Which heads do two sweeps share? {name, this, other}: the changes of the first metric of each, and their rank
-    correlation over the heads (or layers) that both swept."""
-    first, second = _changes(one), _changes(other)
-    names = [name for name in first if name in second]
-    pairs: list[Row] = [{"name": name, "this": first[name], "other": second[name]} for name in names]
-    columns = [np.array([changes[name] for name in names], dtype=float) for changes in (first, second)]
-    return pairs, effects.rank_agreement(*columns)
-
-
-def _changes(rows: Sequence[Row]) -> dict[str, float | None]:
-    """The change of the first metric, by the variant's name."""
-    ranked = [(variant.name, variant.metrics.first.change) for variant in SweptVariant.among(rows)]
-    return {name: None if change is None else change.value for name, change in ranked}
+        name = self.variants[half.head].name
+        return [SplitHalf(name=name, **self.about, chosen=half.chosen, held_out=half.held_out, low=half.low,
+                          high=half.high, same=half.same)]  # fmt: skip

@@ -3,7 +3,7 @@ and the sets of heads that are changed together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Required, TypedDict, runtime_checkable
 
 import numpy as np
 
@@ -124,15 +124,27 @@ class Variant:
         """Heads and parts."""
         return frozenset((*self.heads, *self.parts))
 
-    def facts(self) -> dict[str, Any]:
-        """The variant as fields of a row; those of near-duplicates where it is one."""
-        known: dict[str, Any] = {"name": self.name, "layer": self.layer, "head": self.head}
-        known["heads"] = group_name(self.heads)
+    def facts(self) -> "VariantFacts":
+        """The variant as fields of a record; those of near-duplicates where it is one."""
+        known = VariantFacts(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
         if self.parts:
             known["parts"] = group_name(self.parts)
         if self.role is not None:
             known |= {"role": self.role, "group": self.group}
         return known if self.distance is None else known | {"distance": self.distance}
+
+
+class VariantFacts(TypedDict, total=False):
+    """What a record says of a variant; `parts`, and those of near-duplicates, where it has them."""
+
+    name: Required[str]
+    layer: Required[int | None]
+    head: Required[int | None]
+    heads: Required[str]
+    parts: str
+    role: str | None
+    group: int | None
+    distance: float | None
 
 
 def groups_of(text: str) -> list[tuple[Component, ...]]:

@@ -4,6 +4,7 @@ Beside each group stand its heads one at a time and random heads of the same lay
 """
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from core import capture, scoring
 from core.errors import InputError
 from core.scoring import effects
 from core.scoring.duplicates import Group, groups_of, matched
-from core.store.rows import Row
 from core.studies.ablation.disabling import Opened, Variant
+from core.studies.estimate import Estimate, estimate_of
 from core.tasks.glue import read_rows
 
 GROUP_ROWS, QUERIES = 200, 4  # train rows that find the groups; rows of each map that are compared
@@ -64,6 +65,18 @@ def _measured(opened: Opened, data: str | None, seed: int, within: float) -> lis
     return groups_of(distances.result(), checkpoint.heads, within=within)
 
 
+class Contrast(TypedDict, total=False):
+    """What the heads of a group cost one at a time, what random heads cost, and what it costs beyond each."""
+
+    apart: Estimate | None
+    control: Estimate | None
+    beyond_apart: Estimate | None
+    beyond_control: Estimate | None
+
+
+Contrasts = dict[str, Contrast]  # by metric
+
+
 def together(variants: Sequence[Variant], changed: np.ndarray) -> tuple[list[Variant], np.ndarray]:
     """The groups themselves, and what was predicted without each."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
@@ -76,7 +89,7 @@ def beside(
     plain: np.ndarray,
     changed: np.ndarray,
     variants: Sequence[Variant],
-) -> list[Row]:
+) -> list[Contrasts]:
     """For every group and metric: what its heads cost one at a time, added up ("apart"), what random heads cost
     ("control"), and what it costs beyond each, with 95% paired intervals."""
     roles = np.array([variant.role for variant in variants])
@@ -87,11 +100,10 @@ def beside(
     whole = np.eye(len(variants))[chosen]
     beyond = (whole - control) * control.any(1, keepdims=True)  # the largest groups leave too few heads for a control
     contrasts = {"apart": apart, "control": control, "beyond_apart": whole - apart, "beyond_control": beyond}
-    rows: list[Row] = [{} for _ in chosen]
+    groups: list[Contrasts] = [{name: {} for name in names} for _ in chosen]
     for name in names:
         for label, weights in contrasts.items():
             intervals = effects.contrast_intervals(name, gold, plain, changed, weights)
-            for row, interval in zip(rows, intervals, strict=True):
-                field = f"{name}_{label}"
-                row |= {field: interval.value, f"{field}_low": interval.low, f"{field}_high": interval.high}
-    return rows
+            for contrasted, interval in zip(groups, intervals, strict=True):
+                contrasted[name][label] = estimate_of(interval)  # type: ignore[literal-required]  # of Contrast
+    return groups

@@ -18,13 +18,14 @@ from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling
-from core.studies.ablation.pruning_records import ImportantHead
+from core.studies.ablation.pruning_records import ImportantHead, RankAgreement
 from core.studies.ablation.task_rows import units_of
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
 from core.studies.outcomes import in_order, metrics_of, outcomes
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks.glue import task_of
 
 READINGS = ("example", "token")
@@ -129,8 +130,8 @@ class Importance(Study[Options, Weighed]):
         sums = {name: sum(getattr(part, name) for part in ordered) for name in ("example", "token", "inputs", "tokens")}
         return Weighed(**whole, **sums)  # type: ignore[arg-type]
 
-    def rows(self, options: Options, merged: Weighed) -> list[Row]:
-        """A row per head, most important first, then the rank correlations with the sweep."""
+    def results(self, options: Options, merged: Weighed) -> list[Result]:
+        """A record per head, most important first, then the rank correlations with the sweep."""
         import torch  # 1.3 s of start-up
 
         total = capture.importance.Gradients(
@@ -139,10 +140,12 @@ class Importance(Study[Options, Weighed]):
         scores = capture.importance.importance(total, reading=options.reading, normalize=options.normalize)  # type: ignore[arg-type]
         raw = capture.importance.importance(total, reading=options.reading, normalize=False)  # type: ignore[arg-type]
         ranked = sorted(np.ndindex(*scores.shape), key=lambda place: (-float(scores[place]), place))
-        about = {"task": options.task, "n": total.inputs, "statistic": "importance", "feature": options.task}
-        heads = [
-            {"kind": "head", "name": str(Head(*place)), "layer": place[0], "head": place[1], "rank": rank + 1,
-             "value": float(scores[place]), "gradient": float(raw[place]), **about}
+        heads: list[Result] = [
+            ImportantHead(
+                name=str(Head(*place)), layer=place[0], head=place[1], rank=rank + 1, value=float(scores[place]),
+                gradient=float(raw[place]), task=options.task, n=total.inputs, statistic="importance",
+                feature=options.task,
+            )
             for rank, place in enumerate(ranked)
         ]  # fmt: skip
         return heads + (_beside_the_sweep(options, merged, scores.flatten().numpy()) if options.sweep else [])
@@ -159,7 +162,7 @@ class Importance(Study[Options, Weighed]):
 STUDY = Importance()
 
 
-def _beside_the_sweep(options: Options, swept: Weighed, scores: np.ndarray) -> list[Row]:
+def _beside_the_sweep(options: Options, swept: Weighed, scores: np.ndarray) -> list[Result]:
     assert swept.plain is not None  # noqa: S101 - with a sweep all three are there
     assert swept.changed is not None  # noqa: S101
     assert swept.moved is not None  # noqa: S101
@@ -168,9 +171,11 @@ def _beside_the_sweep(options: Options, swept: Weighed, scores: np.ndarray) -> l
     measured = {f"loss of {metrics_of(task)[0]}": lost, "mean change of logits": swept.moved.mean(1)}
     if not task.is_score:
         measured |= {"predictions changed": effects.flips(swept.plain, swept.changed).astype(float)}
-    compared = []
+    compared: list[Result] = []
     for name, values in measured.items():
         agreement = effects.rank_agreement(scores, values)
-        fields = {name: getattr(agreement, name) for name in ("spearman", "kendall", "p", "n")}
-        compared.append({"kind": "correlation", "name": name, "operator": options.sweep, **fields})
+        compared.append(RankAgreement(
+            name=name, operator=options.sweep, spearman=agreement.spearman, kendall=agreement.kendall, p=agreement.p,
+            n=agreement.n,
+        ))  # fmt: skip
     return compared

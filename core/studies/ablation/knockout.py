@@ -16,13 +16,14 @@ from core import capture
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.headlines import cut_headline
-from core.studies.ablation.records import EdgeCut
+from core.studies.ablation.records import EdgeCut, Untouched
 from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.outcomes import in_order
-from core.studies.prediction_changes import baseline_row, change_rows
+from core.studies.prediction_changes import metrics_before, prediction_changes
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks.glue import task_of
 
 
@@ -93,24 +94,25 @@ class KnockoutStudy(Study[Options, Knocked]):
         whole = in_order(partials, ("rows", "gold", "plain", "changed", "having"))
         return Knocked(layers=partials[0].layers, **whole)
 
-    def rows(self, options: Options, merged: Knocked) -> list[Row]:
-        """The baseline, then a row per kind of edge and layer (layer None: all layers)."""
-        task, how = task_of(options.task), "renormalised" if options.renormalise else "weights set to 0"
-        about = {"task": task.key, "operator": f"knockout, {how}"}
-        facts = [
-            {
-                "kind": "cut",
-                "name": f"{kind} in {'all layers' if len(layers) > 1 else f'L{layers[0] + 1}'}",
-                "edges": kind,
-                "layer": layers[0] if len(layers) == 1 else None,
-                "with_edges": int(merged.having[number].sum()),
-                **about,
-            }
-            for number, kind in enumerate(options.edges)
-            for layers in layers_of(merged.layers)
-        ]
-        body = change_rows(task, merged.gold, merged.plain, merged.changed, facts, seed=options.seed)
-        return [baseline_row(task, merged.gold, merged.plain, about | {"n": len(merged.gold)}), *body]
+    def results(self, options: Options, merged: Knocked) -> list[Result]:
+        """The baseline, then a record per kind of edge and layer (layer None: all layers)."""
+        task = task_of(options.task)
+        how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
+        cuts = [(number, kind, layers) for number, kind in enumerate(options.edges)
+                for layers in layers_of(merged.layers)]  # fmt: skip
+        changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
+        before = metrics_before(task, merged.gold, merged.plain)
+        return [
+            Untouched(operator=how, task=task.key, n=len(merged.gold), metrics=before),
+            *(
+                EdgeCut(
+                    name=f"{kind} in {'all layers' if len(layers) > 1 else f'L{layers[0] + 1}'}", edges=kind,
+                    layer=layers[0] if len(layers) == 1 else None, with_edges=int(merged.having[number].sum()),
+                    operator=how, task=task.key, **change,
+                )
+                for (number, kind, layers), change in zip(cuts, changes, strict=True)
+            ),
+        ]  # fmt: skip
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return cut_headline(rows, [(f"{cut.edges} ({cut.name})", cut) for cut in EdgeCut.among(rows)])

@@ -107,8 +107,8 @@ class PatchStudy(Study[Options, PatchPartial]):
         }
         return PatchPartial(layers=partials[0].layers, heads=partials[0].heads, **whole)
 
-    def rows(self, options: Options, merged: PatchPartial) -> list[Row]:
-        """A row per component: the share it brings back with its interval and corrected p."""
+    def results(self, options: Options, merged: PatchPartial) -> list[Patched]:
+        """A record per component: the share it brings back with its interval and corrected p."""
         made = merged.made.astype(bool)
         if not made.any():
             raise InputError(
@@ -117,19 +117,20 @@ class PatchStudy(Study[Options, PatchPartial]):
         shares = recovered_share(
             merged.first[made], merged.second[made], merged.patched[:, made], floor=options.floor, seed=options.seed
         )
-        about = {"what": options.what, "made_by": options.kind, "task": task_of(options.task).key, "n": shares.n}
-        about |= {"under_floor": shares.left_out, "not_made": int((~made).sum()), "operator": "patch"}
-        body = []
+        body, task = [], task_of(options.task).key
         variants = disabling.variants_of(options.what, "", merged.layers, merged.heads)
         for k, variant in enumerate(variants):
-            low, high = (None if np.isnan(bounds[k]) else float(bounds[k]) for bounds in (shares.low, shares.high))
-            p = None if np.isnan(shares.p[k]) else float(shares.p[k])
-            row = {"kind": "component", **variant.facts(), **about, "recovered": float(shares.share[k])}
-            row |= {"low": low, "high": high, "p": p}
-            if options.what == "heads":
-                row |= {"statistic": "patch recovered", "feature": f"{options.task} {options.kind}"}
-                row |= {"value": float(shares.share[k]), "baseline": 0.0}
-            body.append(row)
+            low, high, p = (None if np.isnan(column[k]) else float(column[k])
+                            for column in (shares.low, shares.high, shares.p))  # fmt: skip
+            recovered, is_head = float(shares.share[k]), options.what == "heads"
+            body.append(Patched(
+                **variant.facts(), what=options.what, made_by=options.kind, task=task, n=shares.n,
+                under_floor=shares.left_out, not_made=int((~made).sum()), operator="patch", recovered=recovered,
+                low=low, high=high, p=p,
+                statistic="patch recovered" if is_head else None,
+                feature=f"{options.task} {options.kind}" if is_head else None,
+                value=recovered if is_head else None, baseline=0.0 if is_head else None,
+            ))  # fmt: skip
         return body
 
     def headline(self, rows: Sequence[Row]) -> Headline:

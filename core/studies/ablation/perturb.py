@@ -7,7 +7,7 @@ the input's meaning (negation does), so a changed prediction is no error by itse
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -17,13 +17,15 @@ from core import capture
 from core.errors import InputError
 from core.store.rows import Row
 from core.studies.ablation import disabling
-from core.studies.ablation.records import Perturbation
+from core.studies.ablation.records import Perturbation, Untouched
 from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, percent
+from core.studies.metric_columns import Metrics
 from core.studies.outcomes import in_order
-from core.studies.prediction_changes import baseline_row, change_rows
+from core.studies.prediction_changes import metrics_before, prediction_changes
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks.glue import Task, task_of
 from core.tasks.perturbations import KINDS, Choice, perturb
 
@@ -99,14 +101,12 @@ class PerturbStudy(Study[Options, Perturbations]):
         """All rows, in the task's order."""
         return Perturbations(**in_order(partials, ("rows", "gold", "plain", "changed", "made", "moved")))
 
-    def rows(self, options: Options, merged: Perturbations) -> list[Row]:
-        """The baseline with the best constant, then a row per kind; kinds that no row allows say n = 0."""
+    def results(self, options: Options, merged: Perturbations) -> list[Result]:
+        """The baseline with the best constant, then a record per kind; kinds that no row allows say n = 0."""
         task = task_of(options.task)
-        about = {"task": task.key, "n": len(merged.gold)}
-        rows = [baseline_row(task, merged.gold, merged.plain, about) | {"constant": _constant(task, merged.gold)}]
-        for number, kind in enumerate(options.kinds):
-            rows.append(_row(options, task, merged, number, kind))
-        return rows
+        before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
+        untouched = Untouched(task=task.key, n=len(merged.gold), metrics=before, constant=constant)
+        return [untouched, *(_perturbed(options, task, merged, k, kind) for k, kind in enumerate(options.kinds))]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         rates = [(kind.changed_rate, kind) for kind in Perturbation.among(rows)
@@ -137,23 +137,22 @@ def _moved(task: Task, before: "Tensor", after: "Tensor") -> list[float]:
     return (shares[1] - shares[0]).gather(-1, best)[:, 0].tolist()
 
 
-def _row(options: Options, task: Task, merged: Perturbations, number: int, kind: str) -> Row:
+def _perturbed(options: Options, task: Task, merged: Perturbations, number: int, name: str) -> Perturbation:
     made = merged.made[number].astype(bool)
-    fact: Row = {"kind": "partial input" if kind in PARTIAL else "perturbation", "name": kind, "task": task.key}
-    fact |= {"meaning": KINDS[kind].meaning, "of": len(made)}
+    kind, meaning = "partial input" if name in PARTIAL else "perturbation", KINDS[name].meaning
     if made.sum() < 2:
-        return fact | {"n": int(made.sum()), "note": "fewer than two rows of the task have what it changes"}
+        return Perturbation(kind=kind, name=name, task=task.key, meaning=meaning, of_rows=len(made),
+                            n=int(made.sum()), metrics=Metrics(()),
+                            note="fewer than two rows of the task have what it changes")  # fmt: skip
     gold, plain, changed = merged.gold[made], merged.plain[made], merged.changed[number, made]
-    row = change_rows(task, gold, plain, changed[None], [fact], seed=options.seed)[0]
-    row |= _before(task, gold, plain)
-    row |= {"probability_change": float(merged.moved[number, made].mean())}
-    return row | {"constant": _constant(task, gold)}
-
-
-def _before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Row:
-    """The full input's metrics on the same rows."""
-    whole = baseline_row(task, gold, plain, {})
-    return {f"{name}_full": value for name, value in whole.items() if name not in ("kind", "name")}
+    change = prediction_changes(task, gold, plain, changed[None], seed=options.seed)[0]
+    full = metrics_before(task, gold, plain).every  # of the whole input, on the same rows
+    metrics = [replace(metric, full=whole.value) for metric, whole in zip(change["metrics"].every, full, strict=True)]
+    change["metrics"] = Metrics(tuple(metrics))
+    return Perturbation(
+        kind=kind, name=name, task=task.key, meaning=meaning, of_rows=len(made),
+        probability_change=float(merged.moved[number, made].mean()), constant=_constant(task, gold), **change,
+    )  # fmt: skip
 
 
 def _constant(task: Task, gold: np.ndarray) -> float | None:

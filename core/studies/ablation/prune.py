@@ -129,17 +129,16 @@ class Prune(Study[Options, Curves]):
         """The curves, one after another."""
         return Curves(tuple(curve for part in partials for curve in part.curves))
 
-    def rows(self, options: Options, merged: Curves) -> list[Row]:
-        """A row per curve and step: the metric on dev with its change from the whole model and the interval of that."""
+    def results(self, options: Options, merged: Curves) -> list[PruneStep]:
+        """A record per curve and step: the metric on dev, its change from the whole model and the interval of that."""
         task = task_of(options.task)
         metric, body = metrics_of(task)[0], []
         for curve in merged.curves:
             ones = np.ones((1, len(curve.gold)))
             whole = float(effects.counted(metric, curve.gold, curve.plain[None], ones)[0, 0])
             changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
-            about = {"order": curve.order, "task": task.key, "metric": metric, "n": len(curve.gold)}
             steps = zip((0, *curve.removed), (effects.Interval(0.0, 0.0, 0.0), *changes), strict=True)
-            body += [_step(about, whole, curve.heads, cut, change) for cut, change in steps]
+            body += [_step(curve, task.key, metric, whole, cut, change) for cut, change in steps]
         return body
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -206,12 +205,10 @@ def _by_importance(options: Options, opened: Opened, every: Sequence[Head], time
     return gone
 
 
-def _step(about: Row, whole: float, ranked: Sequence[Head], cut: int, change: effects.Interval) -> Row:
-    ends = {"low": change.low, "high": change.high}
-    removed_names = ",".join(str(head) for head in ranked[:cut])
-    return {
-        "kind": "step", **about, "baseline": whole,
-        "removed": cut, "share": cut / len(ranked), "heads": removed_names,
-        "score": None if change.value is None else whole + change.value, "change": change.value,
-        **{name: None if value is None else whole + value for name, value in ends.items()},
-    }  # fmt: skip
+def _step(curve: Curve, task: str, metric: str, whole: float, cut: int, change: effects.Interval) -> PruneStep:
+    score, low, high = (None if value is None else whole + value for value in (change.value, change.low, change.high))
+    return PruneStep(
+        order=curve.order, task=task, metric=metric, n=len(curve.gold), baseline=whole, removed=cut,
+        share=cut / len(curve.heads), heads=",".join(str(head) for head in curve.heads[:cut]), score=score,
+        change=change.value, low=low, high=high,
+    )  # fmt: skip

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.studies.records import Result
+from core.studies.records import Result, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class RankAgreement(Result):
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str
     spearman: float | None
-    kendall: float | None = None
+    kendall: float | None = stated()
     p: float | None
     n: int
     operator: str | None = None
@@ -40,15 +40,16 @@ class RankAgreement(Result):
 class PruneStep(Result):
     """One point of a curve: `removed` heads, a share of all, are gone. low, high: of the score, not of its change."""
 
+    KINDS: ClassVar[tuple[str, ...]] = ("step",)
     order: str
+    task: str | None = None
+    metric: str
+    n: int
+    baseline: float
     removed: int
     share: float
-    metric: str
-    baseline: float
+    heads: str = stated("")
     score: float | None
     change: float | None
     low: float | None
     high: float | None
-    n: int
-    heads: str = ""
-    task: str | None = None

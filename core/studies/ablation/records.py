@@ -4,8 +4,8 @@ patch, perturb."""
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from core.studies.metric_columns import METRICS, Metrics
-from core.studies.records import Result, column
+from core.studies.metric_columns import CHANGES, METRICS, Metrics
+from core.studies.records import Result, column, stated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,11 +17,11 @@ class Untouched(Result):
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
-    name: str = "untouched"
-    n: int
-    task: str | None = None
+    name: str = stated("untouched")
     operator: str | None = None
     what: str | None = None
+    task: str | None = None
+    n: int
     metrics: Metrics = field(metadata=METRICS)
     loss: float | None = None
     constant: float | None = None
@@ -35,9 +35,9 @@ class Component(Result):
     group. role, group, distance: of near-duplicates, how far the heads are from each other."""
 
     name: str
-    layer: int | None = None
-    head: int | None = None
-    heads: str = ""
+    layer: int | None = stated()
+    head: int | None = stated()
+    heads: str = stated("")
     parts: str = ""
     role: str | None = None
     group: int | None = None
@@ -51,14 +51,14 @@ class SweptVariant(Component):
     folds, its parts, and folds_agree, those in which the change has the sign of the whole."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("variant",)
-    p: float
-    n: int
     operator: str | None = None
     what: str | None = None
     task: str | None = None
-    metrics: Metrics = field(metadata=METRICS)
-    flipped: int | None = None
-    mcnemar: float | None = None
+    n: int
+    metrics: Metrics = field(metadata=CHANGES)
+    flipped: int | None = stated()
+    mcnemar: float | None = stated()
+    p: float
     float32: bool | None = None
     statistic: str | None = None
     feature: str | None = None
@@ -77,15 +77,15 @@ class SplitHalf(Result):
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
-    chosen: float | None = None
-    held_out: float | None
-    low: float | None
-    high: float | None
-    same: float | None = None
-    n: int
     operator: str | None = None
     what: str | None = None
     task: str | None = None
+    n: int
+    chosen: float | None = stated()
+    held_out: float | None
+    low: float | None
+    high: float | None
+    same: float | None = stated()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class OperatorEffect(Result):
     p: float
     n: int
     task: str
-    baseline: float = 0.0
+    baseline: float = stated(0.0)
     statistic: str | None = None
     feature: str | None = None
     fit_mean: float | None = None
@@ -218,15 +218,15 @@ class Changed(Result):
     """Predictions under a change. changed_rate: share that changed, with Wilson's interval; p: corrected over all."""
 
     name: str
-    n: int
     task: str | None = None
-    metrics: Metrics = field(metadata=METRICS)
-    flipped: int | None = None
+    n: int
+    metrics: Metrics = field(metadata=CHANGES)
+    flipped: int | None = stated()
     changed_rate: float | None = None
     changed_low: float | None = None
     changed_high: float | None = None
-    mcnemar: float | None = None
-    p: float | None = None
+    mcnemar: float | None = stated()
+    p: float | None = stated()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,19 +248,19 @@ class SeparatorLayer(Changed):
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
     layer: int | None
-    gradient_separator: float | None = None
-    gradient_other: float | None = None
-    ratio: float | None = None
-    ratio_low: float | None = None
-    ratio_high: float | None = None
-    weight_on_separators: float | None = None
-    weight_on_separators_low: float | None = None
-    weight_on_separators_high: float | None = None
-    norm_on_separators: float | None = None
-    norm_on_separators_low: float | None = None
-    norm_on_separators_high: float | None = None
-    separators_of_pieces: float | None = None
-    with_separators: int | None = None
+    gradient_separator: float | None = stated()
+    gradient_other: float | None = stated()
+    ratio: float | None = stated()
+    ratio_low: float | None = stated()
+    ratio_high: float | None = stated()
+    weight_on_separators: float | None = stated()
+    weight_on_separators_low: float | None = stated()
+    weight_on_separators_high: float | None = stated()
+    norm_on_separators: float | None = stated()
+    norm_on_separators_low: float | None = stated()
+    norm_on_separators_high: float | None = stated()
+    separators_of_pieces: float | None = stated()
+    with_separators: int | None = stated()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,9 +94,11 @@ class CrossedPart(Result):
 
     KINDS: ClassVar[tuple[str, ...]] = ("fold",)
     name: str
+    task: str | None = None
     metric: str
     n: int
     score: float | None
     baseline: float | None
     train_rows: int
     constant: bool
+    folder: str | None = None

@@ -19,14 +19,15 @@ from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.headlines import cut_headline
 from core.studies.ablation.knockout import layers_of
-from core.studies.ablation.records import SeparatorLayer
+from core.studies.ablation.records import SeparatorLayer, Untouched
 from core.studies.ablation.task_rows import RowOptions, units_of
 from core.studies.contract import Done, Need, Study, Unit
 from core.studies.headline import Headline
 from core.studies.options import Limit
 from core.studies.outcomes import in_order
-from core.studies.prediction_changes import baseline_row, change_rows
+from core.studies.prediction_changes import metrics_before, prediction_changes
 from core.studies.provenance import provenance
+from core.studies.records import Result
 from core.tasks.glue import task_of
 
 RESAMPLES = 2000
@@ -97,17 +98,18 @@ class SeparatorsStudy(Study[Options, Slopes]):
         names = ("rows", "to_separator", "to_other", "weight", "norm", "share", "gold", "plain", "changed")
         return Slopes(layers=partials[0].layers, **in_order(partials, names))
 
-    def rows(self, options: Options, merged: Slopes) -> list[Row]:
-        """The baseline; a row per layer with the ratio of gradients and what cutting does; a row for all layers."""
+    def results(self, options: Options, merged: Slopes) -> list[Result]:
+        """The baseline; a record per layer with the ratio of gradients and what cutting does; one for all layers."""
         task = task_of(options.task)
-        about = {"task": task.key, "n": len(merged.gold)}
-        names = [f"L{layers[0] + 1}" if len(layers) == 1 else "all layers" for layers in layers_of(merged.layers)]
-        facts: list[Row] = [{"kind": "layer", "name": name, "layer": k if k < merged.layers else None, **about}
-                            for k, name in enumerate(names)]  # fmt: skip
-        for layer in range(merged.layers):
-            facts[layer] |= gradient_facts(merged, layer, seed=options.seed)
-        body = change_rows(task, merged.gold, merged.plain, merged.changed, facts, seed=options.seed)
-        return [baseline_row(task, merged.gold, merged.plain, about), *body]
+        before = metrics_before(task, merged.gold, merged.plain)
+        changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
+        results: list[Result] = [Untouched(task=task.key, n=len(merged.gold), metrics=before)]
+        for k, (layers, change) in enumerate(zip(layers_of(merged.layers), changes, strict=True)):
+            name = f"L{layers[0] + 1}" if len(layers) == 1 else "all layers"
+            layer = k if k < merged.layers else None
+            facts = gradient_facts(merged, k, seed=options.seed) if k < merged.layers else {}
+            results.append(SeparatorLayer(name=name, layer=layer, task=task.key, **facts, **change))
+        return results
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return cut_headline(

@@ -8,9 +8,9 @@ import streamlit as st
 
 from core.attention import Head
 from core.store.runs import head_scores, run_rows
-from core.studies.ablation.disable import shared
 from core.studies.ablation.disabling import PARTS
 from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched
+from core.studies.ablation.shared_effects import shared_effects
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric
@@ -256,7 +256,7 @@ def _beside_another(stored: StoredRun) -> None:
     if not other:
         return
     here, there = run_rows(resources.database(), stored.run), run_rows(resources.database(), other)
-    pairs, agreement = shared(here, there)
+    pairs, agreement = shared_effects(here, there)
     if not pairs:
         st.info("The two sweeps share no head of the same name: choose one of the same kind.")
         return
