@@ -94,9 +94,23 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> None:
-        """Add what another accumulator saw; it must not have seen the same inputs."""
+        """Add what another accumulator saw; it must not have seen the same inputs. One of an earlier version, which
+        measured fewer statistics, saw nothing of the others."""
+        width = max(self.sums.shape[-1], other.sums.shape[-1])
+        self.widen(width)
         for name in _ARRAYS:
-            getattr(self, name).__iadd__(getattr(other, name))
+            mine, its = getattr(self, name), getattr(other, name)
+            mine[..., : its.shape[-1]] += its
+
+    def widen(self, statistics: int, *, blocks: int = 1) -> None:
+        """Take as many statistics at least: those that were not measured have no inputs. They are the last of each of
+        so many equal blocks."""
+        more = (statistics - self.sums.shape[-1]) // max(1, blocks)
+        for name in _ARRAYS if more > 0 else ():
+            array = getattr(self, name)
+            parts = array.reshape(*array.shape[:-1], blocks, -1)
+            wide = np.pad(parts, [(0, 0)] * array.ndim + [(0, more)])
+            setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def result(self, *, minus: "Means | None" = None) -> Estimate:
         """The means and how sure they are.

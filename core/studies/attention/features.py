@@ -110,6 +110,7 @@ def rows_of(sums: FeatureSums) -> list[Row]:
     estimates, every = observer.result(), {}
     for key, (value, effect) in estimates.items():
         contrast = None if feature_of(key[1]).special else observer.contrast(*key)
+        contrast = contrast if contrast is not None and contrast.n.any() else None
         p = effect.p_above()[..., 0]
         every[key] = (value, effect, contrast, p if contrast is None else np.maximum(p, contrast.p_above()[..., 0]))
     together = q_of_all([p for _, _, _, p in every.values()])

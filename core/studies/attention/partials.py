@@ -52,7 +52,10 @@ class RelationSums(Sums):
     distances: tuple[dict[int, int], ...]
 
     def plus(self, other: "RelationSums") -> "RelationSums":
-        """Links of both."""
+        """Links of both; one of an earlier version measured less of each relation and direction."""
+        blocks = 2 * len(self.relations)
+        for means, others in ((self.means, other.means), (other.means, self.means)):
+            means.widen(others.sums.shape[-1], blocks=blocks)
         both = tuple(
             {d: mine.get(d, 0) + its.get(d, 0) for d in (mine | its)}
             for mine, its in zip(self.distances, other.distances, strict=True)
