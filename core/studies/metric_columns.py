@@ -80,10 +80,9 @@ def _changes(metrics: Metrics) -> dict[str, Any]:
     """Contrasts first, where there are any; then each metric with its change, and those of the whole inputs."""
     row: dict[str, Any] = {}
     for metric in metrics.every:
-        for beside in CONTRASTS:
-            if (contrast := getattr(metric, beside)) is not None:
-                name = f"{metric.name}_{beside}"
-                row |= _estimate(name, contrast, f"{name}_low", f"{name}_high")
+        contrasts = {f"{metric.name}_{beside}": getattr(metric, beside) for beside in CONTRASTS}
+        for name, contrast in contrasts.items() if any(contrasts.values()) else ():
+            row |= _estimate(name, contrast, f"{name}_low", f"{name}_high")
     for metric in metrics.every:
         ends = (f"{metric.name}_low", f"{metric.name}_high")
         row |= {metric.name: metric.value} | _estimate(f"{metric.name}_change", metric.change, *ends)
