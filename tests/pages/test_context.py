@@ -106,6 +106,10 @@ def test_short_names_differ_wherever_the_paths_do(names, shorts):
     assert list(short_names(names).values()) == shorts
 
 
+def test_the_maps_show_the_chosen_head_so_no_line_comes_and_moves_them():
+    assert "does not use" not in said(opened("maps", head="L2H3"))
+
+
 # ---------------------------------------------------------------- who only labels
 
 

@@ -50,7 +50,7 @@ _PAIR = (("text", example.TEXT), ("pair", example.PAIR))
 PAGES = (
     Page("start", "Start", ":material/home:", (View("start", "Start", "start", ready=True),)),
     Page("maps", "Attention maps", ":material/grid_on:", (
-        View("maps", "Maps", "workbench", ("checkpoint", "beside", "input"), _PAIR),
+        View("maps", "Maps", "workbench", ("checkpoint", "beside", "input", "head in its picture"), _PAIR),
         View("why", "Why", "why", ("checkpoint", "input", "head"), (*_PAIR, ("head", "L2H5"))),
         View("generation", "Generation", "generation", ("checkpoint", "sentence"), (
             ("checkpoint", DECODER), ("text", PROMPT))),

@@ -19,7 +19,11 @@ from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import own_rows, pickers
 
 NO_SECOND = "compare with: nothing"
-FIELDS_OF = {"input": ("text", "pair"), "sentence": ("text",)}  # what a view reads, where it is not one field
+FIELDS_OF = {
+    "input": ("text", "pair"),
+    "sentence": ("text",),
+    "head in its picture": (),
+}  # what a view reads, where it is not one field
 USUAL = {"checkpoint": config.ENCODER, "beside": NO_SECOND, "rows": "sst2", "text": "", "pair": "", "head": None}
 _DEMO = "context_demo_pair"  # whether the second sentence is the one that came with the view's own first
 
@@ -55,7 +59,8 @@ def _kept_cut(picked: dict[str, Any]) -> dict[str, str]:
 def _say_unread(view: View, shown: list[str]) -> None:
     """In a word what was chosen and is not read here."""
     chosen = asdict(context.chosen())
-    unread = [FIELDS[name] for name in FIELDS if chosen[name] and name not in shown and name != "pair"]
+    read = {*shown, "pair", *(["head"] if "head in its picture" in view.uses else [])}
+    unread = [FIELDS[name] for name in FIELDS if chosen[name] and name not in read]
     if unread:
         st.caption(f"{view.title} does not use the chosen {', '.join(unread)}.")
 
