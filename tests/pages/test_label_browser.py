@@ -365,9 +365,9 @@ def test_a_class_labels_the_chosen_map_a_stroke_is_one_undo_and_coming_back_show
         press(page, "Meta+z")  # the stroke as a whole
         expect(root).to_have_attribute("data-done", "2")
         expect(root).to_have_attribute("data-waiting", "0")
-        page.get_by_role("link", name="Jobs").click()
-        page.get_by_role("heading", name="Jobs").wait_for(timeout=PATIENCE)
-        page.get_by_role("link", name="Label maps").click()
+        page.get_by_role("link", name="Results").click()
+        page.get_by_role("heading", name="Results").wait_for(timeout=PATIENCE)
+        page.get_by_role("link", name="Annotate").click()
         expect(root).to_have_attribute("data-done", "2")
         expect(root.locator(".status")).to_contain_text(f"2 of {MAPS} maps done")
         page.reload()
