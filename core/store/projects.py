@@ -1,6 +1,4 @@
-"""Labelling projects as rows that are only ever added: what each is, which maps were handed to whom, which labels
-answer that, and what admins did.
-"""
+"""Labelling projects as rows that are only added: what each is, maps handed to whom, labels that answer, and acts."""
 
 import json
 import uuid

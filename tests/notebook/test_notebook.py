@@ -14,6 +14,7 @@ from core.capture.running import capture
 from core.capture.words import word_maps
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
+from core.models.present import present_weights
 from core.scoring.registry import head_scores
 from core.store import runs
 from core.store.database import Database
@@ -169,7 +170,7 @@ def test_heads_are_means_over_texts_with_intervals_and_what_even_attention_gives
 
 def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_database(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    about = Provenance(checkpoint=config.ENCODER, task="mrpc")
+    about = Provenance(checkpoint=config.ENCODER, weights_hash=present_weights(config.ENCODER), task="mrpc")
     row = {"statistic": "made", "layer": 2, "head": 1, "value": 0.25, "low": 0.2, "high": 0.3, "n": 9}
     with Database(tmp_path / "atlas.duckdb") as db:
         run = runs.record_run(db, "statistics", {}, about)

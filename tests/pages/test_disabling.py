@@ -9,6 +9,7 @@ import pages.parts.shell.shell as shell
 from core.atlas.scores import atlas
 from core.jobs import api, worker
 from core.jobs.executors import Place
+from core.models.present import present_weights
 from core.store.runs import Provenance, record_run, store_rows
 from core.studies import lookup
 from core.studies.ablation import held
@@ -43,7 +44,9 @@ def db(tmp_path, monkeypatch):
 def stored(db, study, options):
     """What a job of these options leaves in the store."""
     full = worker.complete(lookup.find_study(study), options)
-    about = Provenance(checkpoint=full["checkpoint"], task="sst2", split=full["split"], dtype="float32")
+    name = full["checkpoint"]
+    about = Provenance(checkpoint=name, weights_hash=present_weights(name), task="sst2", split=full["split"],
+                       dtype="float32")  # fmt: skip
     store_rows(db, record_run(db, study, full, about), rows_of(study, options))
 
 

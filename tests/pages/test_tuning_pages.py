@@ -104,7 +104,7 @@ def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
     study, options, title = asked[0]
     assert study == "finetune"
     assert options["tasks"] == ["rte", "mrpc"]
-    assert (options["seeds"], options["settings"], options["preset"]) == ([0, 1, 2], {}, "paper")
+    assert (options["seeds"], options["settings"], options["preset"]) == ([0, 1, 2], {}, "small")
     assert title.endswith("on RTE, MRPC")
 
 
@@ -139,7 +139,7 @@ def test_change_draws_heads_and_leads_to_the_maps(db, done):
     assert len(heads.options) == 12
     assert sum("cosine" in one.value for one in page.text) == 5
     assert len(page.get("page_link")) >= 5
-    values = [row["value"] for row in rows if row["kind"] == "head" and row["statistic"] == "cosine"]
+    values = [1 - row["value"] for row in rows if row["kind"] == "head" and row["statistic"] == "cosine"]
     assert scale_of_heads(page) == pytest.approx([min(values), max(values)])  # the differences can be seen
     page.toggle(key="whole").set_value(True).run()
     assert scale_of_heads(page) == [0, 1]

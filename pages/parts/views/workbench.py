@@ -46,7 +46,7 @@ def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words:
             second = resources.shown(name, other_input.text, other_input.pair, words=words, part=shown.maps.part)
             return panes.beside(shown, second, panes.titles_of(chosen, other_input))
     if kind == inputs.EFFECTIVE:
-        why = "is between pieces: choose them" if words else "is of one sentence's own tokens, without a sink"
+        why = "is between tokens: choose them" if words else "is of one sentence's own tokens, without a sink"
         if words or shown.maps.key_tokens or shown.maps.part == "decoder":
             return panes.Compared([maps_grid.pane_of(shown, name)], f"Effective attention {why}.")
         return panes.with_effective(name, shown)
@@ -62,13 +62,13 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
     result = compared(name, chosen, shown, kind, words)
     if shown.encoding.cut:
         st.warning(
-            f"The input is longer than {len(shown.encoding)} pieces, the most that is shown for this checkpoint: the "
+            f"The input is longer than {len(shown.encoding)} tokens, the most that is shown for this checkpoint: the "
             f"last {shown.encoding.cut} were cut. Shorten the text to see all of it.",
             icon=":material/content_cut:",
         )
     if shown.encoding.unknown > 0.5:
         st.warning(
-            f"{shown.encoding.unknown:.0%} of the pieces are unknown to this checkpoint's tokenizer: its maps say "
+            f"{shown.encoding.unknown:.0%} of the tokens are unknown to this checkpoint's tokenizer: its maps say "
             "little of this text.",
             icon=":material/help:",
         )
