@@ -56,7 +56,7 @@ def running_nginx(folder, block: str):
 
 def test_pages_cold_links_and_the_websocket_pass_the_proxy(proxied, page):
     page.goto(f"{proxied}/features", timeout=PATIENCE)
-    expect(page.get_by_role("heading", name="What heads attend to")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("heading", name="Linguistics")).to_be_visible(timeout=PATIENCE)
     page.goto(f"{proxied}/", timeout=PATIENCE)
     expect(page.get_by_role("heading", level=1).first).to_be_visible(timeout=PATIENCE)
 

@@ -18,7 +18,7 @@ def test_the_first_page_shows_every_head_and_a_click_opens_one(address, page):
     page.locator('figure.picture [data-head="L2H2"]').hover()
     expect(page.locator(".tip")).to_contain_text("L2H2")
     page.locator('figure.picture [data-head="L2H2"]').click()
-    expect(page.locator('[data-testid="stMain"] h1').first).to_have_text("One head")
+    page.wait_for_url("**/heads?*view=one*")
     expect(page.get_by_text("next token", exact=False).first).to_be_visible()
     expect(page.get_by_role("combobox", name="Head")).to_have_value("L2H2")
 
