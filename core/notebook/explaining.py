@@ -1,10 +1,12 @@
 """Why a head looks where it looks in a sentence, as a pandas frame."""
 
+import copy
 from typing import Any
 
 import pandas as pd
 
 from core.attention import Head
+from core.models.checkpoint import Checkpoint
 from core.notebook.loaded import borrowed, checkpoint_of, encode
 from core.studies.explanation.cell_parts import layer_scores
 
@@ -26,7 +28,7 @@ def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | 
     Raises:
         CheckpointError, InputError, InterventionError: the model, the head or the family cannot be taken apart.
     """
-    checkpoint = checkpoint_of(model, tokenizer)
+    checkpoint = _exact(checkpoint_of(model, tokenizer))
     chosen = head if isinstance(head, Head) else Head.parse(head)
     encoding = encode(checkpoint, text, pair)
     with borrowed(checkpoint):
@@ -48,3 +50,10 @@ def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | 
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _exact(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint, or a copy in float32 of one in half precision: its scores are taken apart exactly."""
+    if checkpoint.dtype not in ("float16", "bfloat16"):
+        return checkpoint
+    return Checkpoint(checkpoint.name, copy.deepcopy(checkpoint.model).float(), checkpoint.tokenizer)
