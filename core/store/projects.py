@@ -111,7 +111,7 @@ def projects(db: Database) -> list[Project]:
 
 def one_project(db: Database, project: str) -> Project:
     """One project. Errors: InputError when there is none of this id."""
-    for known in _read_projects(db, project):
+    for known in _read_projects(db, project.encode(errors="replace").decode()):  # half a letter is in no id
         return known
     raise InputError(
         f"A project must be one of those made here; {project[:60]!r} is none: choose one on the Projects page."

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from core.store import database
 from core.store.database import Database
 from tests.pages.browsing import PROJECT
 from tests.survival.crash_states import COUNT, CrashState, crash_states, faults
@@ -32,7 +33,9 @@ LABELS = {  # what may be read after a kill: before the step, or after it
 @pytest.fixture(scope="module")
 def states(tmp_path_factory) -> dict[str, list[CrashState]]:
     folder = tmp_path_factory.mktemp("episodes") / "here"
-    prepare(folder)
+    with pytest.MonkeyPatch.context() as patch:  # files as a user's app makes them, no copies of a template
+        patch.setattr(database, "_connect", getattr(database._connect, "connect", database._connect))
+        prepare(folder)
     before = Folder.read(folder)
     calls = traced(["-m", "tests.survival.episodes", str(folder)], folder)
     found = {}
