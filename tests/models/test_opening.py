@@ -88,7 +88,7 @@ def test_no_weights_at_all(folder):
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"model_type": "nothing-like-it"}', "{}"])
 def test_broken_configs(folder, content):
     (folder / "config.json").write_text(content)
-    with pytest.raises(CheckpointError, match="cannot be opened"):
+    with pytest.raises(CheckpointError, match=r"cannot be opened|config\.json"):
         open_checkpoint(str(folder))
 
 
