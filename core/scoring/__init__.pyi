@@ -16,6 +16,7 @@ from . import mean_patterns as mean_patterns
 from . import queries as queries
 from . import racing as racing
 from . import rank_agreement as rank_agreement
+from . import ratio_moments as ratio_moments
 from . import recovered as recovered
 from . import registry as registry
 from . import roles as roles

@@ -8,13 +8,11 @@ pooled: sums of covariances over sums of variances. Every key counts the same, o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from scipy import stats
 from torch import Tensor
 
 from core.errors import InputError
@@ -94,63 +92,6 @@ def cell_terms(
     if not bool(visible[key]):
         raise InputError(f"A cell is taken apart where its query sees its key; key {key + 1} is not seen: choose one.")
     return query @ (keys[:, key] - keys[:, visible].mean(1)).mT * scaling
-
-
-# ---------------------------------------------------------------- over inputs
-
-
-@dataclass(frozen=True)
-class RatioMoments:
-    """Sums over inputs from which ratios of sums have an interval, and which add up over shards.
-
-    Attributes:
-        n: inputs.
-        parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
-            *Shape:* (head, part).
-        whole, whole_squares: of the denominators. *Shape:* (head,).
-    """
-
-    n: int
-    parts: Float[np.ndarray, "head part"]
-    squares: Float[np.ndarray, "head part"]
-    crossed: Float[np.ndarray, "head part"]
-    whole: Float[np.ndarray, " head"]
-    whole_squares: Float[np.ndarray, " head"]
-
-    @classmethod
-    def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
-        """The moments of some inputs."""
-        return cls(
-            len(whole), parts.sum(0), (parts**2).sum(0), (parts * whole[..., None]).sum(0), whole.sum(0),
-            (whole**2).sum(0),
-        )  # fmt: skip
-
-    def merge(self, other: "RatioMoments") -> "RatioMoments":
-        """Of the inputs of both."""
-        return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
-
-    def ratios(self) -> "Ratios":
-        """Sum of x over sum of the denominator, with a 95 % interval over inputs.
-
-        The interval is Student's on the linearised ratio (the infinitesimal jackknife): its variance is that of
-        x - ratio * denominator. NaN where the denominator is 0, without an interval below two inputs.
-        """
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = self.parts / self.whole[:, None]
-            spread = self.squares - 2 * ratio * self.crossed + ratio**2 * self.whole_squares[:, None]
-            error = np.sqrt(np.clip(spread, 0, None) * self.n / max(self.n - 1, 1)) / self.whole[:, None]
-        reach = stats.t.ppf(0.975, self.n - 1) * error if self.n > 1 else np.full_like(ratio, np.nan)
-        return Ratios(ratio, ratio - reach, ratio + reach, self.n)
-
-
-@dataclass(frozen=True)
-class Ratios:
-    """Ratios with their 95 % interval; n: inputs. *Shape:* (head, part) each."""
-
-    value: Float[np.ndarray, "head part"]
-    low: Float[np.ndarray, "head part"]
-    high: Float[np.ndarray, "head part"]
-    n: int
 
 
 def grouped(

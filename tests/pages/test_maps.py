@@ -62,7 +62,7 @@ def test_odd_text_is_shown_or_refused_in_a_sentence_and_never_lost(app, text):
 def test_what_was_cut_is_said_with_numbers(app):
     app.text_input(key="pair").set_value("")
     app.text_input(key="text").set_value("word " * 500).run()
-    assert "longer than 128 pieces" in app.warning[0].value
+    assert "longer than 128 tokens" in app.warning[0].value
     assert "the last 374 were cut" in app.warning[0].value
 
 

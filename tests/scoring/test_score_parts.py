@@ -7,6 +7,7 @@ from scipy.spatial.distance import jensenshannon
 
 from core.errors import InputError
 from core.scoring import score_parts
+from core.scoring.ratio_moments import RatioMoments
 
 SCALING = 0.5
 
@@ -63,10 +64,8 @@ def test_a_cell_that_the_query_does_not_see_is_refused():
 def test_moments_of_shards_are_those_of_the_whole():
     generator = np.random.default_rng(0)
     parts, whole = generator.normal(size=(30, 2, 3)), generator.uniform(1, 2, size=(30, 2))
-    together = score_parts.RatioMoments.of(parts, whole).ratios()
-    merged = score_parts.RatioMoments.of(parts[:11], whole[:11]).merge(
-        score_parts.RatioMoments.of(parts[11:], whole[11:])
-    )
+    together = RatioMoments.of(parts, whole).ratios()
+    merged = RatioMoments.of(parts[:11], whole[:11]).merge(RatioMoments.of(parts[11:], whole[11:]))
     assert merged.n == 30
     for name in ("value", "low", "high"):
         assert getattr(merged.ratios(), name) == pytest.approx(getattr(together, name), rel=1e-9)
@@ -79,16 +78,16 @@ def test_the_interval_covers_the_ratio_of_the_population(n):
     generator = np.random.default_rng(n)
     whole = generator.gamma(2.0, 1.0, size=(n, 2000))  # every draw stands where a head does
     parts = (whole * (0.4 + 0.2 * generator.normal(size=(n, 2000))))[..., None]
-    found = score_parts.RatioMoments.of(parts, whole).ratios()
+    found = RatioMoments.of(parts, whole).ratios()
     covered = ((found.low <= 0.4) & (found.high >= 0.4)).mean()
     assert covered > (0.92 if n == 20 else 0.935)
 
 
 def test_one_input_has_no_interval_and_no_variance_no_share():
-    alone = score_parts.RatioMoments.of(np.ones((1, 1, 1)), np.full((1, 1), 2.0)).ratios()
+    alone = RatioMoments.of(np.ones((1, 1, 1)), np.full((1, 1), 2.0)).ratios()
     assert alone.value[0, 0] == 0.5
     assert np.isnan(alone.low[0, 0])
-    assert np.isnan(score_parts.RatioMoments.of(np.zeros((3, 1, 1)), np.zeros((3, 1))).ratios().value[0, 0])
+    assert np.isnan(RatioMoments.of(np.zeros((3, 1, 1)), np.zeros((3, 1))).ratios().value[0, 0])
 
 
 def test_map_distances_are_scipys():

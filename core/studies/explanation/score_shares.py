@@ -19,9 +19,9 @@ from core.capture.contributions import HeadInputs, take_head_inputs
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
+from core.scoring.ratio_moments import RatioMoments
 from core.scoring.score_parts import (
     WEIGHTINGS,
-    RatioMoments,
     Weighting,
     centred_scores,
     covariances,

@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pydantic.dataclasses
-from scipy import stats
 
-from core import capture, studies
+from core import capture, models, studies
 from core.errors import InputError
-from core.models.fresh import random_copy
-from core.scoring.score_parts import RatioMoments, Ratios
+from core.scoring.ratio_moments import RatioMoments, Ratios
 from core.store.rows import Row
 from core.studies import worker_cache
 from core.studies.attention.attending import AttendingOptions
@@ -122,7 +120,7 @@ class Why(Study[Options, WhyPartial]):
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows[: max(chunk.stop, options.removal)]]
         has_few = checkpoint.layers * checkpoint.heads <= MOST_SINGLE_HEADS
         by_head = has_few if options.single_heads is None else options.single_heads
-        untrained = random_copy(checkpoint, seed=options.seed)
+        untrained = models.fresh.random_copy(checkpoint, seed=options.seed)
         inputs = encodings[chunk.start : chunk.stop]
         layers = (
             *layer_moments(TRAINED, checkpoint, inputs, by_head=by_head),
@@ -237,6 +235,8 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
         yield from heads
         values = np.array([record.agreement for record in heads])
         if len(values) > 1:
+            from scipy import stats  # half a second that the terminal's start need not wait for
+
             ends = stats.quantile_test(values, p=0.5).confidence_interval(0.95)
             low, high = (float(end) if np.isfinite(end) else None for end in ends)
             yield replace(
@@ -247,6 +247,8 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
 
 def _agreements(sums: ScoreSums, layer: LayerRemoval, scale: str) -> Iterator[RemovalAgreement]:
     """Heads of a layer whose contributions all have a distance and are not all alike."""
+    from scipy import stats  # as above
+
     measured = layer.held if scale == "held" else layer.recomputed
     for head, (foretold, seen) in enumerate(zip(layer.foretold.T, measured.T, strict=True)):
         if np.isfinite(seen).all() and len(set(foretold)) > 1 < len(set(seen)):

@@ -1,0 +1,62 @@
+"""Ratios of sums over inputs, with intervals, from moments that add up over shards."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from jaxtyping import Float
+
+
+@dataclass(frozen=True)
+class RatioMoments:
+    """Sums over inputs from which ratios of sums have an interval, and which add up over shards.
+
+    Attributes:
+        n: inputs.
+        parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
+            *Shape:* (head, part).
+        whole, whole_squares: of the denominators. *Shape:* (head,).
+    """
+
+    n: int
+    parts: Float[np.ndarray, "head part"]
+    squares: Float[np.ndarray, "head part"]
+    crossed: Float[np.ndarray, "head part"]
+    whole: Float[np.ndarray, " head"]
+    whole_squares: Float[np.ndarray, " head"]
+
+    @classmethod
+    def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
+        """The moments of some inputs."""
+        return cls(
+            len(whole), parts.sum(0), (parts**2).sum(0), (parts * whole[..., None]).sum(0), whole.sum(0),
+            (whole**2).sum(0),
+        )  # fmt: skip
+
+    def merge(self, other: "RatioMoments") -> "RatioMoments":
+        """Of the inputs of both."""
+        return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    def ratios(self) -> "Ratios":
+        """Sum of x over sum of the denominator, with a 95 % interval over inputs.
+
+        The interval is Student's on the linearised ratio (the infinitesimal jackknife): its variance is that of
+        x - ratio * denominator. NaN where the denominator is 0, without an interval below two inputs.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = self.parts / self.whole[:, None]
+            spread = self.squares - 2 * ratio * self.crossed + ratio**2 * self.whole_squares[:, None]
+            error = np.sqrt(np.clip(spread, 0, None) * self.n / max(self.n - 1, 1)) / self.whole[:, None]
+        from scipy import stats  # half a second that the terminal's start need not wait for
+
+        reach = stats.t.ppf(0.975, self.n - 1) * error if self.n > 1 else np.full_like(ratio, np.nan)
+        return Ratios(ratio, ratio - reach, ratio + reach, self.n)
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Ratios with their 95 % interval; n: inputs. *Shape:* (head, part) each."""
+
+    value: Float[np.ndarray, "head part"]
+    low: Float[np.ndarray, "head part"]
+    high: Float[np.ndarray, "head part"]
+    n: int
