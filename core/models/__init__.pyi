@@ -16,4 +16,5 @@ from . import parts as parts
 from . import poolings as poolings
 from . import present as present
 from . import refusals as refusals
+from . import tokenizing as tokenizing
 from . import weights as weights

@@ -1,4 +1,5 @@
 from . import alignment as alignment
+from . import chance as chance
 from . import change as change
 from . import corrections as corrections
 from . import definitions as definitions
@@ -6,10 +7,13 @@ from . import distances as distances
 from . import duplicates as duplicates
 from . import effective as effective
 from . import effects as effects
+from . import feature_contrasts as feature_contrasts
 from . import features as features
 from . import few_inputs as few_inputs
 from . import heads as heads
+from . import influence as influence
 from . import intervals as intervals
+from . import link_contrasts as link_contrasts
 from . import link_tests as link_tests
 from . import links as links
 from . import mean_patterns as mean_patterns

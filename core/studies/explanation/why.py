@@ -21,7 +21,6 @@ from core import capture, models, studies
 from core.errors import InputError
 from core.scoring.ratio_moments import RatioMoments, Ratios
 from core.store.rows import Row
-from core.studies import worker_cache
 from core.studies.attention.attending import AttendingOptions
 from core.studies.attention.inputs import Chunk, chunks, sources
 from core.studies.contract import Done, Flag, Study, Unit
@@ -115,7 +114,7 @@ class Why(Study[Options, WhyPartial]):
     def run(self, options: Options, unit: Unit) -> Done[WhyPartial]:
         """Score shares of these inputs, in the checkpoint and in random weights; removal in the first unit."""
         chunk: Chunk = unit.arguments
-        checkpoint = worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
+        checkpoint = studies.worker_cache.checkpoint(chunk.checkpoint, dtype=options.dtype)
         rows = sources(options, chunk.task)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows[: max(chunk.stop, options.removal)]]
         has_few = checkpoint.layers * checkpoint.heads <= MOST_SINGLE_HEADS
