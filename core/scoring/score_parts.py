@@ -7,7 +7,6 @@ to 1 and may be negative (the regression of a sum on its terms; Elhage et al. 20
 pooled: sums of covariances over sums of variances. Every key counts the same, or as much as its weight.
 """
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -92,17 +91,6 @@ def cell_terms(
     if not bool(visible[key]):
         raise InputError(f"A cell is taken apart where its query sees its key; key {key + 1} is not seen: choose one.")
     return query @ (keys[:, key] - keys[:, visible].mean(1)).mT * scaling
-
-
-def grouped(
-    values: Float[np.ndarray, "*rows part"], labels: Sequence[str]
-) -> tuple[Float[np.ndarray, "*rows group"], list[str]]:
-    """Parts of the same label added up; the labels in the order in which they first come."""
-    names = list(dict.fromkeys(labels))
-    sums = np.zeros((*values.shape[:-1], len(names)), values.dtype)
-    for place, label in enumerate(labels):
-        sums[..., names.index(label)] += values[..., place]
-    return sums, names
 
 
 # ---------------------------------------------------------------- does removing it do what the share says?
