@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +102,8 @@ def _cluster(address: str) -> Executor:
     from distributed import Client  # 0.4 s, of a cluster only
 
     try:
-        asyncio.run(asyncio.wait_for(_greet(address), ANSWERS_SECONDS))
+        with ThreadPoolExecutor(1) as thread:  # a notebook's own thread has a loop that runs already
+            thread.submit(asyncio.run, asyncio.wait_for(_greet(address), ANSWERS_SECONDS)).result()
         client = Client(address, timeout=f"{ANSWERS_SECONDS:.0f}s", set_as_default=False)
     except Exception as error:  # of what another service answers, Dask reads lengths and formats of its own
         raise JobError(

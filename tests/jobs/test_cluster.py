@@ -16,6 +16,7 @@ from core.jobs import api, executors, worker
 from core.jobs.executors import Place, Pool
 from core.store import jobs as store
 from core.store import labels, runs
+from tests.event_loops import finished
 from tests.pages.browsing import PROJECT, free_port, until
 from tests.robustness.doors import one_sentence
 
@@ -93,6 +94,13 @@ def test_errors_and_cancel_are_the_same_on_a_cluster(db, folder, cluster):
         time.sleep(0.02)
     api.cancel(db, job)
     assert api.wait(db, job, 10).state == "cancelled"
+
+
+def test_a_cluster_is_reached_from_a_thread_whose_loop_runs_as_a_notebooks_does(cluster):
+    async def cell():
+        executors._cluster(cluster.scheduler_address).shutdown(wait=False)
+
+    finished(cell())
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence_and_the_job_can_be_resumed_here(db):

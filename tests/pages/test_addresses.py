@@ -1,11 +1,10 @@
 """Old addresses lead to where their pages went, with what they asked for."""
 
-import asyncio
-
 import pytest
 
 from pages.parts.shell.addresses import MOVED, RENAMED, Redirects, moved
 from pages.parts.shell.page_table import PAGES
+from tests.event_loops import finished
 
 VIEWS = {page.name: {view.name for view in page.views} for page in PAGES}
 
@@ -63,10 +62,10 @@ def test_the_server_redirects_also_behind_a_prefix(base, path, place):
         answers.append("the app")
 
     scope = {"type": "http", "method": "GET", "path": path, "query_string": b"head=L1H2"}
-    asyncio.run(Redirects(app, base)(scope, None, send))
+    finished(Redirects(app, base)(scope, None, send))
     assert (answers[0]["status"], dict(answers[0]["headers"])) == (307, {b"location": place.encode()})
     answers.clear()
-    asyncio.run(Redirects(app, base)(scope | {"path": path + "s"}, None, send))
+    finished(Redirects(app, base)(scope | {"path": path + "s"}, None, send))
     assert answers == ["the app"]
 
 

@@ -20,6 +20,7 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 from core.sign_in import SignIn
 from pages.parts.shell import guard, people, sign_in_cookie
 from pages.parts.shell.request_checks import RefusedError, check_source
+from tests.event_loops import finished
 from tests.pages.spliced import spliced
 
 HOST = "localhost:8501"
@@ -294,7 +295,7 @@ async def reads(scope, receive, send):
     await (await take(Request(scope, receive)))(scope, receive, send)
 
 
-def sent_by(app, *messages, then=asyncio.Event):
+def sent_by(app, *messages):
     """What an app answers to a request whose body comes as these messages and then not at all."""
 
     async def run():
@@ -313,7 +314,7 @@ def sent_by(app, *messages, then=asyncio.Event):
         await guard.Guard(app, dict)(scope, receive, send)
         return answered
 
-    return asyncio.run(asyncio.wait_for(run(), 10))
+    return finished(asyncio.wait_for(run(), 10))
 
 
 def test_a_body_that_stalls_is_answered_and_let_go(monkeypatch):
