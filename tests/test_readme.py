@@ -1,4 +1,4 @@
-"""README names every command and study of the terminal, and what it says to type is what the program takes."""
+"""README is a door: short, and what it says to type is taken. The docs behind it name every command and every page."""
 
 import re
 import shlex
@@ -9,9 +9,11 @@ from typer.testing import CliRunner
 
 import core.__main__
 from core import config
+from pages.parts.shell.page_table import PAGES
 
 README = (config.PROJECT / "README.md").read_text()
-TABLE = [line for line in README.splitlines() if line.startswith("| `")]
+DOCS = config.PROJECT / "docs"
+TABLE = [line for line in (DOCS / "terminal.md").read_text().splitlines() if line.startswith("| `")]
 NO_ROWS = {("jobs", "cancel"), ("backup",), ("restore",)}  # say one sentence
 
 
@@ -36,6 +38,24 @@ def undocumented(paths, lines):
         if not mine or not set(rest) <= said:
             missing.append(" ".join((first, *rest)))
     return missing
+
+
+def test_readme_is_a_door_and_not_the_house():
+    assert len(README.splitlines()) <= 110
+    for there in ("docs/questions.md", "docs/terminal.md", "docs/glossary.md", "docs/environment.md"):
+        assert f"]({there})" in README
+
+
+def test_every_page_of_the_docs_says_for_whom_it_is_and_is_found_by_a_question():
+    pages = sorted(DOCS.glob("*.md"))
+    assert [page.name for page in pages if not page.read_text().split("\n\n")[1].startswith("For ")] == []
+    asked = (DOCS / "questions.md").read_text()
+    assert [page.name for page in pages if page.name != "questions.md" and f"]({page.name})" not in asked] == []
+
+
+def test_every_page_of_the_app_is_found_by_a_question():
+    asked = (DOCS / "questions.md").read_text()
+    assert [page.title for page in PAGES if page.name != "start" and f"*{page.title}" not in asked] == []
 
 
 def test_every_command_and_study_is_in_the_table():

@@ -231,7 +231,7 @@ def test_a_reader_that_leaves_early_is_a_status_of_its_own(tmp_path, form):
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
-    assert f" {done.returncode} " in (ROOT / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert f" {done.returncode} " in (ROOT / "docs" / "terminal.md").read_text(encoding="utf-8").replace("\n", " ")
 
 
 def test_memory_that_is_not_there_is_a_sentence(monkeypatch, capsys):

@@ -37,6 +37,8 @@ def table(outcomes: Sequence[Outcome], said: str, way: str) -> str:
 
 _INTRODUCTION = """# What is claimed where nothing is, and what is found
 
+For people who ask whether a p, an interval or a verdict of this app keeps its promise.
+
 This page is written by
 
     python -m tests.simulations --calibration > docs/calibration.md

@@ -90,6 +90,8 @@ def page(*, studies: int, heads: tuple[int, ...], seed: int) -> str:
 
 _INTRODUCTION = """# How few inputs are too few
 
+For people with a handful of sentences: what may be said of them.
+
 Intervals and p of head statistics come from `core/scoring/few_inputs.py`. This page is written by
 
     python -m tests.simulations > docs/few-inputs.md
