@@ -17,7 +17,10 @@ OUTSIDE = {  # page of the site: file of the project
     "data.md": "data/README.md",
     "annotations.md": "data/annotations/README.md",
 }
-GUIDE = ("questions.md", "terminal.md", "own-rows.md", "share.md", "why.md", "frame-heads.md", "patterns.md", "racing.md", "fine-tuning.md", "reproduction.md")
+GUIDE = (
+    *("questions.md", "terminal.md", "own-rows.md", "share.md", "why.md", "frame-heads.md", "patterns.md"),
+    *("racing.md", "fine-tuning.md", "reproduction.md"),
+)
 NAMES = {"index.md": "Start", "changelog.md": "Changelog", "contributing.md": "Contributing", "data.md": "What ships"}
 LINK = re.compile(r"(\]\()([^)#:\s]+)(#[^)\s]*)?(\))")
 
