@@ -10,33 +10,41 @@ after an interruption: the vocabulary, the token file and the last saved step in
 `--begin CHECKPOINT` begins at a checkpoint's weights instead of random ones; the lengths of its batches are then those
 of a run's end from the first step, and `--swapped SHARE` of the pairs have their halves exchanged (they do not follow).
 The learning rate is constant and falls to zero over the last fifth of `--tokens`; a run that is resumed with fewer
-`--tokens` falls earlier. Weights are kept on the way, at
-the shares of SNAPSHOTS, as `--work`/snapshots/SHARE.safetensors: what heads look at, and when they begin to, can be
-read from them (`data.recipes.curve`).
+`--tokens` falls earlier. Weights are kept on the way, at the shares of SNAPSHOTS or, with `--snapshots 20`, at as many
+on a log scale, as `--work`/snapshots/SHARE.safetensors: what heads look at, and when they begin to, can be read from
+them (`data.recipes.curve`).
 """
 
 import argparse
 import json
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer
 from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForPreTraining, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from data.recipes.optimizers import Optimizers
+from data.recipes.token_corpus import (
+    BERT_SPECIALS,
+    END_OF_TEXT,
+    Corpus,
+    as_transformers,
+    tokenize,
+    train_tokenizer,
+)
 
-BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-END_OF_TEXT = "<|endoftext|>"
 # Lengths of the batches: share of the run until which a row holds, and the lengths it draws from. Short first, because
 # a head finds its neighbour among 32 keys long before it finds it among 128.
 LENGTHS = ((0.45, (32,)), (0.7, (32, 64)), (1.0, (32, 64, 128)))
 SNAPSHOTS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)  # shares of the run whose weights are kept
+FIRST_SHARE = 0.001  # of the run: the first snapshot with trained weights on a log scale
 IGNORED = -100  # torch's index for targets that do not count
 
 
@@ -60,90 +68,6 @@ class Recipe:
     seed: int = 0
     begin: str = ""  # the name of the checkpoint whose weights it begins from; random weights without one
     swapped: float = 0.0  # share of the encoder's pairs whose halves are exchanged (Lan et al. 2020), "does not follow"
-
-
-# ---------------------------------------------------------------- vocabulary and tokens
-
-
-def train_tokenizer(kind: str, text: Path, size: int) -> Tokenizer:
-    if kind == "encoder":
-        tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        tokenizer.decoder = decoders.WordPiece()
-        trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=BERT_SPECIALS, show_progress=False)
-    else:
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=size,
-            special_tokens=[END_OF_TEXT],
-            show_progress=False,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        )
-    with text.open(encoding="utf-8") as lines:
-        tokenizer.train_from_iterator((line for k, line in enumerate(lines) if k % 4 == 0), trainer)
-    if kind == "encoder":
-        cls, sep = ("[CLS]", tokenizer.token_to_id("[CLS]")), ("[SEP]", tokenizer.token_to_id("[SEP]"))
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[cls, sep]
-        )
-    else:
-        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
-    return tokenizer
-
-
-def as_transformers(kind: str, tokenizer: Tokenizer, positions: int) -> PreTrainedTokenizerFast:
-    """The tokenizer that plain AutoTokenizer opens again."""
-    names = (
-        {
-            "pad_token": "[PAD]",
-            "unk_token": "[UNK]",
-            "cls_token": "[CLS]",
-            "sep_token": "[SEP]",
-            "mask_token": "[MASK]",
-            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
-        }
-        if kind == "encoder"
-        else {"bos_token": END_OF_TEXT, "eos_token": END_OF_TEXT, "unk_token": END_OF_TEXT}
-    )
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=positions, **names)
-
-
-class Corpus:
-    """Sentences as token ids. `plain[i]` starts a text; `spaced[i]` follows another sentence (decoder only)."""
-
-    def __init__(self, folder: Path) -> None:
-        self.ids = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("plain", "spaced")}
-        self.starts = {name: np.load(folder / f"{name}_starts.npy") for name in ("plain", "spaced")}
-        self.document = np.load(folder / "document.npy")  # document number of each sentence
-
-    def __len__(self) -> int:
-        return len(self.document)
-
-    def sentence(self, index: int, *, spaced: bool = False) -> np.ndarray:
-        name = "spaced" if spaced else "plain"
-        return self.ids[name][self.starts[name][index] : self.starts[name][index + 1]]
-
-
-def tokenize(tokenizer: Tokenizer, kind: str, text: Path, folder: Path) -> None:
-    """Write the corpus as uint16 ids with sentence starts and document numbers."""
-    if (folder / "document.npy").exists():
-        return
-    lines = text.read_text(encoding="utf-8").split("\n")
-    document = np.cumsum([not line for line in lines])
-    kept = [k for k, line in enumerate(lines) if line]
-    for name, prefix in (("plain", ""), ("spaced", " ")):
-        pieces, lengths = [], [0]
-        for start in range(0, len(kept), 20_000) if name == "plain" or kind == "decoder" else ():
-            batch = [prefix + lines[k] for k in kept[start : start + 20_000]]
-            for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False):
-                pieces.append(np.array(encoding.ids, dtype=np.uint16))
-                lengths.append(len(encoding.ids))
-        np.save(folder / f"{name}.npy", np.concatenate(pieces) if pieces else np.zeros(0, np.uint16))
-        np.save(folder / f"{name}_starts.npy", np.cumsum(lengths))
-    np.save(folder / "document.npy", document[kept].astype(np.int32))
 
 
 # ---------------------------------------------------------------- batches
@@ -308,7 +232,13 @@ def held_out_loss(model: torch.nn.Module, batches: Batches, count: int = 24) -> 
 
 
 def train(
-    recipe: Recipe, corpus: Corpus, specials: dict[str, int], work: Path, save_every: int, begin: Path | None = None
+    recipe: Recipe,
+    corpus: Corpus,
+    specials: dict[str, int],
+    work: Path,
+    save_every: int,
+    begin: Path | None = None,
+    shares: Sequence[float] = SNAPSHOTS,
 ) -> torch.nn.Module:
     torch.manual_seed(recipe.seed)
     model = build(recipe, specials.get(END_OF_TEXT, 0))
@@ -323,7 +253,7 @@ def train(
         first = state["step"]
     batches, unseen = Batches(corpus, recipe, specials), Batches(corpus, recipe, specials, held_out=True)
     total, began = math.ceil(recipe.tokens / recipe.batch_tokens), time.time()
-    keep = {round(share * total): share for share in SNAPSHOTS}
+    keep = {round(share * total): share for share in shares}
     for step in range(first, total):
         if step in keep:
             snapshot(model, work, keep[step])
@@ -343,6 +273,13 @@ def train(
                 out.write(json.dumps(log) + "\n")
     snapshot(model, work, 1.0)
     return model
+
+
+def log_shares(count: int) -> tuple[float, ...]:
+    """Shares of the run for `count` snapshots: random weights, then evenly on a log scale from FIRST_SHARE to 1."""
+    if count < 3:
+        raise SystemExit(f"pretrain: --snapshots {count}: at least 3 are needed (the first, one on the way, the last)")
+    return 0.0, *(float(f"{share:.3g}") for share in np.geomspace(FIRST_SHARE, 1.0, count - 1))
 
 
 def snapshot(model: torch.nn.Module, work: Path, share: float) -> None:
@@ -377,12 +314,14 @@ def options() -> argparse.Namespace:
     parser.add_argument("--matrix-rate", type=float, default=Recipe.matrix_rate, help="of Muon; 0: AdamW for all")
     parser.add_argument("--begin", type=Path, help="a checkpoint's folder: begin at its weights")
     parser.add_argument("--swapped", type=float, default=Recipe.swapped, help="share of pairs in exchanged order")
+    parser.add_argument("--snapshots", type=int, help="how many, on a log scale; without it the shares of SNAPSHOTS")
     parser.add_argument("--vocabulary", type=Path, help="a tokenizer.json to keep instead of training one")
     return parser.parse_args()
 
 
 def main() -> None:
     chosen = options()
+    shares = log_shares(chosen.snapshots) if chosen.snapshots is not None else SNAPSHOTS
     torch.set_num_threads(chosen.threads)
     peak_rate = 1e-3 if chosen.kind == "encoder" else 2e-3  # norms before the blocks bear a higher rate
     recipe = Recipe(
@@ -404,7 +343,8 @@ def main() -> None:
     tokenize(tokenizer, chosen.kind, chosen.text, chosen.work)
     names = BERT_SPECIALS if chosen.kind == "encoder" else [END_OF_TEXT]
     specials = {name: tokenizer.token_to_id(name) for name in names}
-    model = train(recipe, Corpus(chosen.work), specials, chosen.work, chosen.save_every, chosen.begin)
+    corpus = Corpus(chosen.work)
+    model = train(recipe, corpus, specials, chosen.work, chosen.save_every, chosen.begin, shares)
     export(model, as_transformers(chosen.kind, tokenizer, recipe.positions), recipe, chosen.work, chosen.out)
 
 

@@ -1,13 +1,15 @@
 """The recipe of the bundled checkpoints: what Muon updates, the learning rate, and a run that was interrupted."""
 
+import itertools
 import json
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from data.recipes import pretrain
-from data.recipes.pretrain import BERT_SPECIALS, END_OF_TEXT, Corpus, Optimizers, Recipe, build, share_of_peak
+from data.recipes import pretrain, token_corpus
+from data.recipes.pretrain import Optimizers, Recipe, build, log_shares, share_of_peak
+from data.recipes.token_corpus import BERT_SPECIALS, END_OF_TEXT, Corpus
 
 SMALL = {"layers": 2, "heads": 2, "hidden": 16, "vocabulary": 300, "positions": 128, "batch_tokens": 256}
 
@@ -22,8 +24,8 @@ def corpus(request, tmp_path):
     nouns = ("lamp", "river", "teacher", "window", "garden", "letter", "engine", "ticket")
     lines = [f"The {a} near the {b} was seen by number {k}." for k in range(40) for a in nouns for b in nouns]
     text.write_text("\n".join(line + ("\n" if k % 8 == 7 else "") for k, line in enumerate(lines)))
-    tokenizer = pretrain.train_tokenizer(request.param, text, SMALL["vocabulary"])
-    pretrain.tokenize(tokenizer, request.param, text, tmp_path)
+    tokenizer = token_corpus.train_tokenizer(request.param, text, SMALL["vocabulary"])
+    token_corpus.tokenize(tokenizer, request.param, text, tmp_path)
     names = BERT_SPECIALS if request.param == "encoder" else [END_OF_TEXT]
     return request.param, Corpus(tmp_path), {name: tokenizer.token_to_id(name) for name in names}
 
@@ -49,6 +51,16 @@ def test_the_rate_rises_stays_and_falls_to_zero():
     assert shares[9:801] == [1.0] * 792
     assert shares[900] == pytest.approx(0.5)
     assert shares[1000] == 0.0
+
+
+def test_snapshots_on_a_log_scale_begin_at_random_weights_and_end_with_the_run():
+    shares = log_shares(20)
+    assert len(set(shares)) == 20
+    assert (shares[0], shares[1], shares[-1]) == (0.0, 0.001, 1.0)
+    ratios = [late / early for early, late in itertools.pairwise(shares[1:])]
+    assert max(ratios) / min(ratios) == pytest.approx(1, abs=0.01)
+    with pytest.raises(SystemExit, match="at least 3"):
+        log_shares(1)
 
 
 class StoppedError(Exception):
