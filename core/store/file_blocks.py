@@ -14,7 +14,6 @@ import numpy as np
 _HEADERS, _FIRST, _BLOCK = (4096, 8192), 12_288, 262_144
 _PIECE = (_BLOCK - 8) // 64 // 8 * 8  # bytes of the 64 pieces of a block that lists lie in
 _END = 2**64 - 1
-_LONGEST_LIST = 100_000  # pieces of a list; more are a circle
 _FACTOR, _START = np.uint64(0xBF58476D1CE4E5B9), np.uint64(5381)
 
 
@@ -41,16 +40,17 @@ def _heading(stream: BinaryIO) -> tuple[int, set[int] | None]:
         headings.append(np.frombuffer(stream.read(32).ljust(32, b"\0"), "<u8").tolist())
     _, _, pointer, count = max(headings)
     words: list[int] = []
-    for _ in range(_LONGEST_LIST):
-        if pointer == _END:
-            break
+    read: set[int] = set()
+    while pointer != _END:
+        if pointer in read:  # a circle
+            return count, None
+        read.add(pointer)
         stream.seek(_FIRST + (pointer & (2**56 - 1)) * _BLOCK + 8 + (pointer >> 56) * _PIECE)
         piece = np.frombuffer(stream.read(_PIECE), "<u8").tolist()
         if len(piece) < _PIECE // 8:
             return count, None
-        pointer, words = piece[0], [*words, *piece[1:]]
-    else:
-        return count, None
+        pointer = piece[0]
+        words += piece[1:]
     listed = words[1 : 1 + words[0]] if words else []
     rises = all(one < other for one, other in pairwise(listed))
     return count, set(listed) if len(listed) == (words[0] if words else 0) and rises else None

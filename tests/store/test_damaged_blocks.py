@@ -13,6 +13,7 @@ from tests.store.filling import contents, fill_every_table
 from tests.store.labelling import a_map, event
 
 FIRST, BLOCK = 12_288, 262_144
+PIECE = (BLOCK - 8) // 64 // 8 * 8  # bytes of one of the 64 parts of a block that lists lie in
 DAMAGES = ("flipped bits", "cut", "a block of zeros", "other bytes")
 
 
@@ -124,6 +125,19 @@ def test_what_lies_in_a_free_block_refuses_no_sound_backup(tmp_path):
         refused += damaged_blocks(path, free)
     assert len(refused) == (len(good) - FIRST) // BLOCK - free - 1  # the last has the list of the free ones
     assert damaged_blocks(path, free + 7) == []  # a list of free blocks that DuckDB does not have: nothing is said
+
+
+def test_a_list_of_free_blocks_that_leads_back_to_itself_ends(tmp_path):
+    path = tmp_path / "atlas.duckdb"
+    free = with_free_blocks(path)
+    bad = bytearray(path.read_bytes())
+    pointers = [int.from_bytes(bad[start + 24 : start + 32], "little") for start in (4096, 8192)]
+    for pointer in pointers:
+        place = FIRST + (pointer & (2**56 - 1)) * BLOCK + 8 + (pointer >> 56) * PIECE
+        if place + PIECE <= len(bad):
+            bad[place : place + 8] = pointer.to_bytes(8, "little")
+    path.write_bytes(bad)
+    assert damaged_blocks(path, free) == []  # unreadable: nothing is said of any block
 
 
 def test_a_backup_with_a_log_and_free_blocks_is_sound(tmp_path):
