@@ -54,7 +54,7 @@ def test_what_is_too_much_for_16_bits_is_kept_in_8_and_said():
     assert "steps of 1/255" in made.left_out
     assert made.left_out == header["note"]
     np.testing.assert_allclose(weights / 65535, maps.weights.reshape(6, 40, 40), atol=0.5 / 255 + 1e-6)
-    change = (maps.weights - maps.weights[::-1]).reshape(6, 40, 40)
+    change = (maps.weights[::-1] - maps.weights).reshape(6, 40, 40)  # the second less the first
     np.testing.assert_allclose((kept - MIDDLE) / MIDDLE, change, atol=0.5 / 127 + 1e-4)
     assert kept[np.abs(change) < 1e-6].tolist() == [MIDDLE] * int((np.abs(change) < 1e-6).sum())
 

@@ -109,11 +109,14 @@ def test_arcs_are_marked_where_they_differ_from_gold_and_belong_to_both_words():
 
 
 def test_a_run_of_ones_own_stands_before_the_shipped_one():
+    from core.models.present import present_weights
     from core.store.runs import Provenance, record_run, store_rows
 
     db, known = resources.database(), SHIPPED["syntax"]
     options = known["options"] | {"treebank": "gold-trees"}
-    run = record_run(db, "syntax", options, Provenance(checkpoint="atlas-encoder"))
+    run = record_run(
+        db, "syntax", options, Provenance(checkpoint="atlas-encoder", weights_hash=present_weights("atlas-encoder"))
+    )
     store_rows(db, run, known["rows"])
     app = opened("probes", view="Syntax in attention")
     assert "gold-trees" in said(app)

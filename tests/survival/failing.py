@@ -6,13 +6,14 @@ Each line has the step, what it acknowledged, and what was raised: the kind of e
 import json
 import sys
 
-from core.store import labels
+from core.store import database, labels
 from core.store.database import Database
 from tests.store.labelling import event
 
 
 def main(path: str) -> None:
     say("started", 0)
+    database.CONFIG["threads"] = 1  # strace counts calls a thread; which one makes a call would be chance
     try:
         db = Database(path)
     except Exception as error:

@@ -16,7 +16,7 @@ def test_a_viewer_without_a_screen_opens_pages_and_reads_what_is_wrong(tmp_path)
     async def look(address: str) -> viewers.Seen:
         seen = viewers.Seen()
         async with viewers.opened(address, seen) as viewer:
-            for page, query in (("jobs", ""), ("maps", "text=Hello.&checkpoint=/none"), ("none", "")):
+            for page, query in (("results", "view=jobs"), ("maps", "text=Hello.&checkpoint=/none"), ("none", "")):
                 assert await viewer.visit(page, query) > 0
         return seen
 
