@@ -24,6 +24,7 @@ from core.commands.atlas import atlas
 from core.commands.backup import backup, restore_backup
 from core.commands.causal import CAUSAL
 from core.commands.check import check
+from core.commands.circuits import CIRCUITS
 from core.commands.disabling import crossed, disable, held, importance, prune, seeds
 from core.commands.explanation import EXPLAINING
 from core.commands.export import export, import_export
@@ -73,7 +74,20 @@ study.command("change")(change)
 for measured in (features, relations, statistics, effective, dependencies, roles, norms, redundancy):
     study.command(measured.__name__)(measured)
 study.command("index-frames")(index_frames)
-for judged in (disable, crossed, race, importance, prune, held, seeds, translation, *CAUSAL, *PROBING, *EXPLAINING):
+for judged in (
+    disable,
+    crossed,
+    race,
+    importance,
+    prune,
+    held,
+    seeds,
+    translation,
+    *CAUSAL,
+    *PROBING,
+    *EXPLAINING,
+    *CIRCUITS,
+):
     study.command(judged.__name__)(judged)
 app.command("reproduce")(reproduce)
 

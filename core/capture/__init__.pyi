@@ -7,6 +7,7 @@ from . import constants as constants
 from . import contributions as contributions
 from . import copying as copying
 from . import function as function
+from . import gating as gating
 from . import generating as generating
 from . import importance as importance
 from . import interventions as interventions

@@ -10,8 +10,10 @@ from . import effects as effects
 from . import feature_contrasts as feature_contrasts
 from . import features as features
 from . import few_inputs as few_inputs
+from . import gate_classes as gate_classes
 from . import heads as heads
 from . import influence as influence
+from . import interactions as interactions
 from . import intervals as intervals
 from . import link_contrasts as link_contrasts
 from . import link_tests as link_tests
@@ -20,6 +22,7 @@ from . import mean_patterns as mean_patterns
 from . import queries as queries
 from . import racing as racing
 from . import rank_agreement as rank_agreement
+from . import rank_bootstrap as rank_bootstrap
 from . import ratio_moments as ratio_moments
 from . import recovered as recovered
 from . import registry as registry

@@ -1,5 +1,6 @@
 from . import ablation as ablation
 from . import attention as attention
+from . import circuits as circuits
 from . import contract as contract
 from . import estimate as estimate
 from . import explanation as explanation

@@ -23,7 +23,7 @@ from core.capture.patching import Pairs, first_order, patch, untouched
 from core.capture.sweeping import changes_of, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
-from core.studies.ablation.pairs import aligned, beside
+from core.studies.ablation.input_pairs import aligned, beside
 from core.tasks.glue import read_rows
 from core.tasks.perturbations import perturb
 

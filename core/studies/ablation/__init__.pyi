@@ -5,9 +5,9 @@ from . import duplicates as duplicates
 from . import headlines as headlines
 from . import held as held
 from . import importance as importance
+from . import input_pairs as input_pairs
 from . import knockout as knockout
 from . import operators as operators
-from . import pairs as pairs
 from . import patch as patch
 from . import perturb as perturb
 from . import precision as precision

@@ -85,7 +85,7 @@ class PatchStudy(Study[Options, PatchPartial]):
         made = [k for k, text in enumerate(texts) if text is not None]
         first, second, patched = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(variants), len(rows)))
         if made:
-            pairs = studies.ablation.pairs.aligned(
+            pairs = studies.ablation.input_pairs.aligned(
                 checkpoint, [(rows[k].text, rows[k].pair) for k in made], [text for text in texts if text is not None]
             )
             seen = capture.patching.patch(

@@ -32,7 +32,7 @@ def show_patching() -> None:
 def _asked(inputs: TwoInputs) -> tuple[Any, Any]:
     """The pair with its aligned positions and where it is predicted; what both give by themselves."""
     places = capture.comparing.answer_positions(inputs.checkpoint, inputs.first, inputs.second)
-    alignment = studies.ablation.pairs.positions(inputs.first, inputs.second)
+    alignment = studies.ablation.input_pairs.positions(inputs.first, inputs.second)
     pairs = capture.patching.Pairs(
         (inputs.first,), (inputs.second,), (alignment,), None if places is None else (places,)
     )
@@ -43,7 +43,7 @@ def _heads(inputs: TwoInputs) -> None:
     """The estimate is on the page before the exact answer is begun."""
     checkpoint = inputs.checkpoint
     pairs, before = _asked(inputs)
-    difference = studies.ablation.pairs.logit_difference(before.first, before.second)
+    difference = studies.ablation.input_pairs.logit_difference(before.first, before.second)
     whole = difference.whole()
     _say(inputs, difference)
     left, right = st.columns(2)
@@ -75,7 +75,7 @@ def _parts(inputs: TwoInputs) -> None:
     kind = bound.pick(st.segmented_control, "Part", list(PART_KINDS), key="part", default="layer", required=True,
                       format_func=SHOWN.__getitem__)  # fmt: skip
     pairs, before = _asked(inputs)
-    difference = studies.ablation.pairs.logit_difference(before.first, before.second)
+    difference = studies.ablation.input_pairs.logit_difference(before.first, before.second)
     whole = difference.whole()
     _say(inputs, difference)
     aligned = {own: theirs for theirs, own in pairs.alignments[0].pairs}

@@ -24,7 +24,7 @@ def show_pair() -> None:
 
 
 def _shown(inputs: TwoInputs) -> None:
-    seen = studies.ablation.pairs.beside(inputs.checkpoint, inputs.first, inputs.second)
+    seen = studies.ablation.input_pairs.beside(inputs.checkpoint, inputs.first, inputs.second)
     left, right = st.columns([3, 2])
     with right:
         show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))

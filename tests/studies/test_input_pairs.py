@@ -6,7 +6,7 @@ import torch
 from core.capture.comparing import compare_inputs
 from core.capture.running import capture
 from core.errors import InputError
-from core.studies.ablation.pairs import aligned, beside, logit_difference, positions
+from core.studies.ablation.input_pairs import aligned, beside, logit_difference, positions
 from tests.capture.conftest import TEXT, tiny
 from tests.capture.test_interventions import classifier
 

@@ -1,0 +1,130 @@
+"""From fitted gates and effects to rows: the price, each head's class, the classes together, and ranks that agree."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.attention import Head
+from core.scoring import effects
+from core.scoring.gate_classes import class_shares, classes_of
+from core.scoring.rank_bootstrap import rank_correlation
+from core.studies.circuits.records import GatedHead, PricePoint, RankAgreement, TogetherCheck
+from core.studies.outcomes import finite
+from core.studies.records import Result
+
+if TYPE_CHECKING:
+    from core.studies.circuits.gates import GatePartial
+
+TOGETHER = ("irrelevant", "interfering")
+
+
+def merged(partials: "Sequence[GatePartial]") -> "GatePartial":
+    """All stages so far, fits in their order."""
+    whole = partials[0]
+    for part in partials[1:]:
+        fields = ("path_gates", "path_losses", "effects", "gradient", "price")
+        whole = replace(whole, **{name: getattr(part, name) for name in fields if getattr(part, name) is not None})
+        whole = replace(whole, margin=part.margin if part.path_gates is not None else whole.margin)
+    fitted = [part for part in partials if part.fits is not None]
+    if not fitted:
+        return whole
+    order = np.argsort(np.concatenate([part.fits for part in fitted]))  # type: ignore[misc]
+    columns = {name: np.concatenate([getattr(part, name) for part in fitted])[order] for name in ("fits", "up", "down")}
+    return replace(whole, **columns)
+
+
+def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
+    """The largest price, in the loss's units, at which gates pushed down add at most the margin; the smallest where
+    all add more."""
+    fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
+    return partial.margin * max(fitting, default=min(prices))
+
+
+def results(partial: "GatePartial", prices: Sequence[float], *, seed: int) -> list[Result]:
+    """The path, the heads, the classes together, and how the ways to rank heads agree."""
+    assert partial.up is not None  # noqa: S101 - all stages are there
+    assert partial.down is not None  # noqa: S101
+    assert partial.effects is not None  # noqa: S101
+    assert partial.gradient is not None  # noqa: S101
+    count = partial.layers * partial.heads
+    shares = class_shares(partial.up, partial.down)
+    claimed, up, down = classes_of(shares), partial.up.mean(0), partial.down.mean(0)
+    alone = effects.mean_intervals(np.zeros(partial.effects.shape[1]), partial.effects[:count], most=None)
+    heads = [
+        GatedHead(
+            name=str(Head(k // partial.heads, k % partial.heads)), layer=k // partial.heads, head=k % partial.heads,
+            gate_class=claimed[k], facilitating=float(shares[k, 0]), interfering=float(shares[k, 1]),
+            irrelevant=float(shares[k, 2]), up=float(up[k]), down=float(down[k]),
+            effect=float(partial.effects[k].mean()), low=alone[k].low, high=alone[k].high,
+            gradient=float(partial.gradient[k]), fits=len(partial.up), n=partial.effects.shape[1],
+        )
+        for k in range(count)
+    ]  # fmt: skip
+    ways = {
+        "gate": up + down,
+        "effect": partial.effects[:count].mean(1),
+        "gradient": partial.gradient,
+    }
+    agreements = [agreement(first, second, ways, seed=seed)
+                  for first, second in (("gradient", "effect"), ("gradient", "gate"), ("gate", "effect"))]  # fmt: skip
+    return [*_path(partial, prices), *heads, *_checks(partial, claimed), *agreements]
+
+
+def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankAgreement:
+    """How two of the ways to rank heads agree."""
+    rho = rank_correlation(ways[first], ways[second], seed=seed)
+    return RankAgreement(
+        name=f"{first} and {second}", first=first, second=second, value=finite(rho.value), low=finite(rho.low),
+        high=finite(rho.high), n=rho.n,
+    )  # fmt: skip
+
+
+def _added(partial: "GatePartial") -> np.ndarray:
+    assert partial.path_losses is not None  # noqa: S101 - the first stage
+    means = partial.path_losses.mean(1)
+    return means[:-1] - means[-1]
+
+
+def _path(partial: "GatePartial", prices: Sequence[float]) -> list[Result]:
+    assert partial.path_gates is not None  # noqa: S101 - the first stage
+    assert partial.path_losses is not None  # noqa: S101
+    chosen, n = chosen_price(partial, prices), partial.path_losses.shape[1]
+    return [
+        PricePoint(
+            price=partial.margin * price, open_gates=int((gates > 0.5).sum()), added=float(added),
+            chosen=bool(np.isclose(partial.margin * price, chosen)), n=n,
+        )
+        for price, gates, added in zip(prices, partial.path_gates, _added(partial), strict=True)
+    ]  # fmt: skip
+
+
+def _checks(partial: "GatePartial", claimed: Sequence[str]) -> list[Result]:
+    assert partial.effects is not None  # noqa: S101 - all stages are there
+    count, rows = partial.layers * partial.heads, partial.effects.shape[1]
+    sets = partial.effects[count:].reshape(len(TOGETHER), -1, rows)
+    body: list[Result] = []
+    for name, (own, *drawn) in zip(TOGETHER, sets, strict=True):
+        heads = [str(Head(k // partial.heads, k % partial.heads)) for k in range(count) if claimed[k] == name]
+        if not heads:
+            body.append(TogetherCheck(name=name, heads="", count=0, margin=partial.margin, verdict="no heads", n=rows))
+            continue
+        whole = effects.mean_intervals(np.zeros(rows), own[None], most=None)[0]
+        others = np.mean(drawn, 1)
+        body.append(TogetherCheck(
+            name=name, heads=",".join(heads), count=len(heads), effect=whole.value, low=whole.low, high=whole.high,
+            margin=partial.margin, verdict=_verdict(whole, partial.margin), random=float(others.mean()),
+            random_low=float(others.min()), random_high=float(others.max()), n=rows,
+        ))  # fmt: skip
+    return body
+
+
+def _verdict(whole: effects.Interval, margin: float) -> str:
+    if whole.low is None or whole.high is None:
+        return "open"
+    if whole.high < 0:
+        return "lowers the loss"
+    if whole.low > margin:
+        return "beyond the margin"
+    return "within the margin" if -margin < whole.low and whole.high < margin else "open"

@@ -1,0 +1,232 @@
+"""Heads two by two: which stand in for each other, which work together, and which only add.
+
+interaction(i, j) = effect of both out - effect(i) - effect(j), where an effect is how far the logit of the row's label,
+less that of its strongest rival, falls without the heads: exact, by row. Above 0 each stands in for the other
+(redundant: alone neither is missed); below 0 they work together. All pairs up to 48 heads; beyond that the pairs of the
+--strongest heads, chosen by their effects on train rows, and --sample random others, which say what that choice misses.
+p is corrected over all pairs (max-T).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import capture
+from core.attention import Head
+from core.errors import InputError
+from core.scoring import effects
+from core.scoring.interactions import interactions
+from core.store.rows import Row
+from core.studies.ablation import disabling, references
+from core.studies.ablation.task_rows import RowOptions
+from core.studies.circuits.logit_differences import label_differences
+from core.studies.circuits.records import HeadPair, PairSample
+from core.studies.contract import Done, Flag, Need, Study, Unit
+from core.studies.headline import SURE, Headline
+from core.studies.options import DrawnRows, Limit, MeanBy, Reference
+from core.studies.outcomes import in_order
+from core.studies.provenance import provenance
+from core.studies.records import Result
+from core.tasks.glue import TaskRow
+
+ALL_PAIRS = 48  # heads up to which every pair is measured
+CHOOSING_ROWS = 64
+OPERATORS = ("zero", "mean")
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options(RowOptions):
+    """Which pairs of heads of which checkpoint, on which rows."""
+
+    limit: Limit = 200
+    operator: Annotated[str, Flag("what stands in for a head: zero or mean")] = "zero"
+    strongest: Annotated[int, Flag("of more than 48 heads: these, paired with each other", least=2)] = 30
+    sample: Annotated[int, Flag("of more than 48 heads: random other pairs", least=0)] = 200
+    reference: Reference = references.ROWS
+    draws: DrawnRows = 1
+    mean_by: MeanBy = "class"
+
+
+@dataclass(frozen=True)
+class PairRows:
+    """Some rows and the pairs that are measured on them. rows: of train where there are no pairs yet; strongest: which
+    heads are paired; none: all, once the checkpoint is open."""
+
+    rows: tuple[int, ...]
+    chooses: bool = False
+    strongest: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PairPartial:
+    """What heads and pairs take away on some rows.
+
+    rows: places in the task. layers, heads: of the checkpoint. pairs [pair, 2]: numbers of heads; sampled [pair]: 1 of
+    random ones. alone [head, row], together [pair, row]: how far the logit difference falls; lost_alone, lost_together:
+    what the loss gains. chooses: rows that choose the pairs and do not judge them.
+    """
+
+    rows: np.ndarray
+    layers: int
+    heads: int
+    chooses: bool
+    pairs: np.ndarray
+    sampled: np.ndarray
+    alone: np.ndarray
+    together: np.ndarray
+    lost_alone: np.ndarray
+    lost_together: np.ndarray
+
+
+class Pairs(Study[Options, PairPartial]):
+    """Take heads out two by two: which stand in for each other, which work together?"""
+
+    name, options, partial, arguments = "pairs", Options, PairPartial, PairRows
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
+    p_is_corrected = True
+
+    def title(self, options: Options) -> str:
+        """Name the checkpoint."""
+        return f"Pairs of heads of {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """One unit that says how many heads there are, and chooses among more than 48."""
+        check_operator(options.operator)
+        references.check(options.operator, options)
+        disabling.rows_of(options)
+        return [Unit("choosing", PairRows((), chooses=True))]
+
+    def more(self, options: Options, partials: Sequence[PairPartial]) -> list[Unit]:
+        """The rows that judge."""
+        if len(partials) > 1:
+            return []
+        chosen: tuple[int, ...] = ()
+        if len(partials[0].rows):
+            means = np.abs(partials[0].alone.mean(1))
+            chosen = tuple(sorted(int(k) for k in np.argsort(-means, kind="stable")[: options.strongest]))
+        return [Unit(f"rows-{k}", PairRows(some.rows, strongest=chosen), size)
+                for k, (some, size) in enumerate(disabling.slices(options))]  # fmt: skip
+
+    def run(self, options: Options, unit: Unit) -> Done[PairPartial]:
+        """Exact effects of these rows."""
+        opened, asked = disabling.opened(options), unit.arguments
+        count = opened.checkpoint.layers * opened.checkpoint.heads
+        every, numbers = disabling.rows_of(options), asked.rows
+        if asked.chooses:
+            every = disabling.rows_of(options, split="train", limit=CHOOSING_ROWS) if count > ALL_PAIRS else []
+            numbers = tuple(range(len(every)))
+        pairs, sampled = (np.zeros((0, 2), dtype=int), np.zeros(0)) if asked.chooses else _pairs(options, count, asked)
+        rows = [every[k] for k in numbers]
+        partial = measured(options, opened, rows, pairs) if rows else _nothing(count)
+        alone, together, lost_alone, lost_together = partial
+        whole = PairPartial(
+            np.array(numbers, dtype=int), opened.checkpoint.layers, opened.checkpoint.heads, asked.chooses, pairs,
+            sampled, alone, together, lost_alone, lost_together,
+        )  # fmt: skip
+        return Done(whole, provenance(opened.checkpoint, [row.id for row in rows]))
+
+    def merge(self, options: Options, partials: Sequence[PairPartial]) -> PairPartial:
+        """All rows that judge, in the task's order."""
+        judging = [part for part in partials if not part.chooses] or list(partials)
+        whole = in_order(judging, ("rows", "alone", "together", "lost_alone", "lost_together"))
+        first = judging[0]
+        return PairPartial(layers=first.layers, heads=first.heads, chooses=first.chooses, pairs=first.pairs,
+                           sampled=first.sampled, **whole)  # fmt: skip
+
+    def results(self, options: Options, merged: PairPartial) -> list[Result]:
+        """A record a pair, strongest first; what the choice missed."""
+        if merged.chooses or not len(merged.pairs):
+            return []
+        return table(options, merged)
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        pairs = HeadPair.among(rows)
+        counts = {name: sum(pair.verdict == name for pair in pairs) for name in ("redundant", "cooperating")}
+        most = max(pairs, key=lambda pair: abs(pair.interaction))
+        return Headline(
+            f"Of {len(pairs)} pairs of heads {counts['redundant']} are redundant and {counts['cooperating']} work "
+            f"together; the largest interaction is {most.interaction:+.2f} logits, {most.name}.",
+            most.n, "rows", "p corrected over all pairs", "0: the two heads only add",
+        )  # fmt: skip
+
+
+STUDY = Pairs()
+
+
+def check_operator(operator: str) -> None:
+    """Raises InputError for what cannot stand in for several heads at once here."""
+    if operator not in OPERATORS:
+        raise InputError(f'Heads are taken out by {" or ".join(OPERATORS)}; "{operator}" is neither: choose one.')
+
+
+def measured(
+    options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """How far the logit difference falls without each head and pair, then what the loss gains: [head or pair, row]."""
+    checkpoint = opened.checkpoint
+    every = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    variants = [frozenset({head}) for head in every] + [frozenset({every[a], every[b]}) for a, b in pairs.tolist()]
+    source = references.sources(options.operator, opened, options)[0]
+    swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), variants, options.operator, source=source)
+    plain, changed = label_differences(opened, list(rows), swept.plain, swept.changed)
+    labels = opened.outputs(rows)
+    losses = [capture.losses.row_losses(logits, labels).numpy() for logits in (swept.plain, swept.changed)]
+    falls, gains, count = plain - changed, losses[1] - losses[0], len(every)
+    return falls[:count], falls[count:], gains[:count], gains[count:]
+
+
+def _nothing(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    return np.zeros((count, 0)), np.zeros((0, 0)), np.zeros((count, 0)), np.zeros((0, 0))
+
+
+def _pairs(options: Options, count: int, asked: PairRows) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs that are measured, and which of them were drawn at random."""
+    chosen = list(combinations(asked.strongest or range(count), 2))
+    if not asked.strongest:
+        return np.array(chosen), np.zeros(len(chosen))
+    others = sorted(set(combinations(range(count), 2)) - set(chosen))
+    drawn = np.random.default_rng([options.seed, count]).permutation(len(others))[: options.sample]
+    sampled = [others[k] for k in sorted(drawn.tolist())]
+    return np.array([*chosen, *sampled]), np.array([0.0] * len(chosen) + [1.0] * len(sampled))
+
+
+def table(options: Options, merged: PairPartial) -> list[Result]:
+    """A record a pair, strongest first; what the choice missed."""
+    found = interactions(merged.alone, merged.together, merged.pairs)
+    found = np.where(np.abs(found) < 1e-6, 0.0, found)  # rounding
+    lost = interactions(merged.lost_alone, merged.lost_together, merged.pairs).mean(1)
+    nothing, n = np.zeros(found.shape[1]), found.shape[1]
+    p = effects.max_t(nothing, found, seed=options.seed)
+    ends = effects.mean_intervals(nothing, found, most=None)
+    alone, both = merged.alone.mean(1), merged.together.mean(1)
+    names = [str(Head(k // merged.heads, k % merged.heads)) for k in range(len(alone))]
+    records = []
+    for k, (a, b) in enumerate(merged.pairs.tolist()):
+        mean = float(found[k].mean())
+        sure = p[k] < SURE and mean != 0
+        records.append(HeadPair(
+            name=f"{names[a]} and {names[b]}", first_head=names[a], second_head=names[b], interaction=mean,
+            low=ends[k].low, high=ends[k].high, p=float(p[k]),
+            verdict=("redundant" if mean > 0 else "cooperating") if sure else "open",
+            first=float(alone[a]), second=float(alone[b]), both=float(both[k]), loss_interaction=float(lost[k]),
+            sampled=bool(merged.sampled[k]), operator=options.operator, n=n,
+        ))  # fmt: skip
+    body: list[Result] = sorted(records, key=lambda pair: -abs(pair.interaction))
+    return [*body, *_missed(records, len(names))]
+
+
+def _missed(records: Sequence[HeadPair], heads: int) -> list[Result]:
+    sampled = [pair for pair in records if pair.sampled]
+    if not sampled:
+        return []
+    from scipy.stats import binomtest  # half a second of start-up
+
+    count = sum(pair.verdict != "open" for pair in sampled)
+    ends = binomtest(count, len(sampled)).proportion_ci(0.95, "exact")
+    others = heads * (heads - 1) // 2 - (len(records) - len(sampled))
+    return [PairSample(interacting=count, sampled=len(sampled), of_pairs=others, low=float(ends.low),
+                       high=float(ends.high))]  # fmt: skip

@@ -1,0 +1,174 @@
+"""The rows of the studies of heads together: gates, pairs, shapley."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from core.studies.records import Result, stated
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedHead(Result):
+    """A head's class. facilitating, interfering, irrelevant: shares of the fits that say so; up, down: its mean gate
+    under each push; effect: what taking it out (zero) adds to the loss of n other rows, with its interval; gradient:
+    its importance by gradient there."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    name: str
+    layer: int
+    head: int
+    gate_class: str
+    facilitating: float
+    interfering: float
+    irrelevant: float
+    up: float
+    down: float
+    effect: float
+    low: float | None = stated()
+    high: float | None = stated()
+    gradient: float
+    fits: int
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TogetherCheck(Result):
+    """All heads of a class taken out together, on n rows that fitted nothing. effect: what the loss gains, with its
+    interval; random, random_low, random_high: mean, least and largest of as many heads drawn at random; verdict:
+    within the margin, beyond it, lowers the loss, or open."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("together",)
+    name: str
+    heads: str
+    count: int
+    effect: float | None = stated()
+    low: float | None = stated()
+    high: float | None = stated()
+    margin: float
+    verdict: str
+    random: float | None = stated()
+    random_low: float | None = stated()
+    random_high: float | None = stated()
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricePoint(Result):
+    """One price a head of the path: gates left open when pushed down, and what that adds to the loss of the rows that
+    fit. chosen: the largest price that adds at most the margin."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("price",)
+    price: float
+    open_gates: int
+    added: float
+    chosen: bool = stated(False)
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankAgreement(Result):
+    """Spearman's correlation over n heads of two ways to rank them, with its interval over heads."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
+    name: str
+    first: str
+    second: str
+    value: float | None = stated()
+    low: float | None = stated()
+    high: float | None = stated()
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadPair(Result):
+    """A pair of heads. interaction: effect of both out less the effects of each, on the logit difference, with its
+    interval and p corrected over all pairs; verdict: redundant, cooperating or open; first, second, both: the effects;
+    loss_interaction: the same of the loss, in which heads that only add look redundant; sampled: whether the pair was
+    drawn at random instead of chosen."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("pair",)
+    name: str
+    first_head: str
+    second_head: str
+    interaction: float
+    low: float | None = stated()
+    high: float | None = stated()
+    p: float
+    verdict: str
+    first: float
+    second: float
+    both: float
+    loss_interaction: float
+    sampled: bool = stated(False)
+    operator: str
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSample(Result):
+    """What the choice of pairs missed: of the sampled ones, how many interact beyond luck, with Clopper and Pearson's
+    interval of that share."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("sampled pairs",)
+    interacting: int
+    sampled: int
+    of_pairs: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapleyHead(Result):
+    """A head's Shapley value: what it adds to the logit difference, mean over orders and n rows, with its interval over
+    both; effect: of taking it out alone; gradient: importance by gradient. rank: 1 adds most."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head",)
+    name: str
+    layer: int
+    head: int
+    value: float
+    low: float | None = stated()
+    high: float | None = stated()
+    rank: int
+    effect: float
+    gradient: float
+    orders: int
+    operator: str
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapleySum(Result):
+    """Mean logit difference with all heads and with none, and the values' sum, which is their difference."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("sum",)
+    with_all: float
+    with_none: float
+    values: float
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderStep(Result):
+    """Mean logit difference of n rows that no order was made on, with `removed` heads out, weakest of the order
+    first; low, high: its interval."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("order",)
+    order: str
+    removed: int
+    value: float
+    low: float | None = stated()
+    high: float | None = stated()
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderContrast(Result):
+    """Mean over all steps of what the order by Shapley values keeps beyond Michel's order by gradient, per row, with
+    its interval; verdict: which order keeps more, or no difference beyond luck."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
+    value: float
+    low: float | None = stated()
+    high: float | None = stated()
+    verdict: str
+    n: int

@@ -1,0 +1,188 @@
+"""What each head adds, all other heads on or off at random: Shapley values of the logit difference.
+
+"Switching off all possible combinations of heads is not feasible", and need not be: heads are taken out one after
+another in random orders, each order followed by its reverse, drawn anew for every row, so that the interval over rows
+is one over orders too. The values add up to the logit difference with all heads less that with none, exactly. Beside
+them each head's effect alone and its gradient; then heads are pruned in the order of each, on rows that made no order
+(Michel et al. 2019 prune by gradient): which order keeps more of the logit difference?
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import capture
+from core.attention import Head
+from core.errors import InputError
+from core.scoring.interactions import antithetic_orders, sets_along, shapley_values
+from core.store.rows import Row
+from core.studies.ablation import disabling, references
+from core.studies.ablation.task_rows import RowOptions
+from core.studies.circuits import shapley_table
+from core.studies.circuits.logit_differences import label_differences
+from core.studies.circuits.pairs import check_operator
+from core.studies.circuits.records import OrderContrast, ShapleyHead
+from core.studies.contract import Done, Flag, Need, Study, Unit
+from core.studies.headline import Headline
+from core.studies.options import DrawnRows, Limit, MeanBy, Reference
+from core.studies.provenance import provenance
+from core.studies.records import Result
+from core.tasks.glue import TaskRow
+
+ROWS_A_UNIT = 16
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options(RowOptions):
+    """Which checkpoint, on which rows, with how many orders."""
+
+    limit: Limit = 100
+    orders: Annotated[int, Flag("of heads for each row, half of them reverses of the others", least=2)] = 4
+    operator: Annotated[str, Flag("what stands in for a head that is off: zero or mean")] = "zero"
+    judge_rows: Annotated[int, Flag("train rows on which the orders are compared; 0: none", least=0)] = 100
+    reference: Reference = references.ROWS
+    draws: DrawnRows = 1
+    mean_by: MeanBy = "class"
+
+
+@dataclass(frozen=True)
+class ShapleyRows:
+    """Some rows; ranked: heads by Shapley value and by gradient, weakest first, where the rows compare orders."""
+
+    rows: tuple[int, ...]
+    ranked: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class ShapleyPartial:
+    """What heads add on some rows.
+
+    rows: places in the task. layers, heads: of the checkpoint. whole, none [row]: the logit difference with all heads
+    and with none; values [head, row]; alone [head, row]: how far it falls without each head; gradients [head]: sums
+    over the rows of |d loss / d gate|. Of rows that compare orders: kept [order, step, row], where step 0 is all heads.
+    """
+
+    rows: np.ndarray
+    layers: int
+    heads: int
+    whole: np.ndarray
+    none: np.ndarray
+    values: np.ndarray
+    alone: np.ndarray
+    gradients: np.ndarray
+    kept: np.ndarray | None = None
+
+
+class Shapley(Study[Options, ShapleyPartial]):
+    """What each head adds with the others on or off at random, and which order of pruning keeps more."""
+
+    name, options, partial, arguments = "shapley", Options, ShapleyPartial, ShapleyRows
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
+
+    def title(self, options: Options) -> str:
+        """Name the checkpoint."""
+        return f"Shapley values of the heads of {options.checkpoint}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """Slices of the task's rows; options that cannot be are refused here."""
+        check_operator(options.operator)
+        references.check(options.operator, options)
+        antithetic_orders(2, options.orders, np.random.default_rng(0))
+        if options.judge_rows == 1:
+            raise InputError("Orders of pruning are compared on at least two rows; judge rows of 1 were asked for.")
+        every = [row for some, _ in disabling.slices(options) for row in some.rows]
+        return [Unit(f"rows-{k}", ShapleyRows(tuple(every[k : k + ROWS_A_UNIT])), ROWS_A_UNIT)
+                for k in range(0, len(every), ROWS_A_UNIT)]  # fmt: skip
+
+    def more(self, options: Options, partials: Sequence[ShapleyPartial]) -> list[Unit]:
+        """The rows that compare orders, once there are orders."""
+        if not options.judge_rows or any(part.kept is not None for part in partials):
+            return []
+        return [
+            Unit("orders", ShapleyRows((), shapley_table.ranked(self.merge(options, partials))), options.judge_rows)
+        ]
+
+    def run(self, options: Options, unit: Unit) -> Done[ShapleyPartial]:
+        """Values of these rows, or what is kept along the orders."""
+        opened, asked = disabling.opened(options), unit.arguments
+        if asked.ranked:
+            rows = disabling.rows_of(options, split="train", limit=options.judge_rows)
+            partial = along_orders(options, opened, rows, asked.ranked)
+        else:
+            every = disabling.rows_of(options)
+            rows = [every[k] for k in asked.rows]
+            partial = values_of(options, opened, rows, asked.rows)
+        return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
+
+    def merge(self, options: Options, partials: Sequence[ShapleyPartial]) -> ShapleyPartial:
+        """All rows, in the task's order."""
+        return shapley_table.merged(partials)
+
+    def results(self, options: Options, merged: ShapleyPartial) -> list[Result]:
+        """The heads, their sum, ranks that agree, and the orders of pruning."""
+        return shapley_table.results(merged, orders=options.orders, operator=options.operator, seed=options.seed)
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
+        most = heads[0]
+        beside = f" Pruned in order: {contrasts[0].verdict}." if contrasts else ""
+        ends = f"{most.low:.2f} to {most.high:.2f} for {most.name}" if most.low is not None else ""
+        against = sum(head.high is not None and head.high < 0 for head in heads)
+        return Headline(
+            f"With the others on or off at random {most.name} adds most, {most.value:.2f} logits; "
+            f"{against} of {len(heads)} heads take away.{beside}",
+            most.n, "rows", f"95 % interval {ends}" if ends else "",
+        )  # fmt: skip
+
+
+STUDY = Shapley()
+
+
+def values_of(
+    options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], places: Sequence[int]
+) -> ShapleyPartial:
+    """Shapley values of every row, each along orders of its own."""
+    checkpoint = opened.checkpoint
+    every = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    source, columns = references.sources(options.operator, opened, options)[0], []
+    for row, place in zip(rows, places, strict=True):
+        orders = antithetic_orders(len(every), options.orders, np.random.default_rng([options.seed, place]))
+        off = sets_along(orders)
+        sets = list(
+            dict.fromkeys([*(frozenset({k}) for k in range(len(every))), *(some for one in off for some in one)])
+        )
+        variants = [frozenset(every[k] for k in some) for some in sets]
+        swept = capture.sweeping.sweep(checkpoint, opened.encoded([row]), variants, options.operator, source=source)
+        plain, changed = label_differences(opened, [row], swept.plain, swept.changed)
+        m = {some: float(value) for some, value in zip(sets, changed[:, 0], strict=True)}
+        along = np.array([[m[some] for some in one] for one in off])
+        alone = [plain[0] - m[frozenset({k})] for k in range(len(every))]
+        columns.append((plain[0], m[frozenset(range(len(every)))], shapley_values(plain[0], along, orders), alone))
+    sums = capture.importance.gradients(checkpoint, opened.encoded(rows), opened.outputs(rows))
+    whole, none, values, alone = (np.array(part, dtype=float) for part in zip(*columns, strict=True))
+    return ShapleyPartial(
+        np.array(places), checkpoint.layers, checkpoint.heads, whole, none, values.T, alone.T,
+        sums.example.flatten().numpy(),
+    )  # fmt: skip
+
+
+def along_orders(
+    options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
+) -> ShapleyPartial:
+    """The logit difference of rows that made no order, heads taken out one after another in each order."""
+    checkpoint = opened.checkpoint
+    every = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    sets = [frozenset(every[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
+    source = references.sources(options.operator, opened, options)[0]
+    swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), sets, options.operator, source=source)
+    plain, changed = label_differences(opened, list(rows), swept.plain, swept.changed)
+    steps = changed.reshape(len(ranked), len(every), len(rows))
+    kept = np.concatenate([np.broadcast_to(plain, (len(ranked), 1, len(rows))), steps], 1)
+    empty = np.zeros((len(every), 0))
+    return ShapleyPartial(
+        np.zeros(0, dtype=int), checkpoint.layers, checkpoint.heads, empty[0], empty[0], empty, empty,
+        np.zeros(len(every)), kept,
+    )  # fmt: skip
