@@ -32,7 +32,7 @@ def merged(partials: "Sequence[GatePartial]") -> "GatePartial":
         return whole
     order = np.argsort(np.concatenate([part.fits for part in fitted]))  # type: ignore[misc]
     columns = {name: np.concatenate([getattr(part, name) for part in fitted])[order] for name in ("fits", "up", "down")}
-    return replace(whole, **columns)
+    return replace(whole, **columns)  # type: ignore[arg-type]
 
 
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:

@@ -108,14 +108,14 @@ class Gates(Study[Options, GatePartial]):
     def more(self, options: Options, partials: Sequence[GatePartial]) -> list[Unit]:
         """Then the fits at the price that was chosen; when the classes are there, the rows that judge them."""
         merged = self.merge(options, partials)
-        if merged.up is None:
+        if merged.up is None or merged.down is None:
             price, every = gate_table.chosen_price(merged, PRICES), range(options.samples * options.starts)
             slices = [tuple(every[k : k + FITS_A_UNIT]) for k in range(0, len(every), FITS_A_UNIT)]
             return [Unit(f"fits-{k}", Stage("fits", some, price), 2 * len(some)) for k, some in enumerate(slices)]
         if merged.effects is None:
             classes = classes_of(class_shares(merged.up, merged.down))
-            chosen = {name: tuple(k for k, own in enumerate(classes) if own == name) for name in gate_table.TOGETHER}
-            return [Unit("judged", Stage("judged", **chosen), len(PRICES))]
+            together = [tuple(k for k, own in enumerate(classes) if own == name) for name in gate_table.TOGETHER]
+            return [Unit("judged", Stage("judged", (), 0.0, *together), len(PRICES))]
         return []
 
     def run(self, options: Options, unit: Unit) -> Done[GatePartial]:

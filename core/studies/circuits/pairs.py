@@ -215,8 +215,7 @@ def table(options: Options, merged: PairPartial) -> list[Result]:
             first=float(alone[a]), second=float(alone[b]), both=float(both[k]), loss_interaction=float(lost[k]),
             sampled=bool(merged.sampled[k]), operator=options.operator, n=n,
         ))  # fmt: skip
-    body: list[Result] = sorted(records, key=lambda pair: -abs(pair.interaction))
-    return [*body, *_missed(records, len(names))]
+    return [*sorted(records, key=lambda pair: -abs(pair.interaction)), *_missed(records, len(names))]
 
 
 def _missed(records: Sequence[HeadPair], heads: int) -> list[Result]:

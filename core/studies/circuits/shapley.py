@@ -159,8 +159,8 @@ def values_of(
         plain, changed = label_differences(opened, [row], swept.plain, swept.changed)
         m = {some: float(value) for some, value in zip(sets, changed[:, 0], strict=True)}
         along = np.array([[m[some] for some in one] for one in off])
-        alone = [plain[0] - m[frozenset({k})] for k in range(len(every))]
-        columns.append((plain[0], m[frozenset(range(len(every)))], shapley_values(plain[0], along, orders), alone))
+        lost = [plain[0] - m[frozenset({k})] for k in range(len(every))]
+        columns.append((plain[0], m[frozenset(range(len(every)))], shapley_values(plain[0], along, orders), lost))
     sums = capture.importance.gradients(checkpoint, opened.encoded(rows), opened.outputs(rows))
     whole, none, values, alone = (np.array(part, dtype=float) for part in zip(*columns, strict=True))
     return ShapleyPartial(

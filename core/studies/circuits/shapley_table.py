@@ -25,7 +25,7 @@ def merged(partials: "Sequence[ShapleyPartial]") -> "ShapleyPartial":
     whole = in_order(valued, ("rows", "whole", "none", "values", "alone"))
     ordered = sorted(valued, key=lambda part: part.rows.tolist())  # sums in floating point depend on the order
     kept = next((part.kept for part in partials if part.kept is not None), None)
-    return replace(valued[0], **whole, gradients=np.sum([part.gradients for part in ordered], 0), kept=kept)
+    return replace(valued[0], **whole, gradients=np.sum([part.gradients for part in ordered], 0), kept=kept)  # type: ignore[arg-type]
 
 
 def ranked(partial: "ShapleyPartial") -> tuple[tuple[int, ...], ...]:
