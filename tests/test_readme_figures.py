@@ -9,6 +9,7 @@ from core import config
 from tests.readme_figures import COMMANDS, FILE, answer, figures
 
 README = (config.PROJECT / "README.md").read_text(encoding="utf-8")
+ON_ONE_LINE = re.sub(r"\s+", " ", README)
 KEPT = json.loads(FILE.read_text(encoding="utf-8"))
 
 
@@ -33,6 +34,24 @@ def test_the_lines_of_a_check_and_the_shape_of_maps():
     assert check["passed"] == check["rows"]
     tokens = maps["tokens"]
     assert f"`{maps['layers']} layers x {maps['heads']} heads x {tokens} x {tokens} tokens in maps.npz`" in README
+
+
+def test_the_classifier_on_what_it_never_saw():
+    checkpoints, heads, inputs = (
+        KEPT["train"]["figures"][f"unseen {what}"] for what in ("checkpoints", "heads", "inputs")
+    )
+    shown = [f"{each['macro_f1']:.2f}, {each['low']:.2f} to {each['high']:.2f}" for each in (heads, inputs)]
+    first = f"{checkpoints['macro_f1']:.2f}, 95 % interval {checkpoints['low']:.2f} to {checkpoints['high']:.2f}"
+    assert f"checkpoints ({first}), heads ({shown[0]}) and inputs ({shown[1]}) that it never saw" in ON_ONE_LINE
+    assert f"of the {checkpoints['maps']:,} bundled maps alone" in ON_ONE_LINE
+    guesses = ", ".join(f"{each['identity_f1']:.2f}" for each in (checkpoints, heads, inputs))
+    assert f"guessing from the head's name gives: {guesses}" in ON_ONE_LINE
+
+
+def test_the_accuracy_of_a_fine_tuning_beside_the_constants():
+    run = KEPT["finetune"]["figures"]
+    rows = f"{run['accuracy']:.2f} on the {run['dev_rows']} bundled SST-2-like dev rows"
+    assert f"an accuracy of {rows} beside the constant predictor's {run['baseline']['accuracy']:.2f}" in ON_ONE_LINE
 
 
 def test_no_figure_between_0_and_1_stands_in_readme_that_no_command_printed():

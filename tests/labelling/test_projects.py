@@ -19,6 +19,7 @@ from core.labelling.projects import Recipe, make_project
 from core.store import labels, projects
 from core.store.database import Database
 from core.store.people import Person, RightsError
+from core.store.project_counts import ProjectCounts, project_counts
 from core.store.projects import Heading
 from tests.store.labelling import a_map, event
 
@@ -255,6 +256,21 @@ def test_an_exemplar_answers_with_what_is_right(db):
     assert labels.decided(db, "bert", "ada") == {"m1": "vertical"}
 
 
+def test_counts_of_many_projects_are_each_projects_own(db):
+    first, second, empty = (
+        make_project(db, Heading(title, "bert"), Recipe(count=4), Rules(k=k))
+        for title, k in (("p", 1), ("q", 2), ("r", 3))
+    )
+    label_all(db, first, ["ada"])
+    label_all(db, second, ["ada", "bob"])
+    projects.judge_person(db, second, "eve", admitted=False, annotator="admin")
+    assert project_counts(db) == {
+        first: ProjectCounts(4, 4, 1),
+        second: ProjectCounts(4, 8, 3),
+        empty: ProjectCounts(4, 0, 0),
+    }
+
+
 # ---------------------------------------------------------------- any order of things, kills between them
 
 
@@ -326,7 +342,10 @@ class Killed(RuleBasedStateMachine):
     def nothing_acknowledged_is_lost_and_no_map_has_too_many(self):
         sent = sum(len(hand.sent) for hand in self.hands.values())
         assert len(labels.all_events(self.db)) == sent
-        votes = handing.board_of(self.db, self.project).labels_by_map()
+        board = handing.board_of(self.db, self.project)
+        counts = ProjectCounts(len(board.labels_by_map()), board.counted, len(board.people))
+        assert project_counts(self.db) == {self.project: counts}
+        votes = board.labels_by_map()
         assert max(map(len, votes.values())) <= self.k
         rows = projects.project_labels(self.db, self.project)
         rows = rows[(rows["kind"] == "label") & rows["counted"]]

@@ -15,6 +15,12 @@ from tests.studies.test_train_patterns import label_everything, run_all
 
 pytestmark = pytest.mark.browser
 MAPS = 60
+FILL_STORAGE = """() => {
+  let count = 0;
+  for (let size = 4e6; size >= 1; size = Math.floor(size / 2)) {
+    try { for (;;) localStorage.setItem(`junk${count++}`, "x".repeat(size)); } catch { /* a smaller piece, then */ }
+  }
+}"""
 
 
 def fill(folder, count=MAPS):
@@ -224,6 +230,36 @@ def test_the_next_tab_sends_what_a_closed_one_could_not(page, tmp_path):
     assert [event["annotator"] for event in events] == ["ada"] * 4
     assert [event["class"] for event in events] == ["vertical", "diagonal", "vertical+diagonal", "block"]
     assert len(decided) == 4
+
+
+@pytest.mark.slow  # two servers, 14 CPU seconds; the script by itself is in test_outbox_browser.py
+def test_a_full_storage_is_said_and_the_browser_asks_before_the_tab_is_closed(page, tmp_path):
+    fill(tmp_path)
+    port, asked = free_port(), []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    sentence = page.get_by_text("waits in this tab alone. Leave it open until it is saved.")
+    with serving(tmp_path, port=port) as address:
+        root = open_sheet(page, address)
+        page.keyboard.press("1")
+        all_saved(root, 1)
+        expect(sentence).to_have_count(0)
+    page.evaluate(FILL_STORAGE)
+    for key in "234":
+        page.keyboard.press(key)  # the server is gone, and the browser keeps nothing
+    expect(root).to_have_attribute("data-waiting", "3")
+    expect(sentence).to_contain_text("This browser's storage takes no more: 3 of what you did waits in this tab alone.")
+    page.close(run_before_unload=True)
+    page.wait_for_timeout(100)  # the question comes to us between two calls
+    assert asked == ["beforeunload"]
+    assert not page.is_closed()  # who is asked may stay
+    with serving(tmp_path, port=port):
+        all_saved(root, 4)
+        expect(sentence).to_have_count(0)
+    _, decided = stored(tmp_path)
+    assert len(decided) == 4
+    page.close(run_before_unload=True)
+    page.wait_for_event("close") if not page.is_closed() else None
+    assert asked == ["beforeunload"]
 
 
 def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path):

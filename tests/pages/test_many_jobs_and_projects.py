@@ -80,4 +80,4 @@ def test_two_hundred_projects(db, asked):
     for number in range(5, PROJECTS):
         make_project(db, Heading(f"Project {number}", "bert", annotator="ada"), Recipe(count=4), Rules(k=2))
     many = asked_by("projects", asked)
-    assert many <= few / 5 * PROJECTS  # each project its few statements
+    assert many <= few  # as many statements for two hundred as for five

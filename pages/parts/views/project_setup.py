@@ -6,8 +6,8 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.labelling import handing
 from core.store import projects
+from core.store.project_counts import project_counts
 from pages.parts.label.label_tools import set_names
 from pages.parts.shell import bound, links, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -19,17 +19,18 @@ ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Ar
 
 def overview(db, known) -> None:
     """All projects, one a row."""
+    counts = project_counts(db)
     rows = []
     for project in known:
-        board = handing.board_of(db, project.project) if project.state != "archived" else None
-        done = board.counted / board.needed if board else None
+        count = counts[project.project] if project.state != "archived" else None
+        done = count.counted / (count.maps * project.rules["k"]) if count else None
         rows.append(
             {
                 "title": project.title,
                 "state": project.state,
                 "labelled": done,
                 "annotators per map": project.rules["k"],
-                "people so far": len(board.people) if board else None,
+                "people so far": count.people if count else None,
                 "class set": project.class_set,
                 "made by": project.made_by,
                 "made": project.made,
