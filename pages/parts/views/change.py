@@ -19,6 +19,7 @@ from pages.parts.widgets import job_progress
 def start() -> None:
     """Pick the checkpoint before and those after; start the job."""
     known = [shown_folder(tuned.folder) for tuned in tuned_checkpoints(config.settings().runs / "finetuned")]
+    known += [tuned.name for tuned in tuned_checkpoints(config.BUNDLED_MODELS)]
     middle, right, last = st.columns([5, 1, 1], vertical_alignment="bottom")
     before = context.now().checkpoint
     after = bound.pick_many(
