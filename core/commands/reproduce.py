@@ -46,7 +46,7 @@ class Options:
     seeds: Annotated[int, Flag("fine-tuning runs of each task and initialisation", least=1)] = 1
     random_seeds: Annotated[int | None, Flag("how many of them from random weights, too; default: all", least=1)] = None
     folds: Annotated[int, Flag("parts of RTE's and MRPC's train rows, swept cross-fitted; 0: not", least=0)] = 0
-    preset: Annotated[str, Flag("auto, paper, replication, small, long or compact")] = "auto"
+    preset: Annotated[str, Flag("auto, paper, replication, small, bundled, long or compact")] = "auto"
     precision: Annotated[str, Flag("of training: float32, or bfloat16 where the processor computes in it")] = "float32"
     folder: Annotated[str | None, Flag("where checkpoints go; default data/runs/finetuned")] = None
     seed: Annotated[int, Flag("of rows, nulls and intervals", least=0, most=LARGEST_SEED)] = 0

@@ -119,7 +119,7 @@ Seeds = Annotated[
     Field(max_length=MOST_SEEDS),
     Flag("how many, from 0", typed=int, least=1, most=MOST_SEEDS),
 ]
-Preset = Annotated[str, Flag("paper, replication, small, long or compact")]
+Preset = Annotated[str, Flag("paper, replication, small, bundled, long or compact")]
 Settings = Annotated[
     dict[str, Any],
     BeforeValidator(settings_of),

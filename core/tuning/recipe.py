@@ -125,6 +125,8 @@ PRESETS = {
     ),
     # ours: the bundled checkpoints are 25 times smaller than BERT and want larger steps
     "small": Recipe(learning_rate=5e-4),
+    # ours: the one that learns the bundled rows (docs/fine-tuning.md): layer 1 of the encoder rests on [CLS] itself
+    "bundled": Recipe(learning_rate=5e-4, epochs=6, pooling="mean"),
     # ours: after three epochs they tell words from words, but do not compare those of two sentences yet
     "long": Recipe(learning_rate=3e-4, batch=16, epochs=10),
     # Turc et al. 2019 fine-tune encoders of 4 to 67 million parameters for 4 epochs, at 3e-4 to 3e-5, batch 8 to 128
@@ -134,6 +136,7 @@ PRESET_NOTES = {
     "paper": "batch 32, 3 epochs, 5e-5 with warm-up and linear decay, 128 word pieces (Kovaleva et al.)",
     "replication": "Adam 1e-3 without schedule or dropout, at most 3,000 train and 500 dev rows (GPT-2 replication)",
     "small": "as the paper's, but 5e-4: for small checkpoints like the bundled ones",
+    "bundled": "as small, 6 epochs, reading the mean over tokens: for the bundled encoder on the bundled rows",
     "compact": "batch 32, 4 epochs, 1e-4: for compact encoders like MiniLM (Turc et al. 2019)",
     "long": "batch 16, 10 epochs, 3e-4: for small checkpoints on pairs whose words must be compared",
 }

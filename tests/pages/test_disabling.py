@@ -72,7 +72,8 @@ def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted, m
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])  # AppTest cannot type one
     page = fine(opened("disable"))
-    assert "No head is changed yet" in said(page)  # on the example
+    assert "**positive**, changes to negative without L2H2" in said(page)  # the example: a classifier above chance
+    page.text_input(key="heads").set_value("")
     page.selectbox(key="checkpoint").set_value(planted["checkpoint"])
     page.text_input(key="text").set_value("the old engine ; ran all night")
     fine(page.run())

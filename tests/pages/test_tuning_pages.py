@@ -104,7 +104,7 @@ def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
     study, options, title = asked[0]
     assert study == "finetune"
     assert options["tasks"] == ["rte", "mrpc"]
-    assert (options["seeds"], options["settings"], options["preset"]) == ([0, 1, 2], {}, "small")
+    assert (options["seeds"], options["settings"], options["preset"]) == ([0, 1, 2], {}, "bundled")
     assert title.endswith("on RTE, MRPC")
 
 

@@ -33,5 +33,5 @@ def test_changes_and_mistakes():
     ]:
         with pytest.raises(InputError, match=message):
             Recipe.of("paper", changes)
-    with pytest.raises(InputError, match="paper, replication, small, long"):
+    with pytest.raises(InputError, match="paper, replication, small, bundled, long"):
         Recipe.of("fast")

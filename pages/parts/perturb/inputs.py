@@ -14,7 +14,7 @@ from pages.parts.widgets import pickers
 if TYPE_CHECKING:
     from core.models.encoding import Encoding
 
-KIND = "name-gender"  # that the view opens with
+KIND = "negate"  # that the view opens with
 
 
 @dataclass(frozen=True)

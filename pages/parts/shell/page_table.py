@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.atlas import example
-from core.config import DECODER
+from core.config import CLASSIFIER, DECODER
 
 PAGES_FOLDER = Path(__file__).resolve().parents[2]
 VIEWS_ROOM = "pages.parts.views"
@@ -45,6 +45,7 @@ class Page(NamedTuple):
 
 _WEIGHTS, _RESULT = ("checkpoint", "input"), ("checkpoint", "rows")
 PROMPT = "The small engine ran all night without a pause. Nobody in the village"
+_TUNED = (("checkpoint", CLASSIFIER), ("rows", "sst2"))  # a model above chance
 _PAIR = (("text", example.TEXT), ("pair", example.PAIR))
 
 PAGES = (
@@ -81,11 +82,11 @@ PAGES = (
     )),
     Page("interventions", "Interventions", ":material/block:", (
         View("ablation", "Ablation", "ablation", ("checkpoint", "rows", "input", "head"),
-             (("rows", "sst2"), ("text", "The old dog [MASK] in the garden."))),
-        View("sequential", "Sequential test", "sequential_test", _RESULT, (("rows", "sst2"),)),
-        View("pruning", "Pruning", "pruning", _RESULT, (("rows", "sst2"),)),
+             (*_TUNED, ("text", "The film is warm and funny, though far too long."), ("head", "L2H2"))),
+        View("sequential", "Sequential test", "sequential_test", _RESULT, _TUNED),
+        View("pruning", "Pruning", "pruning", _RESULT, _TUNED),
         View("patching", "Patching and perturbation", "patching", ("checkpoint", "rows", "input"), (
-            ("rows", "sst2"), ("text", "Karen said that the big dog was in the garden ."))),
+            *_TUNED, ("text", "The film is warm and funny, though far too long."))),
         View("subnetworks", "Subnetworks", "subnetworks", _RESULT, (("rows", "sst2"),)),
     )),
     Page("reproduction", "Reproduction", ":material/menu_book:", (

@@ -31,8 +31,9 @@ def start() -> None:
         format_func=INITIALISATIONS.__getitem__,
     )  # fmt: skip
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
-    bundled = (config.BUNDLED_MODELS / str(checkpoint)).is_dir()
-    preset = bound.pick(left.selectbox, "Recipe", list(PRESETS), key="preset", default="small" if bundled else "paper",
+    small = "small" if (config.BUNDLED_MODELS / str(checkpoint)).is_dir() else "paper"
+    preset = bound.pick(left.selectbox, "Recipe", list(PRESETS), key="preset",
+                        default="bundled" if checkpoint == config.ENCODER else small,
                         help="The paper's, and for the small bundled checkpoints the one that suits them; every "
                         "setting is below.")  # fmt: skip
     seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",
