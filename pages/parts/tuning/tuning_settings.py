@@ -77,7 +77,12 @@ def pick_settings(preset: str) -> dict[str, Any]:
             "Start the last N layers afresh", 0, 100, base.reset_last, key=f"afresh_{preset}", bind="query-params"
         ),
         "pooling": bound.pick(
-            left.selectbox, "Classify from", POOLINGS, key="pooling", format_func=POOLING_NAMES.__getitem__
+            left.selectbox,
+            "Classify from",
+            POOLINGS,
+            key=f"pooling_{preset}",
+            default=base.pooling,
+            format_func=POOLING_NAMES.__getitem__,
         ),
         "keep": middle.selectbox("Keep the epoch that is", ["last", "best"], key=f"keep_{preset}", bind="query-params"),
     }
