@@ -76,6 +76,7 @@ def test_unknown_rules_are_refused(bad):
         Filter(**bad)
 
 
+@pytest.mark.slow  # 20 CPU seconds of NLTK reading a whole release
 def test_on_release_1_5_the_papers_sentences_of_a_frame_pass(release, shared_data):
     """Those of the paper's 473 that release 1.5 holds among these lexical units come out of the filter."""
     import json

@@ -36,6 +36,7 @@ def test_exemplars_have_spans_by_character(release):
     assert release.exemplars(unit) == found, "reading again gives the same, although NLTK's copy was dropped"
 
 
+@pytest.mark.slow  # 20 CPU seconds of NLTK reading a release anew
 def test_a_document_that_nltk_rejects_is_skipped_and_named(release):
     named = {one.name: one for one in release.documents}
     found = release.full_text(named["PropBank__TicketSplitting.xml"])
@@ -51,6 +52,7 @@ def test_a_missing_lexical_unit_file_or_document_is_skipped(release):
     assert release.full_text(Document(10**9, "none.xml")).skipped[0].where == "none.xml"
 
 
+@pytest.mark.slow  # 26 CPU seconds of NLTK reading all of a release
 def test_release_1_7_without_lu_gives_its_full_texts(shared_data, tmp_path):
     from tests.frames.conftest import _INDEXES, unpack
 

@@ -26,6 +26,7 @@ def wide(folder):
     return str(folder)
 
 
+@pytest.mark.slow  # one of the sizes
 def test_all_512_heads_are_sent_at_once_and_every_table_has_them(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     resources.database.clear()

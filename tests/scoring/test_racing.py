@@ -227,6 +227,7 @@ def null_sweeps(anytime=False, sweeps=200):
     return wrong
 
 
+@pytest.mark.slow  # 11 CPU seconds; tests/simulations has the same of fewer draws by default
 def test_heads_at_the_margin_get_no_verdict():
     assert null_sweeps() <= 19
 
