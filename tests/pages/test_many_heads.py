@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 from transformers import GPT2Config, GPT2Model
