@@ -28,10 +28,15 @@ SAME = ["study", "checkpoint", "task", "options"]
 ELSEWHERE = re.compile(r'"(/(?!/)[\w.-]+/[^"]*|[A-Za-z]:\\\\[^"]*)"')  # a path from a machine's root
 
 
-def made(databases: Sequence[Path], out: Path, note: str) -> dict[str, int]:
-    """Write the record of all databases into `out`; returns how many runs and rows it has. Errors: InputError."""
+def made(databases: Sequence[Path], out: Path, note: str, *, add: bool = False) -> dict[str, int]:
+    """Write the record of all databases into `out`; returns how many runs and rows it has.
+
+    add: the runs of the record in `out` stay, save those that a database has anew. Errors: InputError.
+    """
     every_run, every_row = zip(*(_of_database(database) for database in databases), strict=True)
     known, rows = pd.concat(every_run, ignore_index=True), pd.concat(every_row, ignore_index=True)
+    if add:
+        known, rows = _beside(out, known, rows)
     out.mkdir(parents=True, exist_ok=True)
     _write(known, out / RUNS)
     _write(rows, out / ROWS)
@@ -53,6 +58,16 @@ def _of_database(database: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     return known, pd.DataFrame(
         [(run, k, _moved(body, root)) for run, k, body in bodies], columns=["run", "position", "body"]
     )
+
+
+def _beside(out: Path, known: pd.DataFrame, rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """These runs and rows, and those of the record in `out` of which there is no newer one."""
+    former = pd.read_parquet(out / RUNS)
+    anew = {tuple(map(str, run)) for run in known[SAME].itertuples(index=False)}
+    stay = [tuple(map(str, run)) not in anew for run in former[SAME].itertuples(index=False)]
+    former, bodies = former[stay], pd.read_parquet(out / ROWS)
+    bodies = bodies[bodies["run"].isin(former["run"])]
+    return pd.concat([known, former], ignore_index=True), pd.concat([rows, bodies], ignore_index=True)
 
 
 def _moved(text: object, root: str) -> object:
@@ -96,9 +111,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("databases", type=Path, nargs="+", metavar="FROM_REPORT")
     parser.add_argument("--out", type=Path, default=config.RECORD)
+    parser.add_argument("--add", action="store_true", help="keep the runs of the record that are not measured anew")
     parser.add_argument("--note", default="", help="what a reader must know of these numbers")
     asked = parser.parse_args()
-    counts = made(asked.databases, asked.out, asked.note)
+    counts = made(asked.databases, asked.out, asked.note, add=asked.add)
     print(f"{counts['runs']} runs with {counts['rows']} rows in {asked.out}")
 
 

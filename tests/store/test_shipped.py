@@ -54,6 +54,20 @@ def test_a_record_is_made_of_several_databases(project, tmp_path):
         assert all(runs.run_rows(db, run)[0]["value"] == 0.25 for run in recorded)
 
 
+def test_runs_are_added_to_a_record_and_those_measured_anew_are_replaced(project, tmp_path):
+    files = [project / "data" / "atlas.duckdb", project / "data" / "other.duckdb"]
+    with Database(files[0]) as db:
+        former, stays = with_run(db, 0.25), with_run(db, 0.5, limit=3)
+    made(files[:1], config.RECORD, "first")
+    with Database(files[1]) as db:
+        anew = with_run(db, 0.75)
+    assert made(files[1:], config.RECORD, "second", add=True) == {"runs": 2, "rows": 2}
+    with Database(tmp_path / "mine.duckdb") as db:
+        assert set(runs.known_runs(db, "statistics")["run"]) == {anew, stays}
+        assert [runs.run_rows(db, run)[0]["value"] for run in (anew, stays)] == [0.75, 0.5]
+        assert former not in set(runs.known_runs(db, "statistics")["run"])
+
+
 @pytest.mark.parametrize("elsewhere", ["/home/somebody/rows.csv", "/srv/models/bert"])
 def test_a_record_names_no_folder_of_a_machine(project, elsewhere):
     with Database(project / "data" / "atlas.duckdb") as db:
