@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from tests import shape_checks
 
-pytest_plugins = ["tests.cpu_report"]
+pytest_plugins = ["tests.cpu_report", "tests.failures_at_once"]
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # nohup, or `&` in a script: commands would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
