@@ -15,6 +15,7 @@ from . import knockout as knockout
 from . import linear as linear
 from . import long_maps as long_maps
 from . import losses as losses
+from . import masks as masks
 from . import norms as norms
 from . import outputs as outputs
 from . import packed as packed
@@ -29,6 +30,7 @@ from . import softmax as softmax
 from . import stacks as stacks
 from . import standins as standins
 from . import states as states
+from . import streaming as streaming
 from . import sweeping as sweeping
 from . import translating as translating
 from . import values as values

@@ -17,13 +17,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
-from transformers.masking_utils import eager_mask
 
 from core.capture.interventions import Cut, HeadChange, changed, visible_keys
+from core.capture.masks import mask_of, rows_of, rule_of
 from core.errors import InterventionError
 
 NAME = "atlas"
 BEYOND_SDPA = ("softcap", "s_aux")  # what SDPA does not compute: Gemma 2's soft cap, gpt-oss' attention sinks
+States = tuple[Tensor, Tensor, Tensor]
 Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
@@ -40,11 +41,13 @@ class Run:
     dim] and the mask; what it returns goes on. opener: called before a layer's scores with its queries, keys, mask and
     what the scores are computed with. nudged: add a zero to every layer's weights and keep it in nudges, so
     that gradients of weights can be had. rows: queries at a time: the watcher is called with each layer's next queries
-    [batch, head, some, key] until it saw all, so that no map is ever whole; nothing may be changed then.
+    [batch, head, some, key] until it saw all, so that no map is ever whole; nothing may be changed then. streamer:
+    stands in for every layer's attention (core.capture.streaming), with states, mask, scaling and options; likewise.
     """
 
     layers: int
     rows: int | None = None
+    streamer: Callable[[int, States, Tensor | None, float | None, dict[str, Any]], Tensor] | None = None
     watcher: Watcher | None = None
     watched: frozenset[int] = frozenset()
     head_changes: dict[int, list[HeadChange]] = field(default_factory=dict)
@@ -99,7 +102,9 @@ def attention(
         head_change for head_change in head_changes if head_change.operator != "zero" and head_change.given is None
     ]
     by_hand = any(options.get(name) is not None for name in BEYOND_SDPA)
-    if run.rows is not None and (layer in run.watched or by_hand):
+    if run.streamer is not None:
+        weights, output = None, run.streamer(layer, (query, key, value), attention_mask, scaling, options)
+    elif run.rows is not None and (layer in run.watched or by_hand or rule_of(attention_mask) is not None):
         weights, output = None, _by_rows(run, layer, (query, key, value), attention_mask, scaling, options)
     elif layer in run.watched or on_weights or cuts or by_hand:
         weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options, cuts=cuts)
@@ -183,7 +188,7 @@ def changed_weights(
 def _by_rows(
     run: Run,
     layer: int,
-    states: tuple[Tensor, Tensor, Tensor],
+    states: States,
     attention_mask: Tensor | None,
     scaling: float | None,
     options: dict[str, Any],
@@ -197,7 +202,7 @@ def _by_rows(
     outputs, length = [], query.shape[2]
     for start in range(0, length, run.rows or length):
         some = slice(start, start + (run.rows or length))
-        sees = attention_mask if attention_mask is None else attention_mask[:, :, some]
+        sees = rows_of(attention_mask, slice(start, min(some.stop, length)), query.dtype, query.device)
         bias = options.get("position_bias")
         about = options | {"position_bias": None if bias is None else bias[:, :, some]}
         weights = attention_weights(query[:, :, some], key, sees, scaling=scaling, options=about)
@@ -253,4 +258,4 @@ def _gated(
 
 
 AttentionInterface.register(NAME, attention)
-AttentionMaskInterface.register(NAME, eager_mask)
+AttentionMaskInterface.register(NAME, mask_of)

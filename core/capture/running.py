@@ -18,7 +18,9 @@ from core.attention import SINK, AttentionMaps
 from core.capture.blocks import PartChange, parts_changed
 from core.capture.function import NAME, Run, running
 from core.capture.interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
+from core.capture.masks import lazily
 from core.capture.softmax import before_softmax
+from core.capture.streaming import refuse_no_number, streamer_for
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -137,13 +139,23 @@ def run(
 ) -> None:
     """One forward pass over all inputs; every observer sees each layer's maps [batch, head, query, key].
 
-    layers: only these are computed as maps; the others run SDPA. on_batch: called after each batch with its inputs
-    and the model's output (for logits, and for progress).
+    Of long inputs observers that are `Streamed` are handed what they need instead, where all of them are and nothing is
+    changed: the same numbers, in memory that grows with the length. layers: only these are computed as maps; the others
+    run SDPA. on_batch: called after each batch with its inputs and the model's output (for logits, and for progress).
+    Raises CheckpointError for scores that are no numbers.
     """
     touched = tuple(interventions)
     for chosen in batches(encodings, batch_tokens):
         with torch.no_grad():
-            output = _forward(checkpoint, [encodings[k] for k in chosen], observers, chosen, touched, layers)
+            output = _forward(
+                checkpoint,
+                [encodings[k] for k in chosen],
+                observers,
+                chosen,
+                touched,
+                layers,
+                whole=on_batch is not None,
+            )
         if on_batch is not None:
             on_batch(chosen, output)
 
@@ -155,16 +167,35 @@ def _forward(
     inputs: list[int],
     interventions: tuple[Change, ...],
     layers: Iterable[int] | None,
+    *,
+    whole: bool,
 ) -> Any:
     def watch(layer: int, weights: Tensor) -> None:
+        for maps in weights[:, :, :, 0]:  # a score that is no number makes its whole row so
+            refuse_no_number(layer, maps)
         for observer in observers:
             observer.update(layer, weights, inputs)
 
     if checkpoint.family.sinks and not all(getattr(observer, "takes_sinks", False) for observer in observers):
         refuse_sinks(checkpoint)
+    streamer = None if interventions else streamer_for(checkpoint, some, observers, inputs, layers)
+    if streamer is not None:
+        with prepared(checkpoint) as asked, lazily():
+            asked.streamer = streamer
+            return _model(checkpoint, whole=whole)(**model_inputs(checkpoint, some), **_plain(checkpoint))
     watcher = watch if observers else None
     with prepared(checkpoint, interventions, watcher=watcher, layers=layers, some=some, inputs=inputs):
         return checkpoint.model(**model_inputs(checkpoint, some))
+
+
+def _model(checkpoint: Checkpoint, *, whole: bool) -> Any:
+    """The model, or what of it is below its head, which would turn thousands of tokens into logits nobody reads."""
+    model = checkpoint.model
+    return model if whole else getattr(model, model.base_model_prefix, model)
+
+
+def _plain(checkpoint: Checkpoint) -> dict[str, bool]:
+    return {"use_cache": False} if checkpoint.causal else {}
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from core.map_sums import MapSums, Needs
+
 SMOOTHING = 0.001
 STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # of the scaling, as Clark et al. ran it
 
@@ -42,7 +44,20 @@ class HeadDistances:
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
         rows = weights.gather(2, self._rows[:, None, :, None].expand(-1, weights.shape[1], -1, length))
-        self._held.append(rows.permute(1, 0, 2, 3).reshape(weights.shape[1], -1, length))  # [head, row, key]
+        self._hold(layer, rows.permute(1, 0, 2, 3).reshape(weights.shape[1], -1, length))
+
+    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
+        """Of long inputs the drawn rows alone; where all rows are compared, all of all layers would have to be held."""
+        if self.queries is None or queries != keys:
+            return None
+        return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """Hold the drawn rows of a layer; compare all heads after the last one."""
+        self._hold(layer, torch.cat([torch.from_numpy(own.rows) for own in sums], 1))
+
+    def _hold(self, layer: int, rows: Float[Tensor, "head row key"]) -> None:
+        self._held.append(rows)
         if layer == self.layers - 1:
             held, self._held = torch.cat(self._held), []
             self.sums += js_sums(held).double().cpu().numpy()

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from core.scoring.link_contrasts import FLOOR, NOTHING
+from core.scoring.link_contrasts import FLOOR, NOTHING, weights_at
 
 DRAWS = 16  # of each feature of an input
 TRIED = 64  # drawn for them
@@ -100,16 +100,57 @@ def _drawn(
     return np.where(fits, first, -1), np.where(fits, lacking[chosen], -1)
 
 
+@dataclass(frozen=True)
+class RhombusCells:
+    """The cells of the draws of some inputs that fit, one after another; found once and used for every layer.
+
+    batch [draw]: which input; queries, keys [draw, four]: its cells, with the signs of SIGNS. starts: where the draws
+    of a group (input, way, feature) begin; filled: which groups have any. shape: of all groups.
+    """
+
+    batch: Int[np.ndarray, " draw"]
+    queries: Int[np.ndarray, "draw four"]
+    keys: Int[np.ndarray, "draw four"]
+    starts: Int[np.ndarray, " group"]
+    filled: Int[np.ndarray, " group"]
+    shape: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
+        """Of the draws of each input."""
+        fits = np.stack([cells.fits for cells in drawn])
+        queries = np.stack([cells.queries for cells in drawn])[fits]
+        keys = np.stack([cells.keys for cells in drawn])[fits]
+        groups = np.flatnonzero(fits) // fits.shape[-1]
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        batch = groups // (fits.shape[1] * fits.shape[2])
+        return cls(batch, queries[:, [0, 0, 1, 1]], keys, starts, groups[starts], fits.shape[:3])
+
+    def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
+        """The (query, key) of one input's cells."""
+        mine = self.batch == number
+        return np.stack([self.queries[mine].ravel(), self.keys[mine].ravel()], -1)
+
+
+SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
+
+
 def contrasts(
     weights: Float[Tensor, "batch head query key"], drawn: Sequence[Rhombi]
 ) -> Float[np.ndarray, "batch head way feature"]:
     """Mean contrast over each input's draws, in natural logarithms; NaN where no draw fits."""
-    logs = weights.double().clamp_min(FLOOR).log().cpu().numpy()
-    found = []
-    for own, cells in zip(logs, drawn, strict=True):
-        (here, there), keys = np.moveaxis(cells.queries, -1, 0), np.moveaxis(cells.keys, -1, 0)
-        value = own[:, here, keys[0]] - own[:, here, keys[1]] - own[:, there, keys[2]] + own[:, there, keys[3]]
-        with np.errstate(invalid="ignore"):
-            mean = (value * cells.fits).sum(-1) / cells.fits.sum(-1)
-        found.append(np.where(np.abs(mean) < NOTHING, 0.0, mean))
-    return np.stack(found)
+    cells = RhombusCells.of(drawn)
+    return contrasts_of(weights_at(weights, cells.batch, cells.queries, cells.keys), cells)
+
+
+def contrasts_of(
+    weights: Float[np.ndarray, "head draw four"], cells: RhombusCells
+) -> Float[np.ndarray, "batch head way feature"]:
+    """The same from the weights of the cells alone."""
+    found = np.full((len(weights), int(np.prod(cells.shape))), np.nan)
+    if len(cells.starts):
+        value = np.log(np.maximum(weights.astype(np.float64), FLOOR)) @ SIGNS
+        counts = np.diff(cells.starts, append=len(cells.batch))
+        mean = np.add.reduceat(value, cells.starts, axis=1) / counts
+        found[:, cells.filled] = np.where(np.abs(mean) < NOTHING, 0.0, mean)
+    return found.reshape(-1, *cells.shape).swapaxes(0, 1)

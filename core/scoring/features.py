@@ -24,9 +24,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from core.map_sums import MapSums, Needs
 from core.scoring.definitions import DEFINITIONS
-from core.scoring.feature_contrasts import WAYS, Rhombi, contrasts
+from core.scoring.feature_contrasts import WAYS, Rhombi, RhombusCells, contrasts_of
 from core.scoring.intervals import Estimate, Means
+from core.scoring.link_contrasts import weights_at
 
 NEAREST = 6  # a token of the null is drawn from so many nearest ones
 NULLS = 3  # null draws of an input and feature
@@ -115,6 +117,8 @@ class _Batch:
         self.owner = groups // (self.shape[1] * self.shape[2])
         present: np.ndarray = np.asarray(marked.any(-1))
         self.counts = np.tile(np.concatenate([present[:, 0], present[:, 1]], 1).astype(float), (1, kinds))
+        drawn = [marks.rhombi for marks in some if marks.rhombi is not None]
+        self.cells = RhombusCells.of(drawn) if len(drawn) == len(some) else None
 
     def gathered(self, values: Float[Tensor, "batch head key"]) -> Float[np.ndarray, "head place"]:
         """Values of every group's keys, one group after another."""
@@ -128,6 +132,17 @@ class _Batch:
         if len(self.starts):
             reduced.reshape(len(reduced), -1)[:, self.filled] = by.reduceat(gathered, self.starts, axis=1)
         return reduced.transpose(1, 0, 2, 3)
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What the definitions read of one layer: each key's mean over queries, the classifying token's row, in causal
+    models the mean over the queries that see the key, [batch, head, key]; and the contrasts' cells."""
+
+    mean: Tensor
+    classifying: Tensor
+    visible: Tensor | None
+    cells: Float[np.ndarray, "head draw four"] | None
 
 
 class FeatureAttention:
@@ -150,30 +165,58 @@ class FeatureAttention:
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Reduce one layer's maps."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
-            self._batch = _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
-        batch, sums = self._batch, []
-        gathered = {"mean": batch.gathered(columns(weights, causal=self.causal))}
-        gathered["classifying"] = batch.gathered(weights[range(len(inputs)), :, batch.classifying])
-        if self.causal:
-            gathered["max-visible"] = batch.gathered(columns(weights, causal=True, visible=True))
+            self._batch = self._batch_of(inputs)
+        batch, rows = self._batch, weights[range(len(inputs)), :, self._batch.classifying]
+        cells = self._batch.cells
+        at = None if cells is None else weights_at(weights, cells.batch, cells.queries, cells.keys)
+        seen = columns(weights, causal=True, visible=True) if self.causal else None
+        self._add(layer, _Taken(columns(weights, causal=self.causal), rows, seen, at), batch)
+
+    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
+        """Of long inputs what each key gets, the classifying token's row, and the cells of contrasts."""
+        if queries != keys:
+            return None
+        self._batch = batch = self._batch_of(inputs)
+        cells = [None if batch.cells is None else batch.cells.of_input(k) for k in range(len(inputs))]
+        rows = [(classifying, 0) for classifying in batch.classifying]
+        return [Needs(columns=True, rows=row, cells=own) for row, own in zip(rows, cells, strict=True)]
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """Reduce one layer without its maps."""
+        if self._batch is None or self._batch.inputs != inputs:
+            self._batch = self._batch_of(inputs)
+        batch = self._batch
+        whole, rows = np.stack([own.columns for own in sums]), np.stack([own.rows[:, 0] for own in sums])
+        length, seen = whole.shape[-1], None
+        if self.causal and length > 1:
+            whole = whole - np.stack([own.rows[:, 1] for own in sums])
+            seen = torch.from_numpy(whole / np.minimum(np.arange(length, 0, -1), length - 1))
+        elif self.causal:
+            seen = torch.from_numpy(whole)
+        mean = torch.from_numpy(whole / (length - (self.causal and length > 1)))
+        at = None if batch.cells is None else np.concatenate([own.cells for own in sums], 1)
+        at = None if at is None else at.reshape(len(at), -1, 4)
+        self._add(layer, _Taken(mean, torch.from_numpy(rows), seen, at), batch)
+
+    def _batch_of(self, inputs: list[int]) -> _Batch:
+        return _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
+
+    def _add(self, layer: int, taken: "_Taken", batch: _Batch) -> None:
+        """Every definition's values of one layer."""
+        gathered, sums = {"mean": batch.gathered(taken.mean), "classifying": batch.gathered(taken.classifying)}, []
+        if taken.visible is not None:
+            gathered["max-visible"] = batch.gathered(taken.visible)
         for definition in self.definitions:
             values = gathered.get(definition, gathered["mean"])
             reduced = batch.reduced(values, np.add if definition == "sum" else np.maximum)
             value, null = reduced[:, :, 0], reduced[:, :, 1:].mean(2)
             sums += [value, value - null]
-        contrast = self._contrasts(weights, [self._marks[k].rhombi for k in inputs])
+        contrast = np.full((len(batch.inputs), sums[0].shape[1], len(WAYS) * len(self.features)), np.nan)
+        if taken.cells is not None and batch.cells is not None:
+            contrast[:] = contrasts_of(taken.cells, batch.cells).reshape(contrast.shape)
         counts = np.concatenate([batch.counts, np.isfinite(contrast[:, 0]).astype(float)], 1)
-        self.means.update(layer, np.concatenate([*sums, contrast], 2), counts, [self._numbers[k] for k in inputs])
-
-    def _contrasts(
-        self, weights: Float[Tensor, "batch head query key"], drawn: Sequence[Rhombi | None]
-    ) -> Float[np.ndarray, "batch head statistic"]:
-        """NaN where nothing was drawn."""
-        known = [rhombi for rhombi in drawn if rhombi is not None]
-        found = np.full((len(drawn), weights.shape[1], len(WAYS) * len(self.features)), np.nan)
-        if len(known) == len(drawn):
-            found[:] = contrasts(weights, known).reshape(found.shape)
-        return found
+        numbers = [self._numbers[k] for k in batch.inputs]
+        self.means.update(layer, np.concatenate([*sums, contrast], 2), counts, numbers)
 
     def merge(self, other: "FeatureAttention") -> None:
         """Add what another observer of other inputs saw."""

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from core.map_sums import MapSums, Needs, keys_as_values
+
 
 @dataclass(frozen=True)
 class SpecialPositions:
@@ -36,6 +38,56 @@ class MapBatch:
     def row_entropies(self) -> Any:
         """-sum_j A[i, j] ln A[i, j] of every row, computed once for the scores that need it."""
         return row_entropies(self.weights)
+
+
+@dataclass(frozen=True)
+class SumBatch:
+    """The same of long inputs, without maps: what was taken from each input's maps, as `special_needs` asked."""
+
+    sums: Sequence[MapSums]
+    places: Sequence[SpecialPositions]
+    causal: bool
+
+    @cached_property
+    def row_entropies(self) -> Float[np.ndarray, "batch head query"]:
+        """As of MapBatch."""
+        return np.stack([own.entropies for own in self.sums])
+
+    def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:
+        """As `to_offset` of maps."""
+        rows = np.stack([own.offsets[:, OFFSETS.index(offset)] for own in self.sums])
+        rows = rows[..., 1:] if self.causal and offset == 0 else rows
+        defined = ~np.isnan(rows[0, 0])
+        if not defined.any() or (self.causal and offset > 0):
+            return np.full(rows.shape[:2], np.nan)
+        return rows[..., defined].mean(-1, dtype=np.float64)
+
+    def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
+        """As `to_own_keys` of maps. number: 0 for the first token, 1 for separators."""
+        return np.stack([self._to_set(own, at, number) for own, at in zip(self.sums, self.places, strict=True)])
+
+    def _to_set(self, own: MapSums, at: SpecialPositions, number: int) -> Float[np.ndarray, " head"]:
+        keys = ((at.first,), at.separators)[number]
+        start = max(1, min(keys, default=0)) if self.causal else 0
+        rows = own.values[:, start:, number]
+        if not keys or not rows.shape[1]:
+            return np.full(len(rows), np.nan)
+        return rows.mean(-1, dtype=np.float64)
+
+    @property
+    def mean_distance(self) -> Float[np.ndarray, "batch head"]:
+        """As `mean_distance` of maps."""
+        rows = np.stack([own.distances for own in self.sums])  # query 0 of a causal map adds nothing
+        return rows.sum(-1, dtype=np.float64) / ((rows.shape[-1] - self.causal) or float("nan"))
+
+
+OFFSETS = (-1, 0, 1)
+
+
+def special_needs(at: SpecialPositions, keys: int) -> Needs:
+    """What a SumBatch is made of."""
+    sets = keys_as_values(((at.first,), at.separators), keys)
+    return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
@@ -143,6 +195,6 @@ def to_own_keys(
     return own
 
 
-def classifying_entropy(maps: MapBatch) -> Float[Any, "batch head"]:
+def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:
     """Entropy of the classifying token's row, in nats."""
     return maps.row_entropies[np.arange(len(maps.places)), :, [places.classifying for places in maps.places]]

@@ -12,6 +12,7 @@ a head that looks from a to b because they are linked has more. A link's contras
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -22,6 +23,7 @@ TRIED = 48  # drawn for them: others fall outside the sentence, or onto a link
 FLOOR = 1e-6  # smaller weights count as this
 NOTHING = 1e-3  # a smaller contrast is rounding
 _PLUS, _MINUS = ((0, 0), (1, 1), (2, 2)), ((0, 1), (1, 2), (2, 0))  # (query, key) of a, a+s, a+t; b, b+s-t, b+s
+_SIGNS = np.repeat([1.0, -1.0], 3)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,23 @@ class Hexagons:
     queries: Int[np.ndarray, "link draw three"]
     keys: Int[np.ndarray, "link draw three"]
     fits: Bool[np.ndarray, "link draw"]
+
+    @cached_property
+    def cells(self) -> "HexagonCells":
+        """The six cells of every draw that fits."""
+        link, draw = np.nonzero(self.fits)
+        queries, keys = self.queries[link, draw], self.keys[link, draw]
+        each = (*_PLUS, *_MINUS)
+        return HexagonCells(link, queries[:, [query for query, _ in each]], keys[:, [key for _, key in each]])
+
+
+@dataclass(frozen=True)
+class HexagonCells:
+    """Draws that fit: of which link each is, and its cells in the order of their signs, plus before minus."""
+
+    link: Int[np.ndarray, " draw"]
+    queries: Int[np.ndarray, "draw six"]
+    keys: Int[np.ndarray, "draw six"]
 
 
 def hexagons(
@@ -91,15 +110,33 @@ def _of_the_sentence(
     return drawn
 
 
+def weights_at(
+    weights: Float[Tensor, "batch head query key"],
+    batch: Int[np.ndarray, " draw"],
+    queries: Int[np.ndarray, "draw cell"],
+    keys: Int[np.ndarray, "draw cell"],
+) -> Float[np.ndarray, "head draw cell"]:
+    """The weights of some cells of some inputs."""
+    length = weights.shape[-2:]
+    by_head = weights.transpose(0, 1).reshape(weights.shape[1], -1).float().cpu().numpy()
+    return np.take(by_head, (batch[:, None] * length[0] + queries) * length[1] + keys, axis=1)
+
+
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], of: Hexagons
 ) -> Float[np.ndarray, "link head"]:
     """Mean contrast of each link over its draws, in natural logarithms; 0 where no draw fits."""
-    logs = weights.double().clamp_min(FLOOR).log().cpu().numpy()
-    row = batch[:, None]
-    total = np.zeros((*of.fits.shape, weights.shape[1]))
-    for sign, cells in ((1, _PLUS), (-1, _MINUS)):
-        for query, key in cells:
-            total += sign * logs[row, :, of.queries[..., query], of.keys[..., key]]
-    mean = (total * of.fits[..., None]).sum(1) / np.maximum(of.fits.sum(1), 1)[:, None]
+    cells = of.cells
+    return contrasts_of(weights_at(weights, batch[cells.link], cells.queries, cells.keys), of)
+
+
+def contrasts_of(weights: Float[np.ndarray, "head draw six"], of: Hexagons) -> Float[np.ndarray, "link head"]:
+    """The same from the weights of the cells of the draws that fit."""
+    links = of.cells.link
+    mean = np.zeros((len(of.fits), len(weights)))
+    if len(links):
+        value = np.log(np.maximum(weights.astype(np.float64), FLOOR)) @ _SIGNS
+        starts = np.flatnonzero(np.diff(links, prepend=-1))
+        counts = np.diff(starts, append=len(links))
+        mean[links[starts]] = (np.add.reduceat(value, starts, axis=1) / counts).T
     return np.where(np.abs(mean) < NOTHING, 0.0, mean)

@@ -13,6 +13,8 @@ import scipy  # its parts load when they are used
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from core.map_sums import MapSums, Needs
+
 SIZE = 12
 
 
@@ -39,6 +41,16 @@ class MeanPatterns:
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         """Add one layer's maps."""
         self.sums[layer] += resized(weights.double().cpu().numpy()).sum(0)
+        self.inputs += len(inputs) if layer == 0 else 0
+
+    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
+        """Of long inputs each query's weight on the parts of the input."""
+        return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """Add one layer without its maps."""
+        share = parts(sums[0].values.shape[1])
+        self.sums[layer] += sum((share / share.sum(0)).T @ own.values.astype(np.float64) for own in sums)
         self.inputs += len(inputs) if layer == 0 else 0
 
     def result(self) -> Float[np.ndarray, "layer head size size"]:

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from core.attention import AttentionMaps
 from core.scoring import heads
-from core.scoring.heads import MapBatch, SpecialPositions
+from core.scoring.heads import MapBatch, SpecialPositions, SumBatch
 
 Need = Literal["weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"]
 CLARK, KOVALEVA = "Clark et al. 2019", "Kovaleva et al. 2019"
@@ -30,7 +30,8 @@ class HeadScore:
     study, name: which study measures it, and what that study calls it (its statistic). label: as pages show it.
     formula: one line. needs: what it is computed from. low, high: its range; None where it has no bound. source: the
     paper. causal: whether decoders have it. about: what a row's `feature` names, where one score comes in several.
-    of: the score of every head on some inputs' maps [batch, head], for those that need nothing else.
+    of: the score of every head on some inputs' maps [batch, head], for those that need nothing else. of_sums: the same
+    without the maps; a score that has none keeps the maps of long inputs whole.
     """
 
     study: str
@@ -44,6 +45,7 @@ class HeadScore:
     causal: bool = True
     about: str = ""
     of: Callable[[MapBatch], Any] | None = None
+    of_sums: Callable[[SumBatch], Any] | None = None
 
     @property
     def key(self) -> str:
@@ -53,6 +55,7 @@ class HeadScore:
 
 def _of_maps(name: str, label: str, formula: str, of: Callable[[MapBatch], Any], high: float | None = 1.0,
              **others: Any) -> HeadScore:  # fmt: skip
+    """A score of maps alone."""
     return HeadScore("statistics", name, label, formula, ("weights",), 0.0, high, CLARK, of=of, **others)
 
 
@@ -60,28 +63,44 @@ def _offset(offset: int) -> Callable[[MapBatch], Any]:
     return lambda maps: heads.to_offset(maps.weights, offset, causal=maps.causal)
 
 
+def _offset_of_sums(offset: int) -> Callable[[SumBatch], Any]:
+    return lambda sums: sums.to_offset(offset)
+
+
+def _mean_entropy(maps: MapBatch | SumBatch) -> Any:
+    return heads.mean_of_rows(maps.row_entropies, causal=maps.causal)
+
+
+def _normalised_entropy(maps: MapBatch | SumBatch) -> Any:
+    return heads.normalised_mean(maps.row_entropies, causal=maps.causal)
+
+
 MAP_SCORES = (
     _of_maps("entropy", "entropy, nats",
              "mean over queries of -sum p ln p, in nats (decoders: without the first query, which sees itself alone)",
-             lambda maps: heads.mean_of_rows(maps.row_entropies, causal=maps.causal), None),
+             _mean_entropy, None, of_sums=_mean_entropy),
     _of_maps("normalised entropy", "entropy", "entropy over ln of the number of keys that the query sees, 0 to 1",
-             lambda maps: heads.normalised_mean(maps.row_entropies, causal=maps.causal)),
+             _normalised_entropy, of_sums=_normalised_entropy),
     _of_maps("classifying entropy", "entropy of the classifying token",
-             "entropy of the classifying token's row, in nats", heads.classifying_entropy, None),
-    _of_maps("previous", "to previous", "mean weight on the token before the query", _offset(-1)),
+             "entropy of the classifying token's row, in nats", heads.classifying_entropy, None,
+             of_sums=heads.classifying_entropy),
+    _of_maps("previous", "to previous", "mean weight on the token before the query", _offset(-1),
+             of_sums=_offset_of_sums(-1)),
     _of_maps("current", "to itself",
-             "mean weight on the query's own token (decoders: without the first query)", _offset(0)),
+             "mean weight on the query's own token (decoders: without the first query)", _offset(0),
+             of_sums=_offset_of_sums(0)),
     _of_maps("next", "to next", "mean weight on the token after the query (not in causal models)", _offset(1),
-             causal=False),
+             causal=False, of_sums=_offset_of_sums(1)),
     _of_maps("first", "to first", "mean weight on the first position ([CLS], or the start token)",
              lambda maps: heads.to_own_keys(maps.weights, [(place.first,) for place in maps.places],
-                                            causal=maps.causal)),
+                                            causal=maps.causal), of_sums=lambda sums: sums.to_set(0)),
     _of_maps("separator", "to separator", "mean weight on all separators together",
              lambda maps: heads.to_own_keys(maps.weights, [place.separators for place in maps.places],
-                                            causal=maps.causal)),
+                                            causal=maps.causal), of_sums=lambda sums: sums.to_set(1)),
     _of_maps("distance", "distance",
              "mean of |query - key| weighted by attention, in tokens (decoders: without the first query)",
-             lambda maps: heads.mean_distance(maps.weights, causal=maps.causal), None),
+             lambda maps: heads.mean_distance(maps.weights, causal=maps.causal), None,
+             of_sums=lambda sums: sums.mean_distance),
 )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.scoring.heads import MapBatch, SpecialPositions
+from core.map_sums import MapSums, Needs
+from core.scoring.heads import MapBatch, SpecialPositions, SumBatch, special_needs
 from core.scoring.intervals import Means
 from core.scoring.registry import MAP_SCORES
 
@@ -35,6 +36,22 @@ class HeadStatistics:
         some = [self._places[k] for k in inputs]
         maps = MapBatch(weights, some, self.causal)
         values = torch.stack([score.of(maps) for score in MAP_SCORES if score.of], -1).double().cpu().numpy()
+        self._add(layer, values, inputs)
+
+    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
+        """Of long inputs: rows' entropies and distances, and weight on neighbours and special tokens; None where a
+        score needs maps."""
+        if queries != keys or any(score.of_sums is None for score in MAP_SCORES if score.of):
+            return None
+        return [special_needs(self._places[k], keys) for k in inputs]
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """Reduce one layer without its maps."""
+        batch = SumBatch(sums, [self._places[k] for k in inputs], self.causal)
+        values = np.stack([score.of_sums(batch) for score in MAP_SCORES if score.of_sums], -1)
+        self._add(layer, values.astype(np.float64), inputs)
+
+    def _add(self, layer: int, values: Float[np.ndarray, "batch head statistic"], inputs: list[int]) -> None:
         counts = (~np.isnan(values[:, 0])).astype(float)  # an input has a statistic for all heads or for none
         self.means.update(layer, values, counts, [self._numbers[k] for k in inputs])
 

@@ -1,0 +1,270 @@
+"""What measures need of a layer's maps, from blocks of queries: no map is ever whole.
+
+Scores of one head and some queries fit the processor's cache, and everything that was asked for (`core.map_sums.Needs`)
+is taken from them there: exp(s - max) times the values and times what keys count for in one product, the entropy as
+ln z - sum p (s - max), which spares a logarithm a weight. Memory grows with the input's length, not with its square;
+from about 500 tokens on it is faster too. Windows, soft caps, biases, sinks and shared keys are those of the layer.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.attention import Head
+from core.capture.masks import visible_rows
+from core.errors import CheckpointError
+from core.map_sums import MapSums, Needs, Streamed, divided, together
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+STREAMED_FROM = 512  # tokens: below, whole maps are as fast, and small
+CACHED = 2**19  # weights of a block on the processor, which stay in its cache
+ON_DEVICE = 2**26  # the same on a GPU, of all heads together
+MOST_QUERIES = 256
+
+States = tuple[Tensor, Tensor, Tensor]  # queries [batch, head, query, dim], keys and values of their own heads
+Taker = Callable[[int, Sequence[MapSums]], None]
+
+
+def streamer_for(
+    checkpoint: Checkpoint,
+    some: Sequence[Encoding],
+    observers: Sequence[Any],
+    inputs: list[int],
+    layers: Iterable[int] | None,
+) -> "Streamer | None":
+    """What hands these observers their sums of a batch; None where whole maps are as good, or one of them needs maps.
+
+    Families whose attention is reached only at the softmax have no queries and keys to show, and keep their maps.
+    """
+    length = len(some[0])
+    streams = all(isinstance(observer, Streamed) for observer in observers)
+    if not (observers and streams and checkpoint.family.interceptable and length >= STREAMED_FROM):
+        return None
+    wanted = [observer.needs(inputs, length, length) for observer in observers]
+    if any(needs is None for needs in wanted):
+        return None
+    by_input = [[needs[row] for needs in wanted] for row in range(len(inputs))]
+    asked = [together(parts) for parts in by_input]
+
+    def take(layer: int, sums: Sequence[MapSums]) -> None:
+        handed = [divided(*of) for of in zip(sums, asked, by_input, strict=True)]
+        for number, observer in enumerate(observers):
+            observer.update_sums(layer, [parts[number] for parts in handed], inputs)
+
+    return Streamer(asked, take, frozenset(range(checkpoint.layers) if layers is None else layers))
+
+
+@dataclass(frozen=True)
+class Streamer:
+    """Stands in for a layer's attention. needs: of each input of the batch; taker: called with a layer and its sums;
+    layers: those that are wanted, of the others only outputs are computed."""
+
+    needs: Sequence[Needs]
+    taker: Taker
+    layers: frozenset[int]
+
+    def __call__(
+        self, layer: int, states: States, mask: Tensor | None, scaling: float | None, options: dict[str, Any]
+    ) -> Float[Tensor, "batch query head dim"]:
+        """The heads' outputs, and their sums to the taker. Raises CheckpointError for scores that are no numbers."""
+        wanted = self.needs if layer in self.layers else [Needs()] * len(self.needs)
+        outputs, sums = [], []
+        for row, needs in enumerate(wanted):
+            own = _Layer(layer, tuple(part[row] for part in states), needs, scaling, options)  # type: ignore[arg-type]
+            outputs.append(own.computed(mask, row))
+            sums.append(own.sums())
+        if layer in self.layers:
+            self.taker(layer, sums)
+        return torch.stack(outputs).transpose(1, 2)
+
+
+class _Layer:
+    """One layer on one input."""
+
+    def __init__(self, layer: int, states: States, needs: Needs, scaling: float | None, options: dict[str, Any]):
+        self.layer, self.needs, self.options = layer, needs, options
+        query, key, value = states
+        self.scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        self.query, self.key, self.value = query, key.transpose(1, 2), value
+        self.exact = torch.promote_types(query.dtype, torch.float32)
+        self.heads, self.queries, self.keys = query.shape[0], query.shape[1], key.shape[1]
+        self.groups = self.heads // key.shape[0]
+        sinks = options.get("s_aux")
+        self.sinks = None if sinks is None else sinks.to(query.dtype).reshape(-1)
+        self.columns_wide = self.keys + (self.sinks is not None)
+        self._prepare_values()
+        self._prepare_results()
+
+    def _prepare_values(self) -> None:
+        """What rows are multiplied with: what keys count for, and 1 for the rows' sums; the values too, if exact."""
+        device, width = self.query.device, 0 if self.needs.values is None else self.needs.values.shape[1]
+        counted = torch.ones(self.keys, 1 + width, dtype=self.exact, device=device)
+        if self.needs.values is not None:
+            counted[:, 1:] = torch.from_numpy(self.needs.values[: self.keys]).to(counted)
+        self.dim = self.value.shape[-1]
+        self.fused = self.value.dtype == self.exact
+        own = counted.expand(len(self.value), -1, -1)
+        self.counted = torch.cat([self.value, own], -1) if self.fused else own
+
+    def _prepare_results(self) -> None:
+        needs, heads, queries = self.needs, self.heads, self.queries
+        made: dict[str, Any] = {"dtype": self.exact, "device": self.query.device}
+        self.output = torch.empty(heads, queries, self.dim, dtype=self.value.dtype, device=self.query.device)
+        self.entropies = torch.empty(heads, queries if needs.entropy else 0, **made)
+        self.distances = torch.empty(heads, queries if needs.distance else 0, **made)
+        wide = self.columns_wide if needs.columns else 0
+        self.columns = torch.zeros(heads, wide, dtype=torch.float64, device=self.query.device)
+        self.offsets = torch.full((heads, len(needs.offsets), queries), torch.nan, **made)
+        self.values = torch.empty(heads, queries, self.counted.shape[-1] - 1 - self.dim * self.fused, **made)
+        self.rows = torch.zeros(heads, len(needs.rows), self.columns_wide, **made)
+        cells = np.zeros((0, 2), dtype=int) if needs.cells is None else needs.cells
+        self.order = np.argsort(cells[:, 0], kind="stable")
+        self.ordered = cells[self.order]
+        self.cells = torch.zeros(heads, len(cells), **made)
+
+    def computed(self, mask: Tensor | None, row: int) -> Float[Tensor, "head query dim"]:
+        """The outputs of all heads; the sums are kept."""
+        on_processor = self.query.device.type == "cpu"
+        together = 1 if on_processor else self.heads
+        most = (CACHED if on_processor else ON_DEVICE) // (together * self.keys)
+        step = max(1, min(MOST_QUERIES if on_processor else self.queries, most))
+        for start in range(0, self.queries, step):
+            block = _Block(start, min(start + step, self.queries), mask, row, self)
+            for head in range(0, self.heads, together):
+                block.take(slice(head, head + together))
+        return self.output
+
+    def scores(self, heads: slice, block: "_Block") -> Float[Tensor, "head query key"]:
+        """Of some heads and the block's queries to the keys that any of them sees, before the softmax."""
+        key = self.key[heads.start // self.groups : -(-heads.stop // self.groups), :, block.seen]
+        if self.groups > 1 and len(key) > 1:
+            key = key.repeat_interleave(self.groups, 0)
+        scores = torch.matmul(self.query[heads, block.queries], key).mul_(self.scale)
+        if (cap := self.options.get("softcap")) is not None:
+            scores = scores.div_(cap).tanh_().mul_(cap)
+        if (bias := self.options.get("position_bias")) is not None:
+            bias = bias[min(block.row, len(bias) - 1)]
+            some = heads if len(bias) > 1 else slice(None)
+            scores = scores + bias[some, block.queries, block.seen]
+        if block.mask is not None:
+            scores = scores + (block.mask[heads] if len(block.mask) > 1 else block.mask)
+        return scores.to(self.exact)
+
+    def sums(self) -> MapSums:
+        """What was asked for."""
+        parts = (self.entropies, self.distances, self.columns, self.offsets, self.values, self.rows, self.cells)
+        return MapSums(*(part.cpu().numpy() for part in parts))
+
+
+class _Block:
+    """Some queries of a layer."""
+
+    def __init__(self, start: int, stop: int, mask: Tensor | None, row: int, own: _Layer):
+        self.start, self.queries, self.row, self.own = start, slice(start, stop), row, own
+        self.mask, self.seen = visible_rows(mask, row, self.queries, own.keys, own.query.dtype, own.query.device)
+        first, last = self.seen.start, self.seen.stop
+        self.gaps = None
+        if own.needs.distance:
+            keys, rows = (torch.arange(*ends, device=own.query.device) for ends in ((first, last), (start, stop)))
+            self.gaps = (keys - rows[:, None]).abs_().to(own.exact)
+        between = np.searchsorted(own.ordered[:, 0], (start, stop))
+        cells = own.ordered[between[0] : between[1]]
+        inside = (cells[:, 1] >= first) & (cells[:, 1] < last)
+        self.cells = own.order[between[0] : between[1]][inside]
+        self.at, self.to = (cells[inside] - (start, first)).T
+        self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
+
+    def take(self, heads: slice) -> None:
+        """Outputs and sums of some heads."""
+        own, needs = self.own, self.own.needs
+        scores = own.scores(heads, self)
+        if own.sinks is not None:
+            scores = torch.cat([scores, own.sinks[heads, None, None].expand(-1, scores.shape[1], 1)], -1)
+        scores = scores.sub_(scores.amax(-1, keepdim=True))
+        weights = torch.exp(scores)
+        tokens = weights[..., : self.seen.stop - self.seen.start]
+        kv = slice(heads.start // own.groups, -(-heads.stop // own.groups))
+        products = torch.matmul(tokens, self._each(own.counted[kv, self.seen]))
+        total = products[..., own.dim * own.fused]
+        if own.sinks is not None:
+            total = total + weights[..., -1]
+        self._refuse_no_number(total, heads)
+        if needs.entropy:
+            rows = total.log() - torch.linalg.vecdot(weights, scores) / total
+            own.entropies[heads, self.queries] = rows
+        if needs.blocks is not None or not own.fused:
+            weights.div_(total[..., None])
+            tokens, divisor = weights[..., : tokens.shape[-1]], torch.ones_like(total)
+        else:
+            divisor = total
+        self._outputs(heads, kv, tokens, products / total[..., None])
+        self._reduce(heads, weights, tokens, divisor)
+
+    def _each(self, states: Tensor) -> Tensor:
+        """Of shared keys one copy a head."""
+        return states.repeat_interleave(self.own.groups, 0) if self.own.groups > 1 and len(states) > 1 else states
+
+    def _outputs(self, heads: slice, kv: slice, tokens: Tensor, products: Tensor) -> None:
+        own = self.own
+        if own.fused:
+            own.output[heads, self.queries] = products[..., : own.dim]
+        else:
+            values = self._each(own.value[kv, self.seen])
+            own.output[heads, self.queries] = torch.matmul(tokens.to(own.value.dtype), values)
+        own.values[heads, self.queries] = products[..., own.dim * own.fused + 1 :]
+
+    def _reduce(self, heads: slice, weights: Tensor, tokens: Tensor, total: Tensor) -> None:
+        """What is asked of the rows. total: what they are still to be divided by."""
+        own, needs, first = self.own, self.own.needs, self.seen.start
+        if self.gaps is not None:
+            own.distances[heads, self.queries] = torch.linalg.vecdot(tokens, self.gaps) / total
+        if needs.columns:
+            columns = torch.matmul(total.reciprocal()[:, None], weights)[:, 0].double()
+            own.columns[heads, self.seen] += columns[:, : tokens.shape[-1]]
+            own.columns[heads, own.keys :] += columns[:, tokens.shape[-1] :]
+        for number, offset in enumerate(needs.offsets):
+            self._offset(heads, number, offset, tokens, total)
+        for number, row in self.whole:
+            own.rows[heads, number, self.seen] = tokens[:, row] / total[:, row, None]
+            own.rows[heads, number, own.keys :] = weights[:, row, tokens.shape[-1] :] / total[:, row, None]
+        if len(self.cells):
+            own.cells[heads, self.cells] = tokens[:, self.at, self.to] / total[:, self.at]
+        if needs.blocks is not None:
+            wide = weights
+            if first or self.seen.stop < own.keys:
+                wide = weights.new_zeros(*weights.shape[:2], own.columns_wide)
+                wide[..., self.seen], wide[..., own.keys :] = tokens, weights[..., tokens.shape[-1] :]
+            for number, rows in enumerate(wide):
+                needs.blocks(heads.start + number, self.start, rows)
+
+    def _offset(self, heads: slice, number: int, offset: int, tokens: Tensor, total: Tensor) -> None:
+        """The weight on the key `offset` places after each query: 0 where the layer's window ends before it."""
+        own = self.own
+        start, stop = max(self.start, -offset), min(self.queries.stop, own.keys - offset)
+        if stop <= start:
+            return
+        own.offsets[heads, number, start:stop] = 0
+        low, high = max(start, self.seen.start - offset), min(stop, self.seen.stop - offset)
+        if high > low:
+            diagonal = tokens.diagonal(self.start + offset - self.seen.start, -2, -1)
+            rows = slice(low - self.start, high - self.start)
+            own.offsets[heads, number, low:high] = diagonal[..., : high - low] / total[:, rows]
+
+    def _refuse_no_number(self, total: Tensor, heads: slice) -> None:
+        refuse_no_number(self.own.layer, total, heads.start, self.start)
+
+
+def refuse_no_number(layer: int, numbers: Float[Tensor, "head query"], head: int = 0, query: int = 0) -> None:
+    """Raises CheckpointError where a row's number is none, naming the row."""
+    if not bool(torch.isfinite(numbers).all()):
+        row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
+        raise CheckpointError(
+            f"Attention scores must be numbers; {Head(layer, head + row)} has one that is none (NaN or infinite) at "
+            f"token {query + place + 1}: the weights are broken, or too large for this dtype; try float32."
+        )

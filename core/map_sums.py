@@ -1,0 +1,152 @@
+"""What a measure may have of a layer's maps without the maps: what it needs, and what it is handed.
+
+A map of 16,384 tokens has 268 million weights, and most statistics read far less: each row's entropy and mean
+distance, the weight on some keys, on neighbours, on given cells, and what each key gets. Such a measure says so with
+`Needs`, and of long inputs it is handed `MapSums`, which `core.capture.streaming` takes from blocks of queries: no map
+is ever whole.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+Reducer = Callable[[int, int, Any], None]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a measure needs of one input's maps; nothing else is computed.
+
+    Attributes:
+        entropy: each row's -sum p ln p.
+        distance: each row's sum of p |key - query|.
+        columns: what each key gets from all queries together.
+        offsets: the weight on the key so many places after the query.
+        values: numbers of keys, whose mean under each row's weights is taken; a set of keys has 1 on its keys.
+            *Shape:* (key, value).
+        rows: queries whose whole rows are handed over; few, because each has the input's length.
+        cells: (query, key) whose weights are handed over. *Shape:* (cell, 2).
+        blocks: what maxima need: called with a head, the first query and the weights [query, key] of each block, in
+            order of queries; they must not be kept or written to.
+    """
+
+    entropy: bool = False
+    distance: bool = False
+    columns: bool = False
+    offsets: tuple[int, ...] = ()
+    values: Float[np.ndarray, "key value"] | None = None
+    rows: tuple[int, ...] = ()
+    cells: Int[np.ndarray, "cell 2"] | None = None
+    blocks: Reducer | None = None
+
+
+@dataclass(frozen=True)
+class MapSums:
+    """What `Needs` asked of one layer and input; arrays of what was not asked for are empty.
+
+    Attributes:
+        entropies: in nats. *Shape:* (head, query).
+        distances: in tokens. *Shape:* (head, query).
+        columns: *Shape:* (head, key).
+        offsets: NaN where a query has no such key. *Shape:* (head, offset, query).
+        values: *Shape:* (head, query, value).
+        rows: *Shape:* (head, row, key).
+        cells: *Shape:* (head, cell).
+    """
+
+    entropies: np.ndarray
+    distances: np.ndarray
+    columns: np.ndarray
+    offsets: np.ndarray
+    values: np.ndarray
+    rows: np.ndarray
+    cells: np.ndarray
+
+
+@runtime_checkable
+class Streamed(Protocol):
+    """An observer that can do without maps."""
+
+    def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
+        """What it needs of each of these inputs; None where only whole maps will do."""
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """Take what it asked for of one layer of a batch."""
+
+
+def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
+    """Sets of keys as `Needs.values`: 1 on the keys of each."""
+    values = np.zeros((keys, len(sets)), dtype=np.float32)
+    for number, positions in enumerate(sets):
+        values[list(positions), number] = 1
+    return values
+
+
+def together(parts: Sequence[Needs]) -> Needs:
+    """What several measures need of one input, asked for once."""
+    values = [part.values for part in parts if part.values is not None]
+    cells = [part.cells for part in parts if part.cells is not None]
+    reducers = [part.blocks for part in parts if part.blocks is not None]
+
+    def reduce(head: int, start: int, weights: Any) -> None:
+        for reducer in reducers:
+            reducer(head, start, weights)
+
+    return Needs(
+        any(part.entropy for part in parts),
+        any(part.distance for part in parts),
+        any(part.columns for part in parts),
+        tuple(dict.fromkeys(offset for part in parts for offset in part.offsets)),
+        np.concatenate(values, 1) if values else None,
+        tuple(dict.fromkeys(row for part in parts for row in part.rows)),
+        np.concatenate(cells) if cells else None,
+        reduce if reducers else None,
+    )
+
+
+def divided(whole: MapSums, asked: Needs, parts: Sequence[Needs]) -> list[MapSums]:
+    """What each of `parts` asked for, of what `together` of them got."""
+    handed, value, cell = [], 0, 0
+    for part in parts:
+        width = 0 if part.values is None else part.values.shape[1]
+        length = 0 if part.cells is None else len(part.cells)
+        handed.append(
+            MapSums(
+                whole.entropies,
+                whole.distances,
+                whole.columns,
+                whole.offsets[:, [asked.offsets.index(offset) for offset in part.offsets]],
+                whole.values[:, :, value : value + width],
+                whole.rows[:, [asked.rows.index(row) for row in part.rows]],
+                whole.cells[:, cell : cell + length],
+            )
+        )
+        value, cell = value + width, cell + length
+    return handed
+
+
+def of_maps(weights: Float[np.ndarray, "head query key"], needs: Needs) -> MapSums:
+    """The same from whole maps."""
+    heads, queries, keys = weights.shape
+    nothing, sized = np.zeros((heads, 0)), np.zeros((heads, queries, 0))
+    exact = weights.astype(np.float64)
+    gaps = np.abs(np.arange(queries)[:, None] - np.arange(keys))
+    diagonals = np.full((heads, len(needs.offsets), queries), np.nan)
+    for number, offset in enumerate(needs.offsets):
+        at = np.arange(max(0, -offset), min(queries, keys - offset))
+        diagonals[:, number, at] = weights[:, at, at + offset]
+    if needs.blocks is not None:
+        for head in range(heads):
+            needs.blocks(head, 0, weights[head])
+    return MapSums(
+        -(exact * np.log(np.maximum(exact, 1e-30))).sum(-1) if needs.entropy else nothing,
+        (exact * gaps).sum(-1) if needs.distance else nothing,
+        exact.sum(1) if needs.columns else nothing,
+        diagonals,
+        sized if needs.values is None else weights @ needs.values,
+        weights[:, list(needs.rows)],
+        nothing if needs.cells is None else weights[:, needs.cells[:, 0], needs.cells[:, 1]],
+    )
