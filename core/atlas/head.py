@@ -27,7 +27,7 @@ def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
     """Facts about a head from its rows of the atlas (one task): its class, its roles, what it looks at beside chance,
     relations and frames, its effect when changed and its importance among all heads, and what fine-tuning did."""
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
-    known = [*_class(mine), *_roles(mine), *_features(mine), *_relations(mine), *_frames(mine)]
+    known = [*_class(mine), *_roles(mine), *_features(mine), *_relations(mine), *_frames(mine), *_why(mine)]
     return [*known, *_effects(mine), *_importance(scores, mine), *_changes(mine)]
 
 
@@ -106,6 +106,20 @@ def _relations(mine: pd.DataFrame) -> list[Fact]:
     told = [f"{row['score'].rpartition('/')[2]} {row['score'].split('/')[1]} {number(row)} (other words at the same "
             f"distance {row['baseline']:.2f})" for _, row in some.iterrows()]  # fmt: skip
     return [Fact("relations", f"relates {', '.join(told)}", some["source"].iloc[0])] if told else []
+
+
+def _why(mine: pd.DataFrame) -> list[Fact]:
+    """What its scores are made of: the sort of contributions that has most of them, and the earlier heads it reads."""
+    sorts = mine[mine["score"].str.startswith("why/score share/")].sort_values("value", ascending=False)
+    told = []
+    for _, row in sorts.head(1).iterrows():
+        chance = "" if pd.isna(row["baseline"]) else f" (random weights {row['baseline']:.2f})"
+        told.append((f"looks there because of {row['score'].rpartition('/')[2]}: share {number(row)}{chance}", row))
+    read = mine[mine["score"].str.startswith("why/composition/") & (mine["value"] >= WORTH) & (mine["low"] > 0)]
+    for _, row in read.sort_values("value", ascending=False).iterrows():
+        earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
+        told.append((f"reads {earlier}'s output on the {side} side: share {number(row)}", row))
+    return [Fact("why", text, row["source"]) for text, row in told]
 
 
 def _importance(scores: pd.DataFrame, mine: pd.DataFrame) -> list[Fact]:

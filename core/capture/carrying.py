@@ -138,17 +138,46 @@ class Sum:
         def make() -> Tensor:
             shape = torch.broadcast_shapes(self.parts.shape[1:], other.parts.shape[1:])
             first, second = (_widened(added.parts, shape) for added in (self, other))
-            new = [place for place, component in enumerate(other.components) if component not in self.components]
-            whole = torch.cat([first, second if len(new) == len(second) else second[new]])
-            for place, component in enumerate(other.components):
+            whole = first.new_empty((len(components), *shape))
+            whole[: len(first)] = first
+            for component, part in zip(other.components, second, strict=True):
                 if component in self.components:
-                    whole[components.index(component)] += second[place]
+                    whole[components.index(component)] += part
+                else:
+                    whole[components.index(component)] = part
             return whole
 
         return Sum(components, make, self.role if self.role == other.role else "stream", self.norm or other.norm)
 
+    def normed(self, held: Callable[[Tensor, Tensor], None], bias: Tensor | None) -> "Sum":
+        """The same behind a LayerNorm: its bias is the last one, and the one before joins the other constants.
+
+        held: writes a norm of held scale of its first tensor, contributions, into its second. Streams grow with every
+        layer, so nothing is copied twice.
+        """
+        names = list(self.components)
+        last = names.index(LAST_BIAS) if LAST_BIAS in names else None
+        joins = names.index(BIAS) if last is not None and BIAS in names else None
+        if last is not None and joins is None:
+            names[last], last = BIAS, None
+        if bias is not None and last is None:
+            names.append(LAST_BIAS)
+
+        def make() -> Tensor:
+            whole = self.parts.new_empty((len(names), *self.parts.shape[1:]))
+            held(self.parts, whole[: len(self.components)])
+            if last is not None and joins is not None:
+                whole[joins] += whole[last]
+            if bias is not None:
+                whole[names.index(LAST_BIAS)] = bias
+            elif last is not None:
+                whole[last] = 0.0  # nothing is left of it
+            return whole
+
+        return Sum(tuple(names), make, self.role, self.norm)
+
     def settled(self) -> "Sum":
-        """The same with its last bias among the others, because a LayerNorm follows."""
+        """The same with its last bias among the other constants, because a LayerNorm follows."""
         if LAST_BIAS not in self.components:
             return self
         last = self.components.index(LAST_BIAS)
@@ -293,7 +322,7 @@ class Carrying(TorchFunctionMode):
 
     def _normalise(self, name: str, states: Sum, args: tuple, kwargs: dict, value: Tensor) -> None:
         """Its scale held, a norm is linear in the stream. Its bias is the last one; the one before joins the others."""
-        is_centred, states = name == "layer_norm", states.settled()
+        is_centred = name == "layer_norm"
         order = ("input", "shape", "weight", "bias", "eps") if is_centred else ("input", "shape", "weight", "eps")
         given = dict(zip(order, args, strict=False)) | kwargs
         eps = given.get("eps") or (1e-5 if is_centred else torch.finfo(value.dtype).eps)
@@ -301,14 +330,16 @@ class Carrying(TorchFunctionMode):
         scale = (middle.pow(2).mean(-1, keepdim=True) + eps).rsqrt()
         scale = scale if given.get("weight") is None else scale * given["weight"]
 
-        def held(part: Tensor) -> Tensor:
-            return (part - part.mean(-1, keepdim=True) if is_centred else part) * scale
+        def held(parts: Tensor, out: Tensor) -> None:
+            if is_centred:
+                torch.sub(parts, parts.mean(-1, keepdim=True), out=out).mul_(scale)
+            else:
+                torch.mul(parts, scale, out=out)
 
-        normed = states.mapped(held, broadcasts=True)
-        if given.get("bias") is not None:
-            normed = normed.plus(_constant(given["bias"].expand(value.shape), LAST_BIAS, states.role))
+        normed = states.normed(held, given.get("bias"))
         if self.keeps_norms and states.role != "branch":
-            normed.norm = FrozenNorm(states.components, states.parts, is_centred)
+            whole = states.settled()
+            normed.norm = FrozenNorm(whole.components, whole.parts, is_centred)
         carry(value, normed)
 
 

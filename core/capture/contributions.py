@@ -185,10 +185,10 @@ class _Reading:
             raise self._not_exact()
         scaling = query.shape[-1] ** -0.5 if about.get("scaling") is None else about["scaling"]
         groups = query.shape[1] // key.shape[1]
-        scores = torch.matmul(query, key.repeat_interleave(groups, 1).mT)
+        scores = torch.matmul(query, _repeated(key, groups, 1).mT)
         found = HeadInputs(
             self.wanted[call], self.heads.part, queries.components, keys.components,
-            queries.parts, keys.parts.repeat_interleave(groups, 2), scaling, about.get("position_bias"),
+            queries.parts, _repeated(keys.parts, groups, 2), scaling, about.get("position_bias"),
             visible_keys(mask, scores), queries.norm, keys.norm,
         )  # fmt: skip
         gap = (found.whole_query @ found.whole_key.mT - scores).abs().amax(-1) / scores.abs().amax(-1).clamp(min=1e-9)
@@ -211,6 +211,10 @@ class _Reading:
             "sink, quantised weights or a block of another kind): they cannot be taken apart exactly; choose a "
             "checkpoint like BERT, RoBERTa, GPT-2 or LLaMA in float32."
         )
+
+
+def _repeated(states: Tensor, groups: int, axis: int) -> Tensor:
+    return states if groups == 1 else states.repeat_interleave(groups, axis)
 
 
 def _one_by_one(output: Float[Tensor, "batch query head dim"]) -> Float[Tensor, "head batch query head dim"]:

@@ -8,6 +8,7 @@ from core.studies.explanation import why as score_parts
 from core.studies.explanation.records import RemovalAgreement, ScoreShare
 
 LARGEST = 2  # pairs of each head that a table shows
+COMPARED = "held to recomputed"
 SHOWN = ("task", "query_part", "key_part", "share", "low", "high", "null", "n")
 
 
@@ -25,8 +26,9 @@ def _show(ran: Ran) -> None:
     ran.show(rows)
     for record in RemovalAgreement.among(ran.rows):
         if record.kind == "removal, median" and record.low is not None:
+            done = "with LayerNorms held as computed anew" if record.scale == COMPARED else "as their terms foretell"
             typer.echo(
-                f"Taking contributions away changes maps as their terms foretell: rank agreement {record.agreement:.2f}"
+                f"Taking contributions away changes maps {done}: rank agreement {record.agreement:.2f}"
                 f" ({record.low:.2f} to {record.high:.2f}), median of {record.heads} heads, scale {record.scale}."
             )
 

@@ -1,11 +1,12 @@
 """For a notebook: the maps of a model as a widget, and numbers of its heads as pandas frames.
 
 show(model, tokenizer, "The cat sat."), or show("atlas-encoder", "The cat sat."); heads(model, tokenizer, texts);
-atlas("atlas-encoder", task="sst2"); why(model, tokenizer, "The cat sat.", "L2H5").
+atlas("atlas-encoder", task="sst2"); why(model, tokenizer, "The cat sat.", "L2H5");
+and why_maps of the same, as a widget.
 """
 
-from core.notebook.explaining import why
+from core.notebook.explaining import why, why_maps
 from core.notebook.frames import atlas, heads
 from core.notebook.showing import show
 
-__all__ = ["atlas", "heads", "show", "why"]
+__all__ = ["atlas", "heads", "show", "why", "why_maps"]

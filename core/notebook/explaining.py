@@ -1,14 +1,18 @@
-"""Why a head looks where it looks in a sentence, as a pandas frame."""
+"""Why a head looks where it looks in a sentence: as a pandas frame, and as maps that one group alone would give."""
 
 import copy
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
 from core.attention import Head
+from core.drawing.maps_page import Source
+from core.drawing.panes import Pane
+from core.drawing.payload import as_bytes
 from core.models.checkpoint import Checkpoint
 from core.notebook.loaded import borrowed, checkpoint_of, encode
-from core.studies.explanation.cell_parts import layer_scores
+from core.notebook.showing import MapsWidget
+from core.studies.explanation.cell_parts import LayerScores, layer_scores
 
 LARGEST = 5  # terms of a cell
 
@@ -28,11 +32,7 @@ def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | 
     Raises:
         CheckpointError, InputError, InterventionError: the model, the head or the family cannot be taken apart.
     """
-    checkpoint = _exact(checkpoint_of(model, tokenizer))
-    chosen = head if isinstance(head, Head) else Head.parse(head)
-    encoding = encode(checkpoint, text, pair)
-    with borrowed(checkpoint):
-        scores = layer_scores(checkpoint, encoding, chosen.layer, part=chosen.part)
+    _, chosen, scores = _taken_apart(model, tokenizer, text, head, pair)
     rows = []
     for query, token in enumerate(scores.encoding.tokens):
         key = int(scores.inputs.weights[0, chosen.head, query].argmax())
@@ -50,6 +50,54 @@ def why(model: Any, tokenizer: Any, text: str, head: str | Head, *, pair: str | 
                 }
             )
     return pd.DataFrame(rows)
+
+
+def why_maps(
+    model: Any,
+    tokenizer: Any,
+    text: str,
+    head: str | Head,
+    *,
+    pair: str | None = None,
+    side: Literal["query", "key"] = "key",
+    height: int = 560,
+) -> MapsWidget:
+    """The head's map, and beside it the map that each group of contributions to one side would draw alone.
+
+    Args:
+        model, tokenizer, text, pair, head: as in `why`.
+        side: whose contributions; the other side is whole.
+        height: pixels.
+
+    Raises:
+        CheckpointError, InputError, InterventionError: as `why`.
+    """
+    checkpoint, chosen, scores = _taken_apart(model, tokenizer, text, head, pair)
+    maps = {f"{chosen} as it is": scores.inputs.weights[0, chosen.head]}
+    maps |= {
+        f"by {group} in the {side} alone": scores.map_of(chosen.head, group, side) for group in scores.groups(side)
+    }
+    tokens, keys = scores.encoding.tokens, scores.key_encoding.tokens
+    panes = [
+        Pane(
+            title, 1, 1, tokens, as_bytes(weights.float().cpu().numpy()), checkpoint.causal, named=str(chosen),
+            scores={}, key_tokens=None if keys == tokens else keys, part=chosen.part,
+        )
+        for title, weights in maps.items()
+    ]  # fmt: skip
+    source = Source(checkpoint.name, text, pair, checkpoint.weights_hash)
+    return MapsWidget(panes, source, head=str(chosen), height=height)
+
+
+def _taken_apart(
+    model: Any, tokenizer: Any, text: str, head: str | Head, pair: str | None
+) -> tuple[Checkpoint, Head, LayerScores]:
+    checkpoint = _exact(checkpoint_of(model, tokenizer))
+    chosen = head if isinstance(head, Head) else Head.parse(head)
+    with borrowed(checkpoint):
+        scores = layer_scores(checkpoint, encode(checkpoint, text, pair), chosen.layer, part=chosen.part)
+    scores.check(chosen.head, 0, 0)
+    return checkpoint, chosen, scores
 
 
 def _exact(checkpoint: Checkpoint) -> Checkpoint:

@@ -203,7 +203,7 @@ EXHIBITS = (
         "What heads do whatever the words are",
         CLARK,
         "3.1 to 3.3, Figs 2 and 3",
-        (Part.STATISTICS, Part.SEPARATORS),
+        (Part.STATISTICS, Part.SEPARATORS, Part.WHY),
         "dots",
         "means over dev rows of each task; counts with the counts of the intervals' lower and upper ends",
         ("In the notebook's third plot the legends of next and previous are swapped.",),

@@ -19,6 +19,7 @@ class Part(StrEnum):
     RELATIONS = "relations"
     DEPENDENCIES = "dependencies"
     EFFECTIVE = "effective"
+    WHY = "why"
     TUNING = "tuning"
     CHANGE = "change"
     FEATURES = "features"

@@ -20,6 +20,7 @@ from core.studies.ablation import crossed, disable, importance, prune, separator
 from core.studies.attention import dependencies, effective, features, relations, statistics
 from core.studies.attention.attending import AttendingOptions
 from core.studies.contract import Study, as_json
+from core.studies.explanation import why
 from core.studies.frames import frame_heads
 from core.studies.patterns import classify_maps
 from core.studies.probing import probe, subnetworks, syntax, transfer
@@ -30,7 +31,7 @@ from core.tuning.saved import shown_folder
 
 REPLICATED = (Part.SINK, Part.SINKLESS)  # come with the frames
 PARTS = (
-    Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.TUNING, Part.CHANGE,
+    Part.FRAMES, Part.STATISTICS, Part.RELATIONS, Part.DEPENDENCIES, Part.EFFECTIVE, Part.WHY, Part.TUNING, Part.CHANGE,
     Part.FEATURES, Part.SHARES, Part.HEADS, Part.CROSSED, Part.LAYERS, Part.ALONE, Part.IMPORTANCE, Part.PRUNE,
     Part.SEPARATORS, Part.SYNTAX, Part.PROBE, Part.TRANSFER, Part.SUBNETWORKS,
 )  # fmt: skip
@@ -206,7 +207,14 @@ class _Planned:
                 limit=self.options.tree_limit,
             )  # fmt: skip
             steps.insert(2, self._step(Part.DEPENDENCIES, dependencies.STUDY, options))
-        return steps
+        return [*steps, *self._explained()]
+
+    def _explained(self) -> list[Step]:
+        """Scores taken apart, of a checkpoint whose inputs have separators."""
+        if self.facts.causal:
+            return []
+        options = self._attending(why.Options, *self.tasks, limit=self.options.effective_limit)
+        return [self._step(Part.WHY, why.STUDY, replace(options, removal=0, single_heads=False))]
 
     def _probed(self) -> list[Step]:
         """Probes of the treebank, or of the bundled one where it has no train part."""

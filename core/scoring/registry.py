@@ -232,6 +232,9 @@ _WHY = (
     HeadScore("why", "score share", "score share", "share of the scores' variance over keys that a contribution of "
               "this sort has, mean of the query's and the key's side", ("values",), None, None, "Elhage et al. 2021",
               about="contribution"),
+    HeadScore("why", "composition", "reads an earlier head", "share of the scores' variance over keys that the output "
+              "of an earlier head has, on the side of the query or of the key", ("values",), None, None,
+              "Elhage et al. 2021", about="contribution"),
 )  # fmt: skip
 SCORES: Mapping[str, HeadScore] = MappingProxyType({
     score.key: score

@@ -42,8 +42,9 @@ def covariances(
         *Shape:* (batch, head, a, b), squared units of scores. With `score_variance` below it they are shares.
     """
     centred = centred_scores(scores, visible, weights)
-    along_keys = torch.matmul(centred, key)  # sum_j w s' k_b[j]: [b, batch, head, query, dim]
-    first, second = (part.permute(1, 2, 0, 3, 4).flatten(3) for part in (query, along_keys))
+    every_key = key.permute(1, 2, 3, 0, 4).flatten(3)  # one product for all b: [batch, head, key, b dim]
+    along_keys = torch.matmul(centred, every_key).unflatten(3, (len(key), -1))  # sum_j w s' k_b[j]
+    first, second = query.permute(1, 2, 0, 3, 4).flatten(3), along_keys.transpose(2, 3).flatten(3)
     return torch.matmul(first, second.mT) * scaling
 
 

@@ -77,3 +77,18 @@ def test_nearest_heads_by_hand():
     assert [head.head for head, _ in found] == sorted(apart, key=apart.get)[:3]
     assert found[0][1] == pytest.approx(min(apart.values()))
     assert nearest(frame(*rows), Head(1, 2)) == []
+
+
+def test_why_a_head_looks_there_names_the_largest_sort_and_the_earlier_heads_it_reads():
+    scores = frame(
+        {"score": "why/score share/token", "value": 0.2, "baseline": 0.4},
+        {"score": "why/score share/earlier heads", "value": 0.5, "low": 0.45, "high": 0.55, "baseline": 0.1},
+        {"score": "why/composition/L2H5 in the key", "value": 0.31, "low": 0.28, "high": 0.34},
+        {"score": "why/composition/L1H1 in the query", "value": 0.06, "low": -0.02, "high": 0.14},
+    )
+    told = facts(scores, Head(0, 1))
+    assert sentence(told) == (
+        "looks there because of earlier heads: share 0.50 [0.45, 0.55] (random weights 0.10); "
+        "reads L2H5's output on the key side: share 0.31 [0.28, 0.34]."
+    )
+    assert {fact.about for fact in told} == {"why"}

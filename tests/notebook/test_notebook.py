@@ -203,3 +203,13 @@ def test_why_says_what_decides_the_strongest_cell_of_every_token():
     assert len(cells) == found["query"].nunique() == found["query"].max() + 1
     assert (cells["value"].sum() - cells["score"].first()).abs().max() < 1e-4
     assert found.iloc[5 * 6]["query_part"].startswith("position")  # a previous-token head is one of places
+
+
+def test_why_maps_stand_beside_the_heads_own_and_are_its_in_a_head_of_places():
+    widget = notebook.why_maps("atlas-encoder", None, "The cat sat on the mat.", "L2H5")
+    maps = {pane.title: np.frombuffer(pane.weights, "<u2").astype(float) / 65535 for pane in widget.panes}
+    own, places = maps["L2H5 as it is"], maps["by position in the key alone"]
+    assert np.corrcoef(own, places)[0, 1] > 0.9 > np.corrcoef(own, maps["by token in the key alone"])[0, 1]
+    assert widget.payload
+    with pytest.raises(InputError, match="head 1 to 6 here; 9"):
+        notebook.why_maps("atlas-encoder", None, "The cat.", "L2H9")

@@ -5,7 +5,7 @@ import pytest
 from core.report.claims import maps, scores
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED, apart, decided, no_loss
 from core.report.claims.registry import CLAIMS
-from core.report.claims.separators import no_op
+from core.report.claims.separators import made_by_blocks, no_op
 from core.report.estimates import Estimate
 from core.report.exhibits import EXHIBITS
 from core.report.measures.registry import MEASURES
@@ -311,3 +311,29 @@ def test_separators_are_a_no_op_where_the_loss_moves_less_with_them(ratios, half
     assert one.n == 80
     nothing = [{"kind": "layer", "name": "L1", "layer": 0, "ratio": None, "n": 80}]
     assert only(no_op(evidence(found("separators", nothing, "rte")))) == UNTESTED
+
+
+def sort_rows(blocks, half):
+    sorts = {"feed-forward": blocks, "position": 0.05, "token": 0.05}
+    facts = {"kind": "head score", "statistic": "score share", "checkpoint": CHECKPOINT, "task": "rte"}
+    rows = [head_rows([[0.9 - value], [value]], half, feature=name) for name, value in sorts.items()]
+    return [row | facts for several in rows for row in several]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "half", "outcome"),
+    [(0.6, 0.05, HOLDS), (0.1, 0.02, FAILS), (0.3, 0.1, UNDECIDED), (0.15, 0.1, UNDECIDED)],
+)
+def test_heads_look_at_separators_for_what_blocks_wrote(blocks, half, outcome):
+    weights = head_rows([[0.1], [0.8]], statistic="separator", task="rte")  # the second layer's head looks there
+    (one,) = made_by_blocks(evidence(found("statistics", weights), found("why", sort_rows(blocks, half))))
+    assert one.outcome == outcome
+    assert (
+        f"of the scores of 1 heads with more than half of their weight on separators, feed-forward blocks have {blocks}"
+        in one.said
+    )
+
+
+def test_without_a_head_that_looks_at_separators_their_origin_cannot_be_tested():
+    weights = head_rows([[0.1], [0.2]], statistic="separator", task="rte")
+    assert only(made_by_blocks(evidence(found("statistics", weights), found("why", sort_rows(0.6, 0.05))))) == UNTESTED

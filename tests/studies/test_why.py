@@ -48,7 +48,7 @@ def test_single_earlier_heads_are_named_on_either_side(rows):
 
 def test_removal_agrees_by_rank_and_says_the_median(rows):
     medians = [record for record in RemovalAgreement.among(rows) if record.kind == "removal, median"]
-    assert [record.scale for record in medians] == ["held", "recomputed"]
+    assert [record.scale for record in medians] == ["held", "recomputed", "held to recomputed"]
     for record in medians:
         heads = [one.agreement for one in RemovalAgreement.among(rows)
                  if one.kind == "removal" and one.scale == record.scale]  # fmt: skip
@@ -70,7 +70,7 @@ def test_a_least_share_beyond_one_is_refused():
 
 
 def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
-    scores = SortScore.among(rows)
+    scores = [score for score in SortScore.among(rows) if score.statistic == "score share"]
     assert {score.feature for score in scores} == set(why.ATLAS_SORTS)
     assert {score.statistic for score in scores} <= {score.name for score in of_study("why")}
     shares = {(share.layer, share.head, share.query_part): share.share for share in ScoreShare.among(rows)
@@ -79,3 +79,16 @@ def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     sentence = why.STUDY.headline(rows).sentence
     assert "where 36 heads look" in sentence
     assert "position in L2H2" in sentence
+
+
+def test_the_earlier_head_that_a_head_reads_most_is_a_score_with_its_interval(rows):
+    shares = [share for share in ScoreShare.among(rows) if share.level == "key head" and share.weighting == "even"]
+    read = {(one.layer, one.head): one for one in SortScore.among(rows)
+            if one.statistic == "composition" and one.feature.endswith(" in the key")}  # fmt: skip
+    assert read
+    for place, one in read.items():
+        mine = [share for share in shares if (share.layer, share.head) == place]
+        most = max(mine, key=lambda share: share.share)
+        assert (one.feature, one.value, one.low, one.high) == (
+            f"{most.key_part} in the key", most.share, most.low, most.high,
+        )  # fmt: skip

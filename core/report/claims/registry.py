@@ -236,6 +236,16 @@ CLAIMS = (
         "The paper's loss is that of masked words before fine-tuning; ours is that of the fine-tuned task.",
     ),
     Claim(
+        "separator-origin",
+        "Vertical attention to separators is a no-op, not a matter of words or places: (here:) heads look at [SEP] for "
+        "what feed-forward blocks wrote.",
+        SUMMARIES,
+        "",
+        ExhibitId.STATISTICS,
+        separators.made_by_blocks,
+        ENCODERS,
+    ),
+    Claim(
         "dependencies",
         "Single heads beat fixed distances on most dependencies.",
         CLARK,

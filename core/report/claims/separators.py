@@ -1,13 +1,17 @@
-"""Clark et al. 3.2 as a test: attention to [SEP] is a no-op, so the loss hardly moves with it."""
+"""Attention to [SEP] is a no-op, as tests: the loss hardly moves with it (Clark et al. 3.2), and what makes it."""
 
-from core.report.claims.outcomes import HOLDS, Decision, Outcome, decided, found_by, of_each, said
+from core.report.claims.outcomes import HOLDS, UNTESTED, Decision, Outcome, decided, found_by, of_each, said, untested
 from core.report.estimates import Estimate, mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.readings import separator_layers
 from core.studies.ablation.records import SeparatorLayer
+from core.studies.explanation.records import SortScore
+from core.studies.records import picked
 
 FROM = 4 / 12  # of the depth: layer 5 of 12
+MOSTLY = 0.5  # of its weight on separators: a head that looks at them
+ORIGIN_MARGIN = 0.1  # of a score's variance: by so much feed-forward blocks must have more than words and places
 
 
 def no_op(evidence: Evidence) -> list[Outcome]:
@@ -54,3 +58,42 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
         return None
     means = tuple(sum(part) / len(part) for part in parts)
     return (means[0], means[1]) if means[1] < means[0] else None
+
+
+# ---------------------------------------------------------------- what makes heads look there
+
+
+def made_by_blocks(evidence: Evidence) -> list[Outcome]:
+    """Heads with most of their weight on separators do so for what feed-forward blocks wrote, by ORIGIN_MARGIN more
+    than for words and places together (score shares: Elhage et al. 2021's split of the scores)."""
+    shares, weights = evidence.one(Part.WHY), evidence.one(Part.STATISTICS)
+    if shares is None or weights is None:
+        return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
+    outcomes = []
+    for task in weights.tasks():
+        looking = {
+            (score.layer, score.head)
+            for score in picked(weights.scores, task=task, statistic="separator")
+            if score.layer is not None and score.head is not None and (score.value or 0.0) > MOSTLY
+        }
+        sorts = picked(SortScore.among(shares.rows), task=task, statistic="score share")
+        mine = [score for score in sorts if (score.layer, score.head) in looking]
+        if mine:
+            outcomes.append(_origin(shares, task, mine))
+    return outcomes or [Outcome(UNTESTED, "no head has most of its weight on separators")]
+
+
+def _origin(result: StepResult, task: str, scores: list[SortScore]) -> Outcome:
+    """Whether blocks have more than words and places; the interval is as wide as all three together."""
+    means = {
+        name: mean_over(Estimate(score.value, score.low, score.high) for score in scores if score.feature == name)
+        for name in ("feed-forward", "position", "token")
+    }
+    blocks, places, words = (means[name] or Estimate(0.0, 0.0, 0.0) for name in means)
+    difference = blocks + places.turned + words.turned
+    sentence = (
+        f"of the scores of {len({(score.layer, score.head) for score in scores})} heads with more than half of their "
+        f"weight on separators, feed-forward blocks have {said(blocks, 2)}, places {said(places, 2)}, words "
+        f"{said(words, 2)}"
+    )
+    return found_by(result, decided(difference, ORIGIN_MARGIN), sentence, scores[0].n, task)

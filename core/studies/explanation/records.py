@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from jaxtyping import Float
+
 from core.studies.records import Result
 
 
@@ -42,7 +45,8 @@ class RemovalAgreement(Result):
 
     Attributes:
         layer, head: of one head; None in the row of all, which is the median over heads.
-        scale: "held", or "recomputed": the LayerNorm's before the head.
+        scale: "held", or "recomputed": the LayerNorm's before the head; "held to recomputed": not what terms foretell
+            but what removal does with the scale held is compared with the scale recomputed.
         agreement: Spearman's correlation over contributions on either side, -1 to 1.
         low, high: 95 % interval of the median over heads (exact, by order statistics); None for one head.
         parts: contributions. n: inputs.
@@ -65,10 +69,12 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """The share of a sort of contributions as a head score of the atlas.
+    """A score share as a head score of the atlas.
 
     Attributes:
-        feature: "position", "token", "earlier heads" or "feed-forward".
+        statistic: "score share" of a sort of contributions, or "composition" with the earlier head that it reads most.
+        feature: "position", "token", "earlier heads" or "feed-forward"; of "composition" the earlier head and the side
+            that reads it: "L2H5 in the key".
         value, low, high: its score share, even, with its 95 % interval over n inputs.
         baseline: the same in random weights.
     """
@@ -86,3 +92,24 @@ class SortScore(Result):
     high: float | None = None
     n: int
     baseline: float | None = None
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Mean distance of maps (0 to 1) when a contribution is taken from one side of a layer's heads.
+
+    Attributes:
+        layer: zero-based.
+        names: the groups, each on the side of the query, then of the key.
+        foretold: from the scores less its terms. *Shape:* (part, head), likewise below.
+        held: replaced by its mean over inputs and positions, LayerNorm's scale held.
+        recomputed: likewise, the scale of the LayerNorm before the head computed again; NaN where there is none.
+        n: inputs.
+    """
+
+    layer: int
+    names: tuple[str, ...]
+    foretold: Float[np.ndarray, "part head"]
+    held: Float[np.ndarray, "part head"]
+    recomputed: Float[np.ndarray, "part head"]
+    n: int

@@ -11,7 +11,6 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from core.capture.carrying import Component, FrozenNorm
@@ -28,6 +27,7 @@ from core.scoring.score_parts import (
     map_distances,
     score_variance,
 )
+from core.studies.explanation.records import Removal
 
 ANY = "any"  # the other side, summed
 SIDES = ("query", "key")
@@ -124,27 +124,6 @@ def share_sums(
 
 
 # ---------------------------------------------------------------- does removing it do what its terms foretell?
-
-
-@dataclass(frozen=True)
-class Removal:
-    """Mean distance of maps (0 to 1) when a contribution is taken from one side of a layer's heads.
-
-    Attributes:
-        layer: zero-based.
-        names: the groups, each on the side of the query, then of the key.
-        foretold: from the scores less its terms. *Shape:* (part, head), likewise below.
-        held: replaced by its mean over inputs and positions, LayerNorm's scale held.
-        recomputed: likewise, the scale of the LayerNorm before the head computed again; NaN where there is none.
-        n: inputs.
-    """
-
-    layer: int
-    names: tuple[str, ...]
-    foretold: Float[np.ndarray, "part head"]
-    held: Float[np.ndarray, "part head"]
-    recomputed: Float[np.ndarray, "part head"]
-    n: int
 
 
 def removal(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, part: str = "") -> list[Removal]:

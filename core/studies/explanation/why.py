@@ -6,8 +6,8 @@ variance over keys that a pair of groups has, and a group on either side, and a 
 (--single-heads); every key counting the same ("even") or as much as its weight ("attention"); with a 95 % interval
 over inputs and, as null, the same share in a checkpoint of random weights (mean over the layer's heads). Pairs below
 --least are left out. Then, on --removal rows, whether taking a contribution away changes maps in the order that its
-terms foretell: Spearman's correlation over contributions, by head, and the median over heads. The split is that of
-Elhage et al. 2021.
+terms foretell: Spearman's correlation over contributions, by head, and the median over heads; and whether maps of
+held scale agree with those of recomputed scale. The split is that of Elhage et al. 2021.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from core.store.rows import Row
 from core.studies.attention.attending import AttendingOptions
 from core.studies.attention.inputs import Chunk, chunks, sources
 from core.studies.contract import Done, Flag, Study, Unit
-from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
+from core.studies.explanation.records import Removal, RemovalAgreement, ScoreShare, SortScore
 from core.studies.headline import Headline
 from core.studies.options import Limit
 from core.studies.provenance import provenance
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 TRAINED, RANDOM = "trained", "random"
 MOST_SINGLE_HEADS = 48  # of a checkpoint whose earlier heads are told apart unless asked otherwise
 ATLAS_SORTS = ("position", "token", "earlier heads", "feed-forward")
+READS = {"query head": "query", "key head": "key"}  # Q- and K-composition, and the side of each
 ALWAYS = ("sort", "query", "key")  # levels whose rows are stored however small
 
 
@@ -64,25 +65,13 @@ class LayerMoments:
 
 
 @dataclass(frozen=True)
-class LayerRemoval:
-    """Distances of maps by part and head [part, head], means over n inputs; as `score_shares.Removal`."""
-
-    layer: int
-    names: tuple[str, ...]
-    foretold: np.ndarray
-    held: np.ndarray
-    recomputed: np.ndarray
-    n: int
-
-
-@dataclass(frozen=True)
 class ScoreSums:
     """What some inputs of a task showed on a checkpoint."""
 
     checkpoint: str
     task: str
     layers: tuple[LayerMoments, ...]
-    removals: tuple[LayerRemoval, ...] = ()
+    removals: tuple[Removal, ...] = ()
 
     def merge(self, other: "ScoreSums") -> "ScoreSums":
         """Of the inputs of both."""
@@ -104,6 +93,7 @@ class Why(Study[Options, WhyPartial]):
     """Why heads look where they look: score shares of positions, words, earlier heads and feed-forward blocks."""
 
     name, options, partial, arguments = "why", Options, WhyPartial, Chunk
+    section = "why it looks there"
 
     def units(self, options: Options) -> list[Unit]:
         """Chunks of rows."""
@@ -141,14 +131,15 @@ class Why(Study[Options, WhyPartial]):
 
     def rows(self, options: Options, merged: WhyPartial) -> list[Row]:
         """Shares by layer and head, then what removal did."""
-        return [
-            asdict(record)
-            for sums in merged.pieces
-            for record in (*share_records(sums, options.least), *removal_records(sums), *score_records(sums))
-        ]
+        rows: list[Row] = []
+        for sums in merged.pieces:
+            shares = list(share_records(sums, options.least))
+            records = (*shares, *removal_records(sums), *score_records(sums, shares))
+            rows += [asdict(record) for record in records]
+        return rows
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        scores = SortScore.among(rows)
+        scores = [score for score in SortScore.among(rows) if score.statistic == "score share"]
         largest = max(scores, key=lambda score: score.value)
         by_head: dict[tuple[int, int], SortScore] = {}
         for score in scores:
@@ -179,13 +170,11 @@ def layer_moments(
     ]  # fmt: skip
 
 
-def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[LayerRemoval, ...]:
+def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
     """What removal does in every layer; nothing where positions are no contribution, which the rows then lack."""
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
-    return tuple(
-        LayerRemoval(**vars(layer)) for layer in studies.explanation.score_shares.removal(checkpoint, encodings)
-    )
+    return tuple(studies.explanation.score_shares.removal(checkpoint, encodings))
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
@@ -211,15 +200,25 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
                 )  # fmt: skip
 
 
-def score_records(sums: ScoreSums) -> Iterator[SortScore]:
-    """What the atlas shows of every head."""
-    for share in share_records(sums, 1.0):
-        if share.level == "sort" and share.weighting == "even" and share.query_part in ATLAS_SORTS:
-            yield SortScore(
-                checkpoint=share.checkpoint, task=share.task, layer=share.layer, head=share.head,
-                feature=share.query_part, value=share.share, low=share.low, high=share.high, n=share.n,
-                baseline=share.null,
-            )  # fmt: skip
+def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
+    """What the atlas shows of every head: four sorts, and on either side the earlier head that it reads most."""
+    most: dict[tuple[int, int, str], ScoreShare] = {}
+    for share in (share for share in shares if share.weighting == "even"):
+        if share.level == "sort" and share.query_part in ATLAS_SORTS:
+            yield _score(share, "score share", share.query_part)
+        side = (share.layer, share.head, share.level)
+        if share.level in READS and share.share > getattr(most.get(side), "share", 0.0):
+            most[side] = share
+    for (_, _, level), share in most.items():
+        name = share.query_part if level == "query head" else share.key_part
+        yield _score(share, "composition", f"{name} in the {READS[level]}")
+
+
+def _score(share: ScoreShare, statistic: str, feature: str) -> SortScore:
+    return SortScore(
+        checkpoint=share.checkpoint, task=share.task, layer=share.layer, head=share.head, statistic=statistic,
+        feature=feature, value=share.share, low=share.low, high=share.high, n=share.n, baseline=share.null,
+    )  # fmt: skip
 
 
 def _interval(ratios: Ratios, head: int, place: int) -> tuple[float | None, float | None]:
@@ -228,8 +227,9 @@ def _interval(ratios: Ratios, head: int, place: int) -> tuple[float | None, floa
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Each head's rank agreement, and the median over heads, with the scale held and recomputed."""
-    for scale in ("held", "recomputed"):
+    """Each head's rank agreement, and the median over heads: of terms with maps, the scale held and recomputed; and of
+    maps of held with maps of recomputed scale, which says what holding it hides."""
+    for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads
         values = np.array([record.agreement for record in heads])
@@ -244,12 +244,13 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
             )  # fmt: skip
 
 
-def _agreements(sums: ScoreSums, layer: LayerRemoval, scale: str) -> Iterator[RemovalAgreement]:
+def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[RemovalAgreement]:
     """Heads of a layer whose contributions all have a distance and are not all alike."""
     from scipy import stats  # as above
 
+    expected = layer.held if scale == "held to recomputed" else layer.foretold
     measured = layer.held if scale == "held" else layer.recomputed
-    for head, (foretold, seen) in enumerate(zip(layer.foretold.T, measured.T, strict=True)):
+    for head, (foretold, seen) in enumerate(zip(expected.T, measured.T, strict=True)):
         if np.isfinite(seen).all() and len(set(foretold)) > 1 < len(set(seen)):
             yield RemovalAgreement(
                 kind="removal", checkpoint=sums.checkpoint, task=sums.task, layer=layer.layer, head=head, scale=scale,

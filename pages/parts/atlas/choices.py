@@ -23,6 +23,7 @@ from pages.parts.widgets import pickers
 FIRST = ("statistics/previous", "statistics/normalised entropy", "statistics/separator")  # that a new page shows
 CLASS, GROUP = "pattern class", "redundancy/group"  # by kind, not by size
 HIDDEN = ("statistics/place x", "statistics/place y", "statistics/place stress")
+COMPOSITION = "why/composition/"  # each of one head and one earlier head: no colour of all heads
 
 
 class Place(NamedTuple):
@@ -102,7 +103,7 @@ def on_task(frame: pd.DataFrame, task: str | None) -> pd.DataFrame:
 def keys_of(frame: pd.DataFrame) -> list[str]:
     """The scores that can be chosen, in the order of the registry."""
     order = {key: number for number, key in enumerate(SCORES)}
-    keys = [key for key in dict.fromkeys(frame["score"]) if key not in HIDDEN]
+    keys = [key for key in dict.fromkeys(frame["score"]) if key not in HIDDEN and not key.startswith(COMPOSITION)]
     return sorted(keys, key=lambda key: (order.get("/".join(key.split("/")[:2]), len(order)), key))
 
 

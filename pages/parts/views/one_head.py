@@ -27,6 +27,7 @@ ABOUT = {  # what a head's scores are about, as their studies say, and the views
     "pattern class": ("statistics/shares",),
     "where it looks": ("statistics", "linguistics/tokens"),
     "relations and frames": ("linguistics/relations", "linguistics/frames"),
+    "why it looks there": ("maps/why",),
     "beyond weights": ("linguistics/tokens", "statistics/effective", "maps/norms"),
     "effect": ("interventions/ablation", "interventions/pruning", "interventions/patching"),
     "fine-tuning": ("finetuning/change",),

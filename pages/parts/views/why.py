@@ -54,7 +54,8 @@ def show(tools: DeltaGenerator) -> None:
         st.caption(
             f"{plain(asked.checkpoint)} · {len(scores.encoding)} tokens · one input: what holds over rows is "
             f"`python -m core study why {plain(asked.checkpoint)}`. The terms add up to the score less its mean over "
-            "the keys that the query sees; LayerNorms' scales are held as the run has them."
+            "the keys that the query sees; LayerNorms' scales are held as the run has them. A large term is not yet an "
+            "effect: what is written alike everywhere has large terms, and replaced by its mean it changes no map."
         )
 
 
