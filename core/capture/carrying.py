@@ -108,7 +108,11 @@ class Sum:
         role: "stream" (the residual stream, or a part of it), "heads" (a block's output by head), "branch" (a
             projection of the stream: queries, keys, the inside of a feed-forward block).
         norm: the last LayerNorm that it passed, where those are wanted.
+        blocks: of role "heads", the block's whole output by head, whose slices the contributions are; None where they
+            are no slices. *Shape:* (batch, query, head, dim).
     """
+
+    blocks: Tensor | None = None
 
     def __init__(
         self, components: tuple[Component, ...], make: Callable[[], Tensor], role: Role, norm: FrozenNorm | None = None
@@ -129,7 +133,9 @@ class Sum:
     ) -> "Sum":
         """The same contributions after a linear function of each. broadcasts: it takes them all at once."""
         every = function if broadcasts else torch.func.vmap(function)
-        return Sum(self.components, lambda: every(self.parts), role or self.role, self.norm)
+        found = Sum(self.components, lambda: every(self.parts), role or self.role, self.norm)
+        found.blocks = self.blocks if found.role == "heads" else None
+        return found
 
     def plus(self, other: "Sum") -> "Sum":
         """Contributions of both; those of the same component added."""
@@ -184,6 +190,13 @@ class Sum:
         others = [number for number in range(len(self.components)) if number != last]
         rest = Sum(tuple(self.components[k] for k in others), lambda: self.parts[others], self.role)
         return rest.plus(Sum((BIAS,), lambda: self.parts[last][None], self.role))
+
+
+def _by_blocks(
+    blocks: Float[Tensor, "batch query head dim"], weight: Float[Tensor, "head_dim hidden"]
+) -> Float[Tensor, "head batch query hidden"]:
+    rows = weight.unflatten(0, blocks.shape[2:])
+    return torch.stack([blocks[:, :, head] @ rows[head] for head in range(len(rows))])
 
 
 def _widened(parts: Tensor, shape: torch.Size) -> Tensor:
@@ -270,7 +283,7 @@ class Carrying(TorchFunctionMode):
         elif name in _ADDITIONS and not kwargs:
             self._add(args, value)
         elif name == "addmm" and (states := sum_of(args[1])):
-            self._project(states, value, lambda part: part @ args[2], args[0])
+            self._project(states, args[1], args[2], value, args[0])
         elif first is None:
             return
         elif name in _LINEAR and isinstance(value, Tensor) and value.is_floating_point():
@@ -282,7 +295,7 @@ class Carrying(TorchFunctionMode):
             carry(value, first)
         elif name == "linear":
             bias = args[2] if len(args) > 2 else kwargs.get("bias")
-            self._project(first, value, lambda part: nn.functional.linear(part, args[1]), bias)
+            self._project(first, args[0], args[1].mT, value, bias)
         elif name in ("layer_norm", "rms_norm"):
             self._normalise(name, first, args, kwargs, value)
 
@@ -311,10 +324,13 @@ class Carrying(TorchFunctionMode):
         )
         return _constant(plain, BIAS if is_constant or self.writer is None else self.writer, carried.role)
 
-    def _project(self, states: Sum, value: Tensor, product: Callable[[Tensor], Tensor], bias: Tensor | None) -> None:
+    def _project(self, states: Sum, whole: Tensor, weight: Tensor, value: Tensor, bias: Tensor | None) -> None:
         """A matrix times the stream is a branch; before the first attention, and of heads' outputs, the stream."""
         role: Role = "branch" if states.role == "branch" or (states.role == "stream" and self.writer) else "stream"
-        projected = states.mapped(product, role, broadcasts=True)
+        if states.blocks is not None and torch.equal(states.blocks.flatten(2), whole):  # each head has rows of its own
+            projected = Sum(states.components, partial(_by_blocks, states.blocks, weight), role, states.norm)
+        else:
+            projected = states.mapped(lambda part: part @ weight, role, broadcasts=True)
         if bias is not None:
             component = LAST_BIAS if role == "branch" else BIAS
             projected = projected.plus(_constant(bias.expand(value.shape), component, role))

@@ -172,7 +172,9 @@ class _Reading:
             self.carrying.part = "decoder"
         if self.by_head:
             names = tuple(Component("head", layer, head, heads.part) for head in range(heads.heads))
-            return carry(output, Sum(names, lambda: _one_by_one(output), "heads"))
+            by_head = Sum(names, lambda: _one_by_one(output), "heads")
+            by_head.blocks = output
+            return carry(output, by_head)
         return carry(output, Sum((Component("attention", layer, part=heads.part),), lambda: output[None], "heads"))
 
     def _inputs(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> HeadInputs:

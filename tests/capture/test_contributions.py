@@ -126,6 +126,34 @@ def test_half_precision_is_refused():
         read(checkpoint)
 
 
+class Int8Linear(torch.nn.Module):
+    """A linear layer whose weights, and inputs where that is asked, are rounded to 8 bits."""
+
+    def __init__(self, linear, *, rounds_inputs):
+        super().__init__()
+        self.scale, self.rounds_inputs = linear.weight.detach().abs().max() / 127, rounds_inputs
+        self.steps, self.bias = (linear.weight.detach() / self.scale).round().to(torch.int8), linear.bias
+
+    def forward(self, states):
+        if self.rounds_inputs:
+            step = states.abs().max() / 127
+            states = (states / step).round() * step
+        return torch.nn.functional.linear(states, self.steps * self.scale, self.bias)
+
+
+def test_terms_of_8_bit_weights_are_those_of_the_weights_as_they_are_used_and_rounded_inputs_are_refused():
+    for rounds_inputs in (False, True):
+        checkpoint = opened("bert")
+        for layer in checkpoint.model.encoder.layer:
+            own = layer.attention.self
+            own.query = Int8Linear(own.query, rounds_inputs=rounds_inputs)
+        if rounds_inputs:
+            with pytest.raises(InterventionError, match="quantised weights"):
+                read(checkpoint)
+        else:
+            assert largest_gap(checkpoint, checkpoint.encode(tiny.TEXT[0], None)) < 1e-5
+
+
 def test_the_model_is_as_it_was_afterwards():
     checkpoint = opened("llama")
     encoding = checkpoint.encode(tiny.TEXT[0], None)

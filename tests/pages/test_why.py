@@ -21,3 +21,9 @@ def test_a_checkpoint_that_cannot_be_taken_apart_or_has_no_such_head_says_so():
     page = opened("maps/why", text="The old dog.", pair="", head="L9H1")
     assert not page.exception
     assert "no head L9H1" in " ".join(one.value for one in (*page.error, *page.caption))
+
+
+def test_an_input_over_the_limit_is_cut_and_the_view_says_so():
+    page = opened("maps/why", text="dog " * 100, pair="", head="L2H5")
+    assert not page.exception
+    assert "the first 64 of 102 tokens" in " ".join(one.value for one in page.caption)

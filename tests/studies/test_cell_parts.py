@@ -67,3 +67,12 @@ def test_an_input_of_one_token_has_cells_without_a_choice():
     checkpoint = planted()
     encoding = checkpoint.encode("a", None)
     assert layer_scores(checkpoint, encoding.up_to(1), 1).cell(0, 0, 0).score == pytest.approx(0, abs=1e-9)
+
+
+def test_a_cell_outside_a_window_is_refused():
+    checkpoint = tiny.tiny("mistral")
+    scores = layer_scores(checkpoint, checkpoint.encode(tiny.TEXT[0], None), 0)
+    last = len(scores.encoding) - 1
+    assert scores.cell(0, last, last).weight > 0
+    with pytest.raises(InputError, match="key 1 is not seen"):
+        scores.cell(0, last, 0)

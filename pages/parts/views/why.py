@@ -51,12 +51,19 @@ def show(tools: DeltaGenerator) -> None:
         )
         sentence.markdown(_sentence(scores, head, (query, key), cell))
         st.altair_chart(_waterfall(cell, f"What makes the score of this cell, {head}"), width="stretch")
+        length = _length(asked.checkpoint, asked.text or "", asked.pair_or_none)
         st.caption(
-            f"{plain(asked.checkpoint)} · {len(scores.encoding)} tokens · one input: what holds over rows is "
+            f"{plain(asked.checkpoint)} · {length} · one input: what holds over rows is "
             f"`python -m core study why {plain(asked.checkpoint)}`. The terms add up to the score less its mean over "
             "the keys that the query sees; LayerNorms' scales are held as the run has them. A large term is not yet an "
             "effect: what is written alike everywhere has large terms, and replaced by its mean it changes no map."
         )
+
+
+def _length(name: str, text: str, pair: str | None) -> str:
+    """How many tokens are taken apart, and of how many."""
+    every = len(resources.checkpoint(name).encode(text, pair))
+    return f"the first {MOST_TOKENS} of {every} tokens" if every > MOST_TOKENS else f"{every} tokens"
 
 
 @st.cache_resource(max_entries=24, show_spinner="Taking scores apart ...")
