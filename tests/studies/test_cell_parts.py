@@ -70,7 +70,7 @@ def test_an_input_of_one_token_has_cells_without_a_choice():
 
 
 def test_a_cell_outside_a_window_is_refused():
-    checkpoint = tiny.tiny("mistral")
+    checkpoint = tiny.newer("mistral")
     scores = layer_scores(checkpoint, checkpoint.encode(tiny.TEXT[0], None), 0)
     last = len(scores.encoding) - 1
     assert scores.cell(0, last, last).weight > 0
