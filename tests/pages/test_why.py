@@ -12,6 +12,7 @@ def test_it_opens_on_a_cell_taken_apart_and_a_link_names_another():
     assert not page.exception
     assert "looks from" in said(page)
     assert "position" in said(page)
+    assert "`python -m core study why atlas-encoder`" in " ".join(one.value for one in page.caption)
     page.query_params["cell"] = "3-2"
     page.run()
     assert "looks from “old” to “the”" in said(page)
