@@ -54,9 +54,10 @@ def show(tools: DeltaGenerator) -> None:
         length = _length(asked.checkpoint, asked.text or "", asked.pair_or_none)
         st.caption(
             f"{plain(asked.checkpoint)} · {length} · one input: what holds over rows is "
-            f"`python -m core study why {asked.checkpoint.replace('`', '')}`. The terms add up to the score less its mean over "
-            "the keys that the query sees; LayerNorms' scales are held as the run has them. A large term is not yet an "
-            "effect: what is written alike everywhere has large terms, and replaced by its mean it changes no map."
+            f"`python -m core study why {asked.checkpoint.replace('`', '')}`. The terms add up to the score less its "
+            "mean over the keys that the query sees; LayerNorms' scales are held as the run has them. A large term is "
+            "not yet an effect: what is written alike everywhere has large terms, and replaced by its mean it changes "
+            "no map."
         )
 
 
