@@ -1,11 +1,15 @@
 from . import blocks as blocks
 from . import carrying as carrying
+from . import circuit_runs as circuit_runs
 from . import comparing as comparing
 from . import component_masks as component_masks
 from . import components as components
 from . import constants as constants
 from . import contributions as contributions
 from . import copying as copying
+from . import edge_attribution as edge_attribution
+from . import edge_names as edge_names
+from . import edges as edges
 from . import function as function
 from . import gating as gating
 from . import generating as generating

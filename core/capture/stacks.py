@@ -192,9 +192,27 @@ def _words(model: Any) -> Callable[[Tensor], Tensor] | None:
     return next((getattr(model, name) for name in ("cls", "lm_head") if hasattr(model, name)), None)
 
 
+@dataclass(frozen=True)
+class LayerNorm:
+    """A LayerNorm with its weights in the stack's dtype."""
+
+    weight: Float[Tensor, " hidden"]
+    bias: Float[Tensor, " hidden"]
+    eps: float
+
+    def __call__(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
+        return nn.functional.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+
+    def held(
+        self, x: Float[Tensor, "*rows hidden"], own: Float[Tensor, "*row hidden"]
+    ) -> Float[Tensor, "*rows hidden"]:
+        """The norm of x with the scale that it has for `own`, which makes it linear in x."""
+        scale = (own.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
+        return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
+
+
 def _norm(module: Any, dtype: torch.dtype) -> Norm:
-    weight, bias, shape = module.weight.detach().to(dtype), module.bias.detach().to(dtype), module.normalized_shape
-    return lambda x: nn.functional.layer_norm(x, shape, weight, bias, module.eps)
+    return LayerNorm(module.weight.detach().to(dtype), module.bias.detach().to(dtype), module.eps)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,108 @@
+"""The nodes and edges of a Transformer as a graph: who writes to the residual stream, and who reads what it wrote.
+
+Senders are the embeddings, every head and every feed-forward block; receivers are every head's query, key and value,
+every feed-forward block and the output. An edge goes from a sender to a receiver that runs after it. Numbers of
+senders and receivers are their places in the order in which they run.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from core.attention import Head
+
+Input = Literal["q", "k", "v", ""]
+INPUTS: tuple[Input, ...] = ("q", "k", "v")
+EMBEDDINGS, OUTPUT = "embeddings", "output"
+
+
+class Edge(NamedTuple):
+    """sender, receiver: numbers in the graph."""
+
+    sender: int
+    receiver: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The nodes of a model of so many layers with so many heads each."""
+
+    layers: int
+    heads: int
+
+    @property
+    def senders(self) -> int:
+        """How many senders there are."""
+        return 1 + self.layers * (self.heads + 1)
+
+    @property
+    def receivers(self) -> int:
+        """How many receivers there are; a head is three."""
+        return self.layers * (3 * self.heads + 1) + 1
+
+    def head_sender(self, layer: int, head: int) -> int:
+        """A head's number as a sender; `head` one past the last is the layer's feed-forward block."""
+        return 1 + layer * (self.heads + 1) + head
+
+    def receiver(self, layer: int, head: int, kind: int) -> int:
+        """The number of a head's input: kind 0 query, 1 key, 2 value."""
+        return layer * (3 * self.heads + 1) + 3 * head + kind
+
+    def block_receiver(self, layer: int) -> int:
+        """The number of a feed-forward block's input; the output's where `layer` is one past the last."""
+        return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
+
+    def before_head(self, layer: int) -> int:
+        """How many senders run before the heads of a layer."""
+        return 1 + layer * (self.heads + 1)
+
+    def before(self, receiver: int) -> int:
+        """How many senders run before a receiver."""
+        layer, place = divmod(receiver, 3 * self.heads + 1)
+        if layer == self.layers:
+            return self.senders
+        return self.before_head(layer) + (self.heads if place == 3 * self.heads else 0)
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """Every edge, receivers in their order, then senders."""
+        return tuple(
+            Edge(sender, receiver) for receiver in range(self.receivers) for sender in range(self.before(receiver))
+        )
+
+    def sender_name(self, sender: int) -> str:
+        """ "embeddings", "L1H2" or "L1-feedforward"."""
+        if sender == 0:
+            return EMBEDDINGS
+        layer, place = divmod(sender - 1, self.heads + 1)
+        return f"L{layer + 1}-feedforward" if place == self.heads else str(Head(layer, place))
+
+    def receiver_name(self, receiver: int) -> tuple[str, Input]:
+        """ "L1H2" and which of its inputs; "L1-feedforward" or "output" and ""."""
+        layer, place = divmod(receiver, 3 * self.heads + 1)
+        if layer == self.layers:
+            return OUTPUT, ""
+        if place == 3 * self.heads:
+            return f"L{layer + 1}-feedforward", ""
+        return str(Head(layer, place // 3)), INPUTS[place % 3]
+
+    def layer_of(self, receiver: int) -> int:
+        """The layer of a receiver; of the output the number of layers."""
+        return receiver // (3 * self.heads + 1)
+
+    def kind(self, edge: Edge) -> str:
+        """ "head to head", or which other kind of edge it is."""
+        sender = "embeddings" if edge.sender == 0 else "head"
+        if edge.sender and (edge.sender - 1) % (self.heads + 1) == self.heads:
+            sender = "feed-forward"
+        name, kind = self.receiver_name(edge.receiver)
+        return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
+
+    def mask(self, edges: "list[Edge]") -> np.ndarray:
+        """Which senders each receiver hears in a circuit of these edges. *Shape:* (receiver, sender), bool."""
+        chosen = np.zeros((self.receivers, self.senders), dtype=bool)
+        for edge in edges:
+            chosen[edge.receiver, edge.sender] = True
+        return chosen

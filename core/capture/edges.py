@@ -1,0 +1,322 @@
+"""Effects of edges: a receiver's own input with one sender's contribution taken from another input, exactly.
+
+A run of A is kept with what every sender added to its residual stream; so is what they add in a run of B, at the
+positions of A that stand for positions of B. In the run of A one receiver's input is then computed with one sender's
+contribution taken from B, all else as in A, and everything after the receiver runs on freely. Where LayerNorms stand in
+the stream (BERT) they are computed again along it, for this receiver only. Senders' changed streams are shared by all
+receivers above them, and what lies below a receiver is not run again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from core.capture.edge_names import Edge, Graph
+from core.capture.outputs import Alignment
+from core.capture.stacks import Block, Stack, single_position
+from core.errors import InputError
+from core.models.encoding import Encoding
+
+BATCH_TOKENS = 4096
+SENDERS_AT_ONCE = 16
+Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*variant pair"]]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Inputs A of one length, their Bs, and which positions stand for each other: (of A, of B)."""
+
+    firsts: Sequence[Encoding]
+    seconds: Sequence[Encoding]
+    alignments: Sequence[Alignment]
+
+    def __post_init__(self) -> None:
+        if not self.firsts or not len(self.firsts) == len(self.seconds) == len(self.alignments):
+            raise InputError(
+                f"Edges need pairs of inputs with an alignment each; seen {len(self.firsts)} first, "
+                f"{len(self.seconds)} second and {len(self.alignments)} alignments."
+            )
+        for first, second, alignment in zip(self.firsts, self.seconds, self.alignments, strict=True):
+            alignment.within(first, second)
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """A layer as it ran.
+
+    Attributes:
+        x: its input. *Shape:* (pair, position, hidden), likewise below.
+        query, key, value: *Shape:* (pair, head, position, dim).
+        mixed: the heads' outputs. *Shape:* (pair, position, head, dim).
+        joined: the stream behind attention, before BERT's LayerNorm.
+        middle: what the feed-forward block's output is added to.
+        fed: the feed-forward block's output.
+    """
+
+    x: Tensor
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mixed: Tensor
+    joined: Tensor
+    middle: Tensor
+    fed: Tensor
+
+
+@dataclass(frozen=True)
+class PairRun:
+    """A run of A, and who adds what to the stream in A and (at A's positions) in B.
+
+    Attributes:
+        layers: of A.
+        last: A's stream behind the last layer.
+        own, other: what every sender adds in A and in B. *Shape:* (sender, pair, position, hidden).
+    """
+
+    stack: Stack
+    layers: tuple[LayerRun, ...]
+    last: Float[Tensor, "pair position hidden"]
+    own: Float[Tensor, "sender pair position hidden"]
+    other: Float[Tensor, "sender pair position hidden"]
+
+    @property
+    def graph(self) -> Graph:
+        """Its nodes."""
+        return Graph(len(self.stack.blocks), self.stack.blocks[0].heads)
+
+    @property
+    def position(self) -> int:
+        """The token that is read."""
+        return self.stack.position(self.last.shape[1])
+
+    def logits(self) -> Float[Tensor, "pair choice"]:
+        """Of A."""
+        return self.stack.classify(self.last[:, self.position])
+
+
+# ---------------------------------------------------------------- runs of A and B
+
+
+def attend(stack: Stack, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """The heads' outputs [batch, head, position, dim]."""
+    return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
+
+
+def run_layer(stack: Stack, block: Block, x: Tensor) -> LayerRun:
+    """One layer, with what it computed on the way."""
+    batch, length, hidden = x.shape
+    shared = block.qkv(block.seen(x)).view(batch, length, 3, block.heads, hidden // block.heads)
+    query, key, value = shared.permute(2, 0, 3, 1, 4)
+    mixed = attend(stack, query, key, value).transpose(1, 2)
+    joined = block.joined(mixed, x)
+    middle, fed = fed_forward(block, joined)
+    return LayerRun(x, query, key, value, mixed, joined, middle, fed)
+
+
+def fed_forward(block: Block, joined: Tensor) -> tuple[Tensor, Tensor]:
+    """What the feed-forward block's output is added to, and that output."""
+    middle = joined if block.norm_first else block.norms[0](joined)
+    return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
+
+
+def feed(block: Block, states: Tensor) -> Tensor:
+    """The feed-forward block alone."""
+    return block.narrow(block.wide(states, activation=block.activation))
+
+
+def after_feed(block: Block, middle: Tensor, fed: Tensor) -> Tensor:
+    """The layer's output."""
+    return middle + fed if block.norm_first else block.norms[1](middle + fed)
+
+
+def run_all(stack: Stack, x: Tensor) -> tuple[tuple[LayerRun, ...], Tensor]:
+    """Every layer, and the stream behind the last."""
+    layers = []
+    for block in stack.blocks:
+        layers.append(run_layer(stack, block, x))
+        x = after_feed(block, layers[-1].middle, layers[-1].fed)
+    return tuple(layers), x
+
+
+def added_by_heads(block: Block, mixed: Float[Tensor, "pair position head dim"]) -> Tensor:
+    """What each head adds to the stream. *Shape:* (head, pair, position, hidden)."""
+    return torch.einsum("blhd,hdi->hbli", mixed, block.separate["out"])
+
+
+def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
+    """What every sender adds to the stream."""
+    parts = [layers[0].x[None]]
+    for block, layer in zip(stack.blocks, layers, strict=True):
+        parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
+    return torch.cat(parts)
+
+
+def run_pairs(stack: Stack, pairs: Pairs) -> PairRun:
+    """The runs of As of one length and of their Bs."""
+    layers, last = run_all(stack, stack.embed(pairs.firsts))
+    own = contributions(stack, layers)
+    other = own.clone()
+    for row, (second, alignment) in enumerate(zip(pairs.seconds, pairs.alignments, strict=True)):
+        theirs = contributions(stack, run_all(stack, stack.embed([second]))[0])
+        first_places, second_places = (list(side) for side in zip(*alignment.pairs, strict=True))
+        other[:, row, first_places] = theirs[:, 0, second_places]
+    return PairRun(stack, layers, last, own, other)
+
+
+# ---------------------------------------------------------------- streams with one sender's contribution from B
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The stream at a layer with each earlier sender's contribution taken from B.
+
+    Attributes:
+        attention: what the layer's attention reads, for every sender before its heads. *Shape:* (sender, pair,
+            position, hidden), likewise below.
+        feed_forward: what its feed-forward block reads, for these and the layer's heads.
+    """
+
+    attention: Tensor
+    feed_forward: Tensor
+
+
+def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Tensor]:
+    """Layer by layer, then the stream that the output reads, for every sender.
+
+    held: LayerNorms keep the scale that they have in A, so that contributions only add up (and are an approximation).
+    """
+    moved, graph = run.other - run.own, run.graph
+    stream = (run.layers[0].x + moved[0])[None]
+    for number, (block, layer) in enumerate(zip(run.stack.blocks, run.layers, strict=True)):
+        first, second = (_normed(norm, held) for norm in block.norms)
+        start = graph.before_head(number)
+        heads = layer.joined + moved[start : start + graph.heads]
+        joined = torch.cat([stream + (layer.joined - layer.x), heads])
+        if block.norm_first:
+            yield Streams(first(stream, layer.x), second(joined, layer.joined))
+            stream = torch.cat([joined + layer.fed, (layer.joined + layer.fed + moved[start + graph.heads])[None]])
+        else:
+            middle, whole = first(joined, layer.joined), layer.middle + layer.fed
+            yield Streams(stream, middle)
+            stream = torch.cat([middle + layer.fed, (whole + moved[start + graph.heads])[None]])
+            stream = second(stream, whole)
+    yield stream
+
+
+def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, Tensor], Tensor]:
+    """A LayerNorm of a changed stream beside the one of A."""
+    if held:
+        return lambda x, own: norm.held(x, own)  # type: ignore[attr-defined]
+    return lambda x, own: norm(x)
+
+
+# ---------------------------------------------------------------- exact effects
+
+
+def edge_effects(
+    run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
+) -> Float[Tensor, "edge pair"]:
+    """m(A) less m with the edge's contribution taken from B, of every edge and pair, float64.
+
+    Above 0 the edge carries what speaks for A's answer.
+
+    Args:
+        run: of pairs.
+        edges: any of the graph's.
+        difference: m of logits [..., pair, choice].
+        batch_tokens: tokens of edges and pairs run together.
+    """
+    graph, found = run.graph, torch.zeros(len(edges), run.last.shape[0], dtype=torch.float64)
+    wanted: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by layer, by receiver's place: sender, number
+    for number, edge in enumerate(edges):
+        layer, place = divmod(edge.receiver, 3 * graph.heads + 1)
+        wanted.setdefault(layer, {}).setdefault(place, []).append((edge.sender, number))
+    whole = difference(run.logits())
+    with torch.no_grad():
+        for layer, seen in enumerate(streams(run)):
+            here = wanted.get(layer, {})
+            if isinstance(seen, Tensor):
+                logits = run.stack.classify(seen[:, :, run.position].flatten(0, 1)).unflatten(0, seen.shape[:2])
+                for sender, number in here.get(0, []):
+                    found[number] = (whole - difference(logits[sender])).double().cpu()
+                continue
+            for numbers, logits in _of_layer(run, layer, seen, here, batch_tokens):
+                found[numbers] = (whole - difference(logits)).double().cpu()
+    return found
+
+
+Found = Iterator[tuple[list[int], Float[Tensor, "some pair choice"]]]
+
+
+def _of_layer(
+    run: PairRun, layer: int, seen: Streams, here: dict[int, list[tuple[int, int]]], batch_tokens: int
+) -> Found:
+    """Logits of the edges into one layer."""
+    graph, pairs, length = run.graph, *run.last.shape[:2]
+    at_once = max(1, batch_tokens // (pairs * length))
+    blocks = here.pop(3 * graph.heads, [])
+    for start in range(0, len(blocks), at_once):
+        some = blocks[start : start + at_once]
+        fed = feed(run.stack.blocks[layer], seen.feed_forward[[sender for sender, _ in some]])
+        out = after_feed(run.stack.blocks[layer], run.layers[layer].middle, fed)
+        yield [number for _, number in some], _finish(run, out, layer + 1)
+    by_sender: dict[int, list[tuple[int, int]]] = {}
+    for place, some in here.items():
+        for sender, number in some:
+            by_sender.setdefault(sender, []).append((place, number))
+    ordered = sorted(by_sender)
+    for start in range(0, len(ordered), SENDERS_AT_ONCE):
+        senders = ordered[start : start + SENDERS_AT_ONCE]
+        moved = head_changes(run, layer, seen.attention[senders])
+        every = [(row, place, number) for row, sender in enumerate(senders) for place, number in by_sender[sender]]
+        for begin in range(0, len(every), at_once):
+            part = every[begin : begin + at_once]
+            yield [number for _, _, number in part], _joined(run, layer, moved, part)
+
+
+def head_changes(
+    run: PairRun, layer: int, seen: Float[Tensor, "sender pair position hidden"]
+) -> Float[Tensor, "input sender pair position head dim"]:
+    """How each head's output moves when its query, its key, or its value is that of a changed stream."""
+    block, own = run.stack.blocks[layer], run.layers[layer]
+    senders, pairs, length, hidden = seen.shape
+    shared = block.qkv(seen.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)
+    query, key, value = shared.permute(2, 0, 3, 1, 4)
+    plain = [part.repeat(senders, 1, 1, 1) for part in (own.query, own.key, own.value)]
+    changed = []
+    for kind, part in enumerate((query, key, value)):
+        states = [*plain[:kind], part, *plain[kind + 1 :]]
+        mixed = attend(run.stack, *states)
+        changed.append(mixed.transpose(1, 2).unflatten(0, (senders, pairs)) - own.mixed)
+    return torch.stack(changed)
+
+
+def _joined(run: PairRun, layer: int, moved: Tensor, part: Sequence[tuple[int, int, int]]) -> Tensor:
+    """Logits of edges into heads: (place among the senders, place of the receiver, number)."""
+    block, last = run.stack.blocks[layer], layer + 1 == len(run.stack.blocks)
+    rows, places = [row for row, _, _ in part], [place for _, place, _ in part]
+    heads, kinds = [place // 3 for place in places], [place % 3 for place in places]
+    where = [run.position] if last else slice(None)
+    outputs = moved[kinds, rows, :, :, heads][:, :, where]
+    added = torch.einsum("vbld,vdi->vbli", outputs, block.separate["out"][heads])
+    out = block.after(run.layers[layer].joined[:, where] + added)
+    if last:
+        return run.stack.classify(out[:, :, 0].flatten(0, 1)).unflatten(0, out.shape[:2])
+    return _finish(run, out, layer + 1)
+
+
+def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], layer: int) -> Tensor:
+    """Logits of every variant from the inputs of `layer` on."""
+    stack, position, y = run.stack, run.position, out.flatten(0, 1)
+    if layer == len(stack.blocks):
+        return stack.classify(y[:, position]).unflatten(0, out.shape[:2])
+    for block in stack.blocks[layer:-1]:
+        y = block.after(block.joined(block.mixed_of(y, stack.causal)[0], y))
+    block = stack.blocks[-1]
+    none = y.new_zeros(y.shape[1], y.shape[1], dtype=torch.float32)
+    mixed, _ = single_position(block, y, position, none)
+    last = block.after(block.joined(mixed[:, None], y[:, position, None]))
+    return stack.classify(last[:, 0]).unflatten(0, out.shape[:2])
