@@ -16,12 +16,16 @@ from torch import Tensor, nn
 
 from core.capture.edge_names import Edge, Graph
 from core.capture.outputs import Alignment
-from core.capture.stacks import Block, Stack, single_position
-from core.errors import InputError
+from core.capture.running import predict
+from core.capture.stacks import Block, Stack, single_position, stack_of
+from core.errors import InputError, InterventionError
+from core.models.arithmetic import arithmetic
+from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
 BATCH_TOKENS = 4096
 SENDERS_AT_ONCE = 16
+AGREEMENT = 1e-3  # of the largest logit
 Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*variant pair"]]
 
 
@@ -320,3 +324,23 @@ def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], la
     mixed, _ = single_position(block, y, position, none)
     last = block.after(block.joined(mixed[:, None], y[:, position, None]))
     return stack.classify(last[:, 0]).unflatten(0, out.shape[:2])
+
+
+def checked_stack(checkpoint: Checkpoint, encoding: Encoding, *, gradients: bool = False) -> Stack:
+    """The checkpoint's layers taken apart, which must give its own logits.
+
+    Raises:
+        InterventionError: its family, its classifier or an option of it cannot be taken apart.
+    """
+    stack = stack_of(checkpoint, arithmetic(checkpoint.device, getattr(torch, checkpoint.dtype)), gradients=gradients)
+    kind = checkpoint.family.model_type
+    if stack is not None and len(stack.read(encoding)) == len(encoding):
+        with torch.no_grad():
+            own = stack.classify(run_all(stack, stack.embed([encoding]))[1][:, stack.position(len(encoding))])
+        wanted = predict(checkpoint, [encoding])
+        if float((own - wanted).abs().max()) <= AGREEMENT * max(1.0, float(wanted.abs().max())):
+            return stack
+    raise InterventionError(
+        f"Edges are followed through classifiers like BERT, RoBERTa, ELECTRA and GPT-2 as published; this "
+        f"{kind} gives other logits when it is taken apart (another family, pooling or option): choose another."
+    )

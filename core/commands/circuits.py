@@ -1,13 +1,18 @@
-"""`python -m core study gates|pairs|shapley`: what heads do together."""
+"""`python -m core study gates|pairs|shapley|circuit`: what heads do together."""
+
+import typer
 
 from core.commands.declared import Ran, command
 from core.store.rows import Row
+from core.studies.circuits import circuit as circuits
 from core.studies.circuits import gates as gating
 from core.studies.circuits import pairs as head_pairs
 from core.studies.circuits import shapley as values
-from core.studies.circuits.records import GatedHead, HeadPair, OrderStep, ShapleyHead
+from core.studies.circuits.circuit_table import said_of_stability
+from core.studies.circuits.records import CircuitEdge, CircuitSummary, GatedHead, HeadPair, OrderStep, ShapleyHead
 
 SHOWN_PAIRS = 20  # of a table
+SHOWN_EDGES = 30
 
 
 def _show_gates(ran: Ran) -> None:
@@ -37,6 +42,20 @@ def _show_shapley(ran: Ran) -> None:
     _show(ran, [{name: getattr(head, name) for name in names} for head in ShapleyHead.among(ran.rows)])
 
 
+def _show_circuit(ran: Ran) -> None:
+    if ran.form != "table":
+        ran.show(ran.rows)
+        return
+    names = ("name", "effect", "low", "high", "verdict", "selection", "attribution", "control", "n")
+    edges = sorted(CircuitEdge.among(ran.rows), key=lambda edge: edge.rank)[:SHOWN_EDGES]
+    ran.show([{name: getattr(edge, name) for name in names} for edge in edges])
+    (whole,) = CircuitSummary.among(ran.rows)
+    typer.echo(
+        f"{whole.matter} of {whole.raced} edges matter beyond {whole.margin:.3f} logits, {whole.open} are open; "
+        f"{said_of_stability(whole)}"
+    )
+
+
 def _show(ran: Ran, heads: list[Row]) -> None:
     """Every row, or in a table the heads or pairs alone, then the rows of other kinds."""
     if ran.form != "table":
@@ -55,4 +74,5 @@ def _show(ran: Ran, heads: list[Row]) -> None:
 gates = command(gating.STUDY, show=_show_gates)
 pairs = command(head_pairs.STUDY, show=_show_pairs)
 shapley = command(values.STUDY, show=_show_shapley)
-CIRCUITS = (gates, pairs, shapley)
+circuit = command(circuits.STUDY, show=_show_circuit)
+CIRCUITS = (gates, pairs, shapley, circuit)

@@ -1,6 +1,7 @@
 from . import alignment as alignment
 from . import chance as chance
 from . import change as change
+from . import circuits as circuits
 from . import corrections as corrections
 from . import definitions as definitions
 from . import distances as distances

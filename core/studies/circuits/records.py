@@ -172,3 +172,106 @@ class OrderContrast(Result):
     high: float | None = stated()
     verdict: str
     n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircuitEdge(Result):
+    """An edge. sender, receiver: names; input: q, k, v, or none of blocks and the output; sender_layer,
+    receiver_layer: zero-based, -1 of the embeddings, the number of layers of the output. effect: mean fall of the logit
+    difference over n pairs; low, high, verdict: of the mean that counts a pair up to the clip, as the race decided;
+    attribution: the first-order estimate; rank: by |effect|; proposed: whether attribution named it, else it was drawn;
+    selection: probability over half-samples; stable: from the threshold on; control, control_low, control_high: its
+    mean effect on pairs of the same answer."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("edge",)
+    name: str
+    sender: str
+    receiver: str
+    input: str
+    edge_kind: str
+    sender_layer: int
+    receiver_layer: int
+    effect: float
+    low: float | None = stated()
+    high: float | None = stated()
+    verdict: str
+    attribution: float
+    rank: int
+    proposed: bool
+    selection: float
+    stable: bool
+    control: float | None = stated()
+    control_low: float | None = stated()
+    control_high: float | None = stated()
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircuitSummary(Result):
+    """The circuit in one record. margin, clip: in logits; difference: mean m(A) - m(B) of the pairs that decide, and
+    none: what is left of m(A) - m when every edge is taken from B, over that. stable: edges of the stable set; bound:
+    expected false edges in it, at most; strongest: how many edges a half selects. cpr, cmd: areas of the curve.
+    missed, missed_low, missed_high: share of the edges that attribution did not propose which matter, from the sample;
+    None where all raced."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("circuit",)
+    name: str
+    task: str
+    pairs_by: str
+    answers: str
+    edges: int
+    raced: int
+    matter: int
+    does_not_matter: int
+    open: int
+    margin_share: float
+    margin: float
+    clip: float
+    alpha: float
+    difference: float
+    stable: int
+    threshold: float
+    bound: float
+    strongest: int
+    cpr: float | None = stated()
+    cmd: float | None = stated()
+    random_cpr: float | None = stated()
+    of_matter_proposed: int | None = stated()
+    missed: float | None = stated()
+    missed_low: float | None = stated()
+    missed_high: float | None = stated()
+    evaluations: int
+    of_evaluations: int
+    n: int
+    judging: int
+    control: int
+    not_made: int
+    under_floor: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faithfulness(Result):
+    """How much of m(A) - m(all from B) a circuit keeps on n pairs that decided nothing, with its interval. order:
+    "effect" (the strongest edges), "random" (mean of draws), or "without L3" (every edge but those into a layer)."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("faithfulness",)
+    order: str
+    size: int
+    value: float
+    low: float | None = stated()
+    high: float | None = stated()
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircuitPair(Result):
+    """A pair by the places of its rows, zero-based; second is -1 where B was made of A. use: decides, judges or
+    control."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("pair",)
+    use: str
+    first: int
+    second: int
+    first_m: float
+    second_m: float
+    same: bool

@@ -1,0 +1,206 @@
+"""Which component feeds which, and how sure that is: edges decided by exact effects, circuits judged on other pairs.
+
+A pair is a row A and an input B that stands against it (another row of as many tokens with another answer, or what
+`perturb` makes of A, or a line of a file). An edge goes from a component's contribution to the query, key or value of
+a head, to a feed-forward block or to the output; its effect is how far the logit difference of A falls when that one
+input is computed with the contribution from B, all else as in A, and everything after it runs on. Integrated edge
+attribution proposes; exact effects race against a margin, a share of the mean difference between A and B. All verdicts
+of a run hold together with 95 %. On pairs that decided nothing: how much of the difference circuits of growing size
+keep (faithfulness), beside random circuits and the model without one layer's edges. Selection over half-samples says
+which edges come again, and a bound says how many of the stable ones are false. An edge that matters for pairs of the
+same answer too carries something else than the answer.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import capture
+from core.errors import InputError
+from core.store.rows import Row
+from core.studies.ablation import disabling
+from core.studies.ablation.task_rows import RowOptions
+from core.studies.circuits import circuit_pairs, circuit_race, circuit_table
+from core.studies.circuits.circuit_race import CircuitPartial, CircuitState, Wanted
+from core.studies.circuits.records import CircuitEdge, CircuitSummary
+from core.studies.contract import Done, Flag, Need, Study, Unit
+from core.studies.headline import Headline
+from core.studies.options import Limit
+from core.studies.provenance import provenance
+from core.studies.records import Result
+from core.tasks.glue import task_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PAIRS_A_UNIT = 8
+BYTES_AN_EDGE = 8 * 6  # of one edge and pair: what is held of it at once
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options(RowOptions):
+    """Which checkpoint, on which pairs, held to what."""
+
+    limit: Limit = 400
+    kind: Annotated[str, Flag(f"how B is found: {', '.join(circuit_pairs.KINDS)}")] = circuit_pairs.OTHER_ROW
+    pairs_file: Annotated[str | None, Flag("pairs of your own: two sentences a line, a tab between")] = None
+    answers: Annotated[str, Flag("pairs whose A and B have different answers, the same, or any")] = "different"
+    pairs: Annotated[int, Flag("that decide about edges", least=1)] = 100
+    judging: Annotated[int, Flag("other pairs, on which circuits are judged", least=1)] = 50
+    control: Annotated[int, Flag("pairs of the same answer, as a control", least=0)] = 30
+    margin: Annotated[float, Flag("share of the mean difference between A and B that an edge must carry")] = 0.05
+    clip: Annotated[float, Flag("times the margin that one pair counts at most")] = 2.0
+    alpha: Annotated[float, Flag("chance of any wrong verdict over all edges and looks")] = 0.05
+    first: Annotated[int, Flag("pairs at the first look", least=4)] = 24
+    strongest: Annotated[int, Flag("edges that race by attribution; 0: all up to 2,500, else 1,000", least=0)] = 0
+    sample: Annotated[int, Flag("random other edges that race", least=0)] = 200
+
+
+class CircuitStudy(Study[Options, CircuitPartial]):
+    """Find the edges between components that carry the difference between two inputs, with error control."""
+
+    name, options, partial, arguments = "circuit", Options, CircuitPartial, Wanted
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
+    counts = "pairs"
+
+    def title(self, options: Options) -> str:
+        """Name the checkpoint and the pairs."""
+        return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
+
+    def units(self, options: Options) -> list[Unit]:
+        """First which pairs there are."""
+        if not 0 < options.margin < 1:
+            raise InputError(f"A margin is a share of the difference, above 0 and below 1; seen {options.margin:g}.")
+        if not options.clip > 1:
+            raise InputError(f"A pair counts up to a multiple of the margin above 1; seen {options.clip:g}: raise it.")
+        if not 0 < options.alpha < 1:
+            raise InputError(f"The chance of a wrong verdict lies between 0 and 1; seen {options.alpha:g}: change it.")
+        circuit_pairs.check(options)
+        circuit_pairs.texts_of(options)
+        return [Unit("pairs", Wanted("pairs"), 1)]
+
+    def more(self, options: Options, partials: Sequence[CircuitPartial]) -> list[Unit]:
+        """What the study wants next; verdicts depend on effects alone, so that any number of workers agrees."""
+        state = CircuitState(options, self.merge(options, partials))
+        wanted, done = state.next(), sum(part.numbers is not None for part in partials)
+        order = sorted(wanted.numbers, key=lambda k: (int(state.pairs.lengths[k]), k))
+        slices = [tuple(order[k : k + PAIRS_A_UNIT]) for k in range(0, len(order), PAIRS_A_UNIT)]
+        return [Unit(f"{wanted.what}-{done + k}", Wanted(wanted.what, some, wanted.edges), len(some))
+                for k, some in enumerate(slices)] if wanted.what != "nothing" else []  # fmt: skip
+
+    def run(self, options: Options, unit: Unit) -> Done[CircuitPartial]:
+        """Which pairs there are, or what was wanted of some."""
+        opened, wanted = disabling.opened(options), unit.arguments
+        pairs = _pairs(options, opened.checkpoint.weights_hash)
+        numbers = range(len(pairs.firsts)) if wanted.what == "pairs" else wanted.numbers
+        if wanted.what == "pairs":
+            circuit_pairs.division_of(options, pairs)
+            _fits_in_memory(pairs)
+            partial = CircuitPartial(pairs)
+            first = opened.checkpoint.encode(*circuit_pairs.texts_of(options)[int(pairs.firsts[0])][0])
+            capture.edges.checked_stack(opened.checkpoint, first)
+        else:
+            partial = measured(options, opened, pairs, wanted)
+        return Done(partial, provenance(opened.checkpoint, _ids(options, pairs, numbers)))
+
+    def merge(self, options: Options, partials: Sequence[CircuitPartial]) -> CircuitPartial:
+        """All that was measured."""
+        return circuit_race.merged(partials)
+
+    def results(self, options: Options, merged: CircuitPartial) -> list[Result]:
+        """The circuit in one record, its edges, its curve, and the pairs."""
+        return circuit_table.results(CircuitState(options, merged), task_of(options.task).key)
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        circuit, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
+        most = max(edges, key=lambda edge: abs(edge.effect) if edge.verdict != "not raced" else -1)
+        return Headline(
+            f"Of {circuit.raced} edges {circuit.matter} matter beyond the margin and {circuit.open} are open; "
+            f"{circuit_table.said_of_stability(circuit)} The strongest is {most.name}.",
+            circuit.n, "pairs", "all verdicts hold together with 95 %",
+            f"margin {circuit.margin_share:.0%} of the difference between A and B",
+        )  # fmt: skip
+
+
+STUDY = CircuitStudy()
+
+
+@lru_cache(maxsize=2)
+def _pairs(options: Options, weights_hash: str) -> circuit_pairs.PairSet:
+    """The pairs of the options, made once in a worker."""
+    return circuit_pairs.made_pairs(options, disabling.opened(options))
+
+
+def _ids(options: Options, pairs: circuit_pairs.PairSet, numbers: Sequence[int]) -> list[str]:
+    if options.pairs_file is not None:
+        return [f"line {int(pairs.firsts[k]) + 1}" for k in numbers]
+    rows = disabling.rows_of(options)
+    return [rows[int(pairs.firsts[k])].id for k in numbers]
+
+
+def _fits_in_memory(pairs: circuit_pairs.PairSet) -> None:
+    """Raises InputError, before anything is measured, where effects of all edges would not fit."""
+    import psutil
+
+    graph = capture.edge_names.Graph(pairs.layers, pairs.heads)
+    count = sum(graph.before(receiver) for receiver in range(graph.receivers))
+    needed, free = count * len(pairs.firsts) * BYTES_AN_EDGE, psutil.virtual_memory().available
+    if needed > free:
+        raise InputError(
+            f"{count:,} edges on {len(pairs.firsts)} pairs take {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} "
+            "GB are free: ask for fewer rows."
+        )
+
+
+def measured(
+    options: Options, opened: disabling.Opened, pairs: circuit_pairs.PairSet, wanted: Wanted
+) -> CircuitPartial:
+    """Attribution, exact effects, or what circuits keep, of these pairs."""
+    checkpoint, numbers = opened.checkpoint, np.array(wanted.numbers, dtype=int)
+    every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
+    inputs = circuit_pairs.run_inputs(options, opened, pairs, wanted.numbers)
+    encoding = inputs[0][1].firsts[0]
+    stack = capture.edges.checked_stack(checkpoint, encoding)
+    slopes = (
+        capture.edges.checked_stack(checkpoint, encoding, gradients=True) if wanted.what == "attribution" else stack
+    )
+    found: np.ndarray | None = None
+    for places, some in inputs:
+        run, difference = capture.edges.run_pairs(stack, some), differences(pairs, numbers[places])
+        if wanted.what == "attribution":
+            part = capture.edge_attribution.edge_attributions(run, slopes, every, difference).numpy()
+        elif wanted.what == "circuits":
+            part = circuit_values(options, run, wanted, difference)
+        else:
+            part = np.full((len(every), len(places)), np.nan)
+            edges = [every[k] for k in wanted.edges]
+            part[list(wanted.edges)] = capture.edges.edge_effects(run, edges, difference).numpy()
+        found = np.full((len(part), len(numbers)), np.nan) if found is None else found
+        found[:, places] = part
+    if wanted.what == "circuits":
+        return CircuitPartial(numbers=numbers, kept=found)
+    return CircuitPartial(numbers=numbers, **{wanted.what: found})  # type: ignore[arg-type]
+
+
+def differences(pairs: circuit_pairs.PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
+    """m of logits [..., pair, choice] of these pairs."""
+    at, answer, rival = np.arange(len(numbers)), pairs.answer[numbers], pairs.rival[numbers]
+
+    def difference(logits: "Tensor") -> "Tensor":
+        own = logits[..., at, answer]
+        return own if (rival < 0).any() else own - logits[..., at, rival]
+
+    return difference
+
+
+def circuit_values(options: Options, run: object, wanted: Wanted, difference: object) -> np.ndarray:
+    """m of every circuit of the curve; wanted.edges: all edges, strongest first."""
+    import torch  # 1.3 s of start-up
+
+    graph = run.graph  # type: ignore[attr-defined]
+    masks = circuit_table.masks_of(graph, wanted.edges, seed=options.seed)
+    logits = capture.circuit_runs.circuit_logits(run, torch.from_numpy(masks))  # type: ignore[arg-type]
+    return difference(logits.double()).numpy()  # type: ignore[operator]

@@ -1,0 +1,188 @@
+"""From effects of edges to rows: the circuit in one record, its edges, the curve of faithfulness, the pairs."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.scoring import effects
+from core.scoring.circuits import (
+    THRESHOLD,
+    circuit_sizes,
+    curve_areas,
+    false_bound,
+    most_selected,
+    selection_probabilities,
+)
+from core.scoring.recovered import recovered_share
+from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, Faithfulness
+from core.studies.outcomes import finite
+from core.studies.records import Result
+
+if TYPE_CHECKING:
+    from core.capture.edge_names import Graph
+    from core.studies.circuits.circuit_race import CircuitState
+
+DRAWS = 3  # random circuits of a size
+NOT_RACED = "not raced"
+
+
+def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
+    """The circuits of a curve: their order, how many edges they have, and which draw or layer it is."""
+    every = len(graph.edges)
+    sizes = circuit_sizes(every)
+    found = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
+    found += [("random", size, draw) for size in sizes[:-1] for draw in range(DRAWS)]
+    for layer in range(graph.layers):
+        found.append((f"without L{layer + 1}", sum(graph.layer_of(e.receiver) != layer for e in graph.edges), layer))
+    return found
+
+
+def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
+    """Which senders each receiver hears in every circuit of the curve. *Shape:* (circuit, receiver, sender)."""
+    every, masks = graph.edges, []
+    for order, size, number in circuits_of(graph):
+        if order == "random":
+            drawn = np.random.default_rng([seed, size, number]).permutation(len(every))[:size]
+            some = [every[k] for k in drawn]
+        elif order.startswith("without"):
+            some = [edge for edge in every if graph.layer_of(edge.receiver) != number]
+        else:
+            some = [every[k] for k in ranked[:size]]
+        masks.append(graph.mask(some))
+    return np.stack(masks)
+
+
+def results(state: "CircuitState", task: str) -> list[Result]:
+    """The circuit, its edges in their order, the curve, the pairs."""
+    edges = _edges(state)
+    curve = _curve(state)
+    return [_summary(state, task, edges, curve), *edges, *curve, *_pairs(state)]
+
+
+def _edges(state: "CircuitState") -> list[CircuitEdge]:
+    """Every edge, in the order of the graph."""
+    graph, race = state.graph, state.standings
+    place = {int(number): k for k, number in enumerate(state.raced)}
+    whole = np.full((len(state.edges), len(state.division.deciding)), np.nan)
+    whole[state.mattering] = state.exact[state.mattering]
+    selection = selection_probabilities(whole, most_selected(len(state.edges)), seed=state.options.seed)
+    ranks = {int(k): rank + 1 for rank, k in enumerate(state.ranked)}
+    beside, proposed, attribution = _control(state), set(state.proposed.tolist()), state.attribution.mean(1)
+    found = []
+    for number, edge in enumerate(state.edges):
+        (receiver, kind), at = graph.receiver_name(edge.receiver), place.get(number)
+        taken = state.exact[number][np.isfinite(state.exact[number])]
+        arrow = f"{graph.sender_name(edge.sender)} to {receiver}{f' {kind}' if kind else ''}"
+        control = beside.get(number)
+        found.append(CircuitEdge(
+            name=arrow, sender=graph.sender_name(edge.sender), receiver=receiver, input=kind,
+            edge_kind=graph.kind(edge),
+            sender_layer=-1 if edge.sender == 0 else (edge.sender - 1) // (graph.heads + 1),
+            receiver_layer=graph.layer_of(edge.receiver),
+            effect=float(taken.mean()) if len(taken) else 0.0,
+            low=finite(race.low[at]) if at is not None else None,
+            high=finite(race.high[at]) if at is not None else None,
+            verdict=race.verdicts[at] if at is not None else NOT_RACED, attribution=float(attribution[number]),
+            rank=ranks[number], proposed=number in proposed, selection=float(selection[number]),
+            stable=bool(selection[number] >= THRESHOLD), control=control.value if control else None,
+            control_low=control.low if control else None, control_high=control.high if control else None, n=len(taken),
+        ))  # fmt: skip
+    return found
+
+
+def _control(state: "CircuitState") -> dict[int, effects.Interval]:
+    """Mean effects of the edges that matter on pairs of the same answer."""
+    assert state.taken.exact is not None  # noqa: S101
+    pairs = state.division.control
+    if len(pairs) < 2 or not len(state.mattering):
+        return {}
+    values = state.taken.exact[np.ix_(state.mattering, pairs)]
+    ends = effects.mean_intervals(np.zeros(len(pairs)), values, most=None)
+    return {int(number): interval for number, interval in zip(state.mattering, ends, strict=True)}
+
+
+def _curve(state: "CircuitState") -> list[Faithfulness]:
+    """Faithfulness of every circuit, the draws of random ones taken together."""
+    assert state.taken.kept is not None  # noqa: S101 - all stages are there
+    judging, circuits = state.division.judging, circuits_of(state.graph)
+    kept = state.taken.kept[:, judging]
+    first, none = state.pairs.first_m[judging], kept[0]
+    rows: dict[tuple[str, int], list[int]] = {}
+    for place, (order, size, _) in enumerate(circuits):
+        rows.setdefault((order, size), []).append(place)
+    names = [name for name in rows if name[0] != "none"]
+    means = np.stack([kept[rows[name]].mean(0) for name in names])
+    shares = recovered_share(first, none, means, floor=0.0, seed=state.options.seed)
+    return [
+        Faithfulness(order=order, size=size, value=float(shares.share[k]), low=finite(shares.low[k]),
+                     high=finite(shares.high[k]), n=shares.n)
+        for k, (order, size) in enumerate(names)
+    ]  # fmt: skip
+
+
+def _summary(
+    state: "CircuitState", task: str, edges: Sequence[CircuitEdge], curve: Sequence[Faithfulness]
+) -> CircuitSummary:
+    options, division, rules = state.options, state.division, state.rules
+    verdicts, count = state.standings.verdicts, len(state.edges)
+    areas = {}
+    for order in ("effect", "random"):
+        points = [point for point in curve if point.order == order]
+        areas[order] = curve_areas([point.size for point in points], [point.value for point in points], count)
+    ratio = (state.pairs.first_m - state.pairs.second_m)[division.deciding]
+    mattering = [edge for edge in edges if edge.verdict == "matters"]
+    missed = _missed(state)
+    return CircuitSummary(
+        name="circuit", task=task, pairs_by="file" if options.pairs_file else options.kind, answers=options.answers,
+        edges=count, raced=len(state.raced), matter=len(mattering),
+        does_not_matter=verdicts.count("does not matter"), open=verdicts.count("open"),
+        margin_share=options.margin, margin=rules.margin, clip=rules.clip, alpha=rules.alpha,
+        difference=float(ratio.mean()), stable=sum(edge.stable for edge in edges), threshold=THRESHOLD,
+        bound=false_bound(count), strongest=most_selected(count), cpr=areas["effect"][0], cmd=areas["effect"][1],
+        random_cpr=areas["random"][0], of_matter_proposed=_proposed(state, mattering), missed=missed[0],
+        missed_low=missed[1], missed_high=missed[2],
+        evaluations=int(np.isfinite(state.exact).sum()), of_evaluations=count * len(division.deciding),
+        n=len(division.deciding), judging=len(division.judging), control=len(division.control),
+        not_made=state.pairs.not_made, under_floor=state.pairs.under_floor,
+    )  # fmt: skip
+
+
+def _proposed(state: "CircuitState", mattering: Sequence[CircuitEdge]) -> int:
+    """How many of the edges that matter are among as many strongest by attribution: what proposing alone would find."""
+    order = np.argsort(-np.abs(state.attribution.mean(1)), kind="stable")[: len(mattering)]
+    return len(set(order.tolist()) & set(state.mattering.tolist()))
+
+
+def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | None]:
+    """Of the edges that attribution did not propose the share that matters, with Clopper and Pearson's interval."""
+    if not len(state.sampled):
+        return None, None, None
+    from scipy.stats import binomtest  # half a second of start-up
+
+    count = len(set(state.sampled.tolist()) & set(state.mattering.tolist()))
+    ends = binomtest(count, len(state.sampled)).proportion_ci(0.95, "exact")
+    return count / len(state.sampled), float(ends.low), float(ends.high)
+
+
+def _pairs(state: "CircuitState") -> list[CircuitPair]:
+    division, pairs = state.division, state.pairs
+    sets = (("decides", division.deciding), ("judges", division.judging), ("control", division.control))
+    return [
+        CircuitPair(
+            use=use, first=int(pairs.firsts[k]), second=int(pairs.seconds[k]), first_m=float(pairs.first_m[k]),
+            second_m=float(pairs.second_m[k]), same=bool(pairs.same[k]),
+        )
+        for use, numbers in sets
+        for k in numbers.tolist()
+    ]  # fmt: skip
+
+
+def said_of_stability(circuit: CircuitSummary) -> str:
+    """Whether the circuit is stable, in one sentence."""
+    if not circuit.stable:
+        return "no stable circuit: no edge is among the strongest in 90 % of half-samples."
+    return (
+        f"{circuit.stable} are among the {circuit.strongest} strongest in {circuit.threshold:.0%} of half-samples, of "
+        f"which at most {circuit.bound:.1f} is expected to be false."
+    )
