@@ -88,6 +88,8 @@ PAGES = (
         View("patching", "Patching and perturbation", "patching", ("checkpoint", "rows", "input"), (
             *_TUNED, ("text", "The film is warm and funny, though far too long."))),
         View("subnetworks", "Subnetworks", "subnetworks", _RESULT, (("rows", "sst2"),)),
+        View("together", "Gates and pairs", "gates_pairs", _RESULT, (("rows", "sst2"),)),
+        View("circuit", "Circuit", "circuit", _RESULT, (("rows", "sst2"),)),
     )),
     Page("reproduction", "Reproduction", ":material/menu_book:", (
         View("report", "Report", "reproduction"),
@@ -158,5 +160,9 @@ RESULTS = {
         for name in ("perturb", "patch", "knockout", "separators")
     },
     "subnetworks": Shown("interventions/subnetworks", "pruned"),
+    "gates": Shown("interventions/together", "run_gates"),
+    "pairs": Shown("interventions/together", "run_pairs", (("mode", "Pairs of heads"),)),
+    "shapley": Shown("interventions/together", "run_shapley", (("mode", "Shapley values"),)),
+    "circuit": Shown("interventions/circuit", "circuit_run"),
     "reproduce": Shown("reproduction", "run"),
 }
