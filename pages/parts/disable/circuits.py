@@ -157,6 +157,6 @@ def _caption(stored: StoredRun, whole: CircuitSummary) -> str:
     return (
         f"{stored.checkpoint} · {whole.task} {stored.split} · pairs by {whole.pairs_by}, {whole.answers} answers · "
         f"{whole.n} pairs decide, {whole.judging} others judge, {whole.control} have the same answer · margin "
-        f"{whole.margin:.3f} logits, {whole.margin_share:.0%} of the difference; a pair counts up to {whole.clip:.3f} · "
-        f"all verdicts hold together with {1 - whole.alpha:.0%} · {stored.date}"
+        f"{whole.margin:.3f} logits, {whole.margin_share:.0%} of the difference; a pair counts up to {whole.clip:.3f} "
+        f"· all verdicts hold together with {1 - whole.alpha:.0%} · {stored.date}"
     )
