@@ -24,6 +24,7 @@ EARLIER = json.loads(lzma.decompress(FILE.read_bytes()))
 # no rows.
 WITHOUT = {
     "why",
+    "circuit",
     "gates",
     "pairs",
     "shapley",

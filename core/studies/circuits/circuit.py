@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import psutil
 import pydantic.dataclasses
 
 from core import capture
@@ -143,8 +144,6 @@ def _ids(options: Options, pairs: circuit_pairs.PairSet, numbers: Sequence[int])
 
 def _fits_in_memory(pairs: circuit_pairs.PairSet) -> None:
     """Raises InputError, before anything is measured, where effects of all edges would not fit."""
-    import psutil
-
     graph = capture.edge_names.Graph(pairs.layers, pairs.heads)
     count = sum(graph.before(receiver) for receiver in range(graph.receivers))
     needed, free = count * len(pairs.firsts) * BYTES_AN_EDGE, psutil.virtual_memory().available

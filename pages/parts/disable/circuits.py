@@ -12,11 +12,13 @@ from core import capture
 from core.attention import Head
 from core.errors import InputError
 from core.store.runs import run_rows
+from core.studies.ablation.perturb import made_of
 from core.studies.circuits import circuit as circuits
 from core.studies.circuits.circuit_pairs import KINDS, OTHER_ROW, texts_of
 from core.studies.circuits.circuit_table import said_of_stability
 from core.studies.circuits.records import CircuitEdge, CircuitPair, CircuitSummary, Faithfulness
 from core.studies.contract import declared
+from core.tasks.glue import TaskRow
 from pages.parts.charts.circuit import circuit_picture
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
@@ -136,9 +138,6 @@ def _texts(options: circuits.Options, pair: CircuitPair) -> dict[str, tuple[str,
     first, second = every[pair.first]
     other = second or (every[pair.second][0] if pair.second >= 0 else None)
     if other is None:
-        from core.studies.ablation.perturb import made_of
-        from core.tasks.glue import TaskRow
-
         other = made_of(options.kind, TaskRow("", *first, 0), options.seed + pair.first, "[MASK]")
     return {"A": first, "B": other or first}
 
