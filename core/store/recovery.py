@@ -124,20 +124,23 @@ def _held(text: str, path: Path) -> StoreError:
 class LogCopy:
     """A copy of the log of `path`, kept only when DuckDB could not read it whole; one log has one copy.
 
+    Where one connection folds and another commits meanwhile, DuckDB writes a second log (`.wal.checkpoint`): a copy of
+    it is kept where its end is missing, which DuckDB passes over.
+
     Errors: StoreError when there is a log and no copy of it can be made, or no database beside it.
     """
 
     def __init__(self, path: Path):
         self.path = path
         self.copy: Path | None = None
+        self._torn: tuple[int, Path] | None = None  # bytes of the second log that are no whole write, and its copy
         log = self._log
         try:
+            self._keep_torn(log.with_name(log.name + ".checkpoint"))
             if log.is_file() and log.stat().st_size > 0:
                 self._must_have_database(log)
                 self._root = root_block(path)
-                with log.open("rb") as stream:
-                    content = hashlib.file_digest(stream, "blake2b").hexdigest()[:16]
-                self.copy = copied(log, backups(path) / f"{log.name}.{content}.unread")
+                self.copy = copied(log, _named_by_content(log, backups(path)))
         except (FileExistsError, NotADirectoryError) as error:
             raise StoreError(
                 f"The log of the database {path} is copied to the folder {backups(path)} before it is read, but "
@@ -149,6 +152,13 @@ class LogCopy:
     @property
     def _log(self) -> Path:
         return self.path.with_name(self.path.name + ".wal")
+
+    def _keep_torn(self, second: Path) -> None:
+        """Copy the second log where bytes behind its whole writes are no whole write. Errors: OSError."""
+        if second.is_file() and second.stat().st_size > 0:
+            content = read_log(second)
+            if not content.is_torn and (lacking := content.size - (content.end or 0)):
+                self._torn = lacking, copied(second, _named_by_content(second, backups(self.path)))
 
     def _must_have_database(self, log: Path) -> None:
         if not self.path.exists():
@@ -168,7 +178,7 @@ class LogCopy:
         Errors: StoreError, closing `connection`, when nothing was read of a log that holds something.
         """
         if self.copy is None:
-            return None
+            return self._notice(self._torn)
         content, (low, high) = read_log(self.copy), _bytes(_log_size(connection))
         is_folded = content.root is not None and content.root == self._root
         if high == 0 and not is_folded and not content.is_torn:
@@ -177,10 +187,16 @@ class LogCopy:
         lacking = content.size - self._read_of(content, low, high, is_folded=is_folded)
         if lacking == 0:
             self.discard_unless(damaged=False)
+            return self._notice(self._torn)
+        return self._notice((lacking, self.copy))
+
+    @staticmethod
+    def _notice(torn: tuple[int, Path] | None) -> str | None:
+        if torn is None:
             return None
         return (
-            f"The last {lacking} bytes of the database's log could not be read, as after a crash in the middle of "
-            f"a write; a copy of the log is {self.copy}."
+            f"The last {torn[0]} bytes of the database's log could not be read, as after a crash in the middle of "
+            f"a write; a copy of the log is {torn[1]}."
         )
 
     @staticmethod
@@ -204,6 +220,13 @@ class LogCopy:
 def stamp() -> str:
     """The time in UTC as part of a file's name, so that no copy takes the place of another."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+
+
+def _named_by_content(log: Path, folder: Path) -> Path:
+    """Where a copy of `log` goes: one place for one content."""
+    with log.open("rb") as stream:
+        content = hashlib.file_digest(stream, "blake2b").hexdigest()[:16]
+    return folder / f"{log.name}.{content}.unread"
 
 
 def copied(source: Path, copy: Path) -> Path:
