@@ -25,6 +25,7 @@ from core.commands.backup import backup, restore_backup
 from core.commands.causal import CAUSAL
 from core.commands.check import check
 from core.commands.circuits import CIRCUITS
+from core.commands.comparison import COMPARING
 from core.commands.disabling import crossed, disable, held, importance, prune, seeds
 from core.commands.explanation import EXPLAINING
 from core.commands.export import export, import_export
@@ -86,6 +87,7 @@ for judged in (
     *CAUSAL,
     *PROBING,
     *EXPLAINING,
+    *COMPARING,
     *CIRCUITS,
 ):
     study.command(judged.__name__)(judged)

@@ -1,6 +1,7 @@
 from . import blocks as blocks
 from . import carrying as carrying
 from . import circuit_runs as circuit_runs
+from . import common_rows as common_rows
 from . import comparing as comparing
 from . import component_masks as component_masks
 from . import components as components

@@ -3,6 +3,7 @@ from . import chance as chance
 from . import change as change
 from . import circuits as circuits
 from . import corrections as corrections
+from . import counterparts as counterparts
 from . import definitions as definitions
 from . import distances as distances
 from . import duplicates as duplicates

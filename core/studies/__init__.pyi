@@ -1,6 +1,7 @@
 from . import ablation as ablation
 from . import attention as attention
 from . import circuits as circuits
+from . import comparison as comparison
 from . import contract as contract
 from . import estimate as estimate
 from . import explanation as explanation

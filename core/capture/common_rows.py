@@ -1,0 +1,167 @@
+"""The rows of two checkpoints' maps that can be compared: the same queries over the same keys, input by input.
+
+Where both split a text into the same tokens the keys are tokens; else words, and special tokens that both have. A key
+that only one of them has is left out and the row scaled to 1; where one of them cannot look ahead, so are keys behind
+the query.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from core.capture.running import run
+from core.capture.words import words_of
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+
+Group = tuple[int, ...]  # positions that together are a token or a word
+
+
+@dataclass(frozen=True)
+class CommonInput:
+    """An input as both checkpoints have it: the positions of each token or word that they share, in order."""
+
+    first: tuple[Group, ...]
+    other: tuple[Group, ...]
+
+    @property
+    def swapped(self) -> "CommonInput":
+        """Seen from the other checkpoint."""
+        return CommonInput(self.other, self.first)
+
+
+def split_alike(first: Encoding, other: Encoding) -> bool:
+    """Whether both split a text into the same tokens."""
+    return first.tokens == other.tokens and first.offsets == other.offsets
+
+
+def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
+    """Every position, of inputs that are split alike."""
+    groups = tuple((position,) for position in range(len(first)))
+    return CommonInput(groups, groups)
+
+
+def common_words(first: Encoding, other: Encoding) -> CommonInput:
+    """The words that both have whole, [CLS] or the start token, and separators that both have as many of."""
+    mine, theirs = (_by_place(encoding) for encoding in (first, other))
+    shared = [place for place in mine if place in theirs]
+    if len(first.separators) != len(other.separators):
+        shared = [place for place in shared if place[0] != "separator"]
+    return CommonInput(tuple(mine[place] for place in shared), tuple(theirs[place] for place in shared))
+
+
+def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
+    """Words by sentence and characters, special tokens by what they are."""
+    groups: dict[tuple[object, ...], Group] = {}
+    for word in words_of(encoding):
+        if word.span is not None:
+            groups["word", word.sentence, word.span] = word.positions
+        elif word.positions[0] == encoding.first:
+            groups["first",] = word.positions
+        elif word.positions[0] in encoding.separators:
+            groups["separator", encoding.separators.index(word.positions[0])] = word.positions
+    return groups
+
+
+def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
+    """Which tokens or words of an input are compared as queries. backward: the first sees itself alone and is none."""
+    candidates = np.arange(1 if backward else 0, units)
+    if queries is None or len(candidates) <= queries:
+        return candidates.tolist()
+    return sorted(np.random.default_rng(list(seed)).choice(candidates, queries, replace=False).tolist())
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Rows of inputs of about the same length, padded with weights of 0. inputs: which input a row is of, from 0."""
+
+    rows: Float[Tensor, "head row key"]
+    inputs: Sequence[int]
+
+
+class CommonRows:
+    """Observer: the drawn rows of every head of one checkpoint over what both have, one entry an input.
+
+    lengths, groups, queries: of each input. backward: keys behind the query are left out.
+    """
+
+    takes_sinks = True
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        lengths: Sequence[int],
+        groups: Sequence[tuple[Group, ...]],
+        queries: Sequence[list[int]],
+        *,
+        backward: bool,
+    ):
+        heads = checkpoint.sets[0]
+        self.layers, self.heads, self.backward = heads.layers, heads.heads, backward
+        self.queries = queries
+        self.keys = [_membership(group, length) for group, length in zip(groups, lengths, strict=True)]
+        self.rows = [
+            torch.empty(self.layers * self.heads, len(chosen), len(group))
+            for chosen, group in zip(queries, groups, strict=True)
+        ]
+
+    def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
+        """Keep the drawn rows of one layer."""
+        for place, number in enumerate(inputs):
+            keys, queries = self.keys[number], self.queries[number]
+            maps = weights[place, :, :, : weights.shape[2]].float().cpu()  # a sink is no token
+            if keys is None:
+                rows = maps[:, queries]
+            else:
+                chosen = keys[:, queries]
+                rows = (chosen / chosen.sum(0)).T @ maps @ keys
+            if self.backward:
+                rows = rows.masked_fill(torch.arange(rows.shape[-1]) > torch.tensor(queries)[:, None], 0.0)
+            if keys is not None or self.backward or weights.shape[-1] > weights.shape[2]:
+                rows = _scaled(rows, queries, backward=self.backward)
+            self.rows[number][layer * self.heads : (layer + 1) * self.heads] = rows
+
+
+def _scaled(rows: Tensor, queries: list[int], *, backward: bool) -> Tensor:
+    """Rows that sum to 1; even over what is visible where all their weight was left out."""
+    even = torch.ones_like(rows)
+    if backward:
+        even = even.masked_fill(torch.arange(rows.shape[-1]) > torch.tensor(queries)[:, None], 0.0)
+    sums = rows.sum(-1, keepdim=True)
+    return torch.where(sums > 1e-6, rows / sums.clamp_min(1e-6), even / even.sum(-1, keepdim=True))
+
+
+def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
+    """1 where a position is of a token or word; None where each position is one, in order."""
+    if groups == tuple((position,) for position in range(length)):
+        return None
+    membership = torch.zeros(length, len(groups))
+    for number, group in enumerate(groups):
+        membership[list(group), number] = 1
+    return membership
+
+
+def take_rows(checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows) -> list[Tensor]:
+    """One pass; the rows [head, row, key] of each input."""
+    run(checkpoint, encodings, [observer], layers=range(observer.layers))
+    return observer.rows
+
+
+def blocks(rows: Sequence[Tensor], *, most: int = 192) -> list[RowBlock]:
+    """Inputs' rows [head, row, key] in blocks of about `most` rows, the longest inputs first."""
+    order = sorted(range(len(rows)), key=lambda number: (-rows[number].shape[-1], number))
+    made, start = [], 0
+    while start < len(order):
+        stop, count = start, 0
+        while stop < len(order) and (stop == start or count + rows[order[stop]].shape[1] <= most):
+            count += rows[order[stop]].shape[1]
+            stop += 1
+        wide = rows[order[start]].shape[-1]
+        padded = [torch.nn.functional.pad(rows[k], (0, wide - rows[k].shape[-1])) for k in order[start:stop]]
+        made.append(RowBlock(torch.cat(padded, 1), [k for k in order[start:stop] for _ in range(rows[k].shape[1])]))
+        start = stop
+    return made

@@ -1,0 +1,135 @@
+"""Two checkpoints on common inputs: the distances between all their heads, and those to random weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from core.capture.common_rows import (
+    CommonInput,
+    CommonRows,
+    RowBlock,
+    blocks,
+    common_tokens,
+    common_words,
+    drawn_queries,
+    split_alike,
+    take_rows,
+)
+from core.errors import InputError
+from core.models.checkpoint import Checkpoint
+from core.models.encoding import Encoding
+from core.models.fresh import random_copy
+from core.scoring.counterparts import SimilaritySums, mean_distances, similarity_sums
+from core.studies.attention.inputs import Source
+
+TOKENS, WORDS = "tokens", "words"
+LEAST_UNITS = 3  # tokens or words that both have: among fewer every head is alike
+MOST_UNKNOWN = 0.5  # share of a text's tokens that a vocabulary may lack
+
+
+@dataclass(frozen=True)
+class CommonInputs:
+    """What both checkpoints have of some inputs.
+
+    Attributes:
+        keys: TOKENS or WORDS.
+        backward: whether keys behind the query are left out, because one of the two cannot see them.
+        numbers: of the inputs in the study.
+        queries: which tokens or words of each input are compared as queries.
+    """
+
+    keys: str
+    backward: bool
+    numbers: np.ndarray
+    first: tuple[Encoding, ...]
+    other: tuple[Encoding, ...]
+    common: tuple[CommonInput, ...]
+    queries: tuple[list[int], ...]
+
+    def part(self, chosen: Sequence[int]) -> "CommonInputs":
+        """Some of the inputs, by place."""
+        picked = [tuple(values[k] for k in chosen) for values in (self.first, self.other, self.common, self.queries)]
+        return CommonInputs(self.keys, self.backward, self.numbers[list(chosen)], *picked)  # type: ignore[arg-type]
+
+    def rows_of_first(self, checkpoint: Checkpoint) -> list[RowBlock]:
+        """The first checkpoint's rows of these inputs."""
+        return self._rows(checkpoint, self.first, [common.first for common in self.common])
+
+    def rows_of_other(self, checkpoint: Checkpoint) -> list[RowBlock]:
+        """Likewise the other's, or those of other weights of its shape."""
+        return self._rows(checkpoint, self.other, [common.other for common in self.common])
+
+    def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence) -> list[RowBlock]:
+        lengths = [len(encoding) for encoding in encodings]
+        observer = CommonRows(checkpoint, lengths, groups, self.queries, backward=self.backward)
+        return blocks(take_rows(checkpoint, encodings, observer))
+
+
+def common_inputs(
+    first: Checkpoint, other: Checkpoint, sources: Sequence[Source], *, queries: int | None, seed: int
+) -> CommonInputs:
+    """What both see of these inputs.
+
+    Raises:
+        InputError: a vocabulary lacks most of the texts, or no input has words in common.
+    """
+    encodings = [(first.encode(source.text, source.pair), other.encode(source.text, source.pair)) for source in sources]
+    for checkpoint, side in ((first, 0), (other, 1)):
+        _refuse_unknown(checkpoint, [pair[side] for pair in encodings])
+    keys = TOKENS if all(split_alike(*pair) for pair in encodings) else WORDS
+    backward = first.causal != other.causal
+    common = [(common_tokens if keys == TOKENS else common_words)(*pair) for pair in encodings]
+    chosen = [k for k, shared in enumerate(common) if len(shared.first) >= LEAST_UNITS]
+    if not chosen:
+        raise InputError(
+            f"Heads are compared on words that both checkpoints see; {first.name} and {other.name} have none in common "
+            "in these inputs: choose inputs whose words are set apart by spaces."
+        )
+    drawn = tuple(
+        drawn_queries(
+            len(common[k].first), queries=queries, backward=first.causal or other.causal,
+            seed=(seed, sources[k].number),
+        )
+        for k in chosen
+    )  # fmt: skip
+    return CommonInputs(
+        keys, backward, np.array([sources[k].number for k in chosen]),
+        tuple(encodings[k][0] for k in chosen), tuple(encodings[k][1] for k in chosen),
+        tuple(common[k] for k in chosen), drawn,
+    )  # fmt: skip
+
+
+def _refuse_unknown(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> None:
+    share = float(np.mean([encoding.unknown for encoding in encodings]))
+    if share > MOST_UNKNOWN:
+        raise InputError(
+            f"Heads are compared on texts that both checkpoints can read; the vocabulary of {checkpoint.name} lacks "
+            f"{share:.0%} of these: choose inputs in its language, with --task or --text."
+        )
+
+
+def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
+    """Mean distance of every two heads on each input. *Shape:* (input, head, other head)."""
+    count = sum(len(set(block.inputs)) for block in first)
+    means = np.zeros((count, len(first[0].rows), len(other[0].rows)), dtype=np.float32)
+    with torch.no_grad():
+        for mine, theirs in zip(first, other, strict=True):
+            numbers = list(dict.fromkeys(mine.inputs))
+            local = torch.tensor([numbers.index(number) for number in mine.inputs])
+            means[numbers] = mean_distances(mine.rows, theirs.rows, local).numpy()
+    return means
+
+
+def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> SimilaritySums:
+    """How alike all heads are on these inputs."""
+    found = distances(inputs.rows_of_first(first), inputs.rows_of_other(other))
+    return similarity_sums(found, inputs.numbers)
+
+
+def largest_of_random(first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]) -> np.ndarray:
+    """Of each head the largest similarity to any head of random weights of the other's shape. *Shape:* (draw, head)."""
+    mine = inputs.rows_of_first(first)
+    drawn = [1 - distances(mine, inputs.rows_of_other(random_copy(other, seed=seed))).mean(0).min(1) for seed in seeds]
+    return np.stack(drawn)

@@ -1,0 +1,261 @@
+"""Which head of one checkpoint is which of another, on common inputs.
+
+Rows: one a head of the first checkpoint (kind "counterpart"): its match in the other, one to one, how similar the two
+are, the margin to the runner-up, whether both halves of the inputs agree, and p beside random weights of the other's
+shape, corrected over heads; and one that sums up what was compared (kind "match").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import scoring, studies
+from core.errors import InputError
+from core.store.rows import Row
+from core.store.runs import Provenance
+from core.studies.attention.attending import AttendingOptions
+from core.studies.attention.inputs import PASTED, Source, sources
+from core.studies.comparison.records import Counterpart, MatchSummary
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import SURE, Headline
+from core.studies.options import Limit
+from core.studies.records import Result
+from core.tasks.glue import task_of
+
+if TYPE_CHECKING:
+    from core.models.checkpoint import Checkpoint
+    from core.studies.comparison.head_similarity import CommonInputs
+
+INPUTS, RANDOM = "inputs", "random"
+INPUTS_A_UNIT, DRAWS_A_UNIT = 100, 11
+LEAST_DRAWS = 99
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options(AttendingOptions):
+    """Which checkpoints are compared, and on which inputs."""
+
+    compare: Annotated[str | None, Flag("the checkpoint whose heads are looked for", argument=True, required=True)] = (
+        None
+    )
+    limit: Limit = 200
+    queries: Annotated[int, Flag("rows of each input that are compared; 0: all", least=0)] = 8
+    draws: Annotated[int, Flag("of random weights, that p is beside", least=LEAST_DRAWS)] = LEAST_DRAWS
+    random_inputs: Annotated[int, Flag("inputs that random weights see", least=2)] = 24
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of the work: of the inputs or of the draws, from start to stop."""
+
+    what: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Both checkpoints on some inputs: as `core.scoring.counterparts.SimilaritySums`, and what was comparable."""
+
+    sums: np.ndarray
+    squares: np.ndarray
+    inputs: tuple[int, int]
+    heads: int
+    others: int
+    keys: str
+    backward: bool
+    weights_hash: str
+    compare_hash: str
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Random weights: the similarity of all heads on the inputs that they saw, and the largest of each draw."""
+
+    similarity: np.ndarray
+    largest: np.ndarray
+    rows: int
+
+
+@dataclass(frozen=True)
+class MatchPartial:
+    """What pieces of the work gave."""
+
+    compared: tuple[Compared, ...] = ()
+    drawn: tuple[Drawn, ...] = ()
+
+
+class Match(Study[Options, MatchPartial]):
+    """Which head of one checkpoint is which of another: matched one to one on common inputs, beside random weights."""
+
+    name, options, partial, arguments = "match", Options, MatchPartial, Piece
+
+    def title(self, options: Options) -> str:
+        """Name both."""
+        return f"Heads of {options.checkpoint} in {options.compare}"
+
+    def checkpoints(self, options: Options) -> list[str]:
+        """Both."""
+        return [name for name in (options.checkpoint, options.compare) if name]
+
+    def units(self, options: Options) -> list[Unit]:
+        """Inputs, then draws."""
+        if not options.compare:
+            raise InputError("Heads are looked for in a second checkpoint; none was given: name one.")
+        if options.draws < LEAST_DRAWS:
+            raise InputError(
+                f"A p beside random weights takes at least {LEAST_DRAWS} draws; {options.draws} were asked for."
+            )
+        inputs = inputs_of(options)
+        if len(inputs) < 2:
+            raise InputError("A match is one in both halves of the inputs, so there must be at least 2: give more.")
+        pieces = [
+            Piece(what, start, min(start + step, count))
+            for what, count, step in (
+                (INPUTS, len(inputs), INPUTS_A_UNIT),
+                (RANDOM, options.draws, DRAWS_A_UNIT),
+            )
+            for start in range(0, count, step)
+        ]
+        return [Unit(f"{piece.what}|{piece.start}", piece, size=piece.stop - piece.start) for piece in pieces]
+
+    def run(self, options: Options, unit: Unit) -> Done[MatchPartial]:
+        """Some inputs in both checkpoints, or some draws of random weights."""
+        piece: Piece = unit.arguments
+        first, other = (
+            studies.worker_cache.checkpoint(name, dtype=options.dtype)
+            for name in (options.checkpoint, str(options.compare))
+        )
+        every = inputs_of(options)
+        shared = studies.comparison.head_similarity.common_inputs(
+            first, other, every, queries=options.queries or None, seed=options.seed
+        )
+        if piece.what == RANDOM:
+            partial = MatchPartial(drawn=(_drawn(options, first, other, shared, piece),))
+        else:
+            places = [k for k, number in enumerate(shared.numbers) if piece.start <= number < piece.stop]
+            partial = MatchPartial(compared=_compared(first, other, shared.part(places)) if places else ())
+        chosen = every[piece.start : piece.stop] if piece.what == INPUTS else ()
+        provenance = Provenance(
+            weights_hash=first.weights_hash, row_ids=tuple(source.row_id for source in chosen), dtype=first.dtype,
+            device=str(first.device),
+        )  # fmt: skip
+        return Done(partial, provenance)
+
+    def merge(self, options: Options, partials: Sequence[MatchPartial]) -> MatchPartial:
+        """All pieces; those of inputs as one."""
+        compared = [piece for partial in partials for piece in partial.compared]
+        whole = compared[:1]
+        for piece in compared[1:]:
+            sums = _sums(whole[0]).merge(_sums(piece))
+            whole = [replace(whole[0], sums=sums.sums, squares=sums.squares, inputs=sums.inputs)]
+        return MatchPartial(tuple(whole), tuple(piece for partial in partials for piece in partial.drawn))
+
+    def results(self, options: Options, merged: MatchPartial) -> Sequence[Result]:
+        """A row a head, then the summary."""
+        if not merged.compared:
+            return []
+        heads = counterparts(options, merged)
+        return [*heads, summary(options, merged, heads)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline | None:
+        for record in MatchSummary.among(rows):
+            names = f"heads of {record.checkpoint} have a counterpart in {record.compare}"
+            said = f"{record.matched} of {record.heads} {names}"
+            if record.identical:
+                return Headline(f"{said}: both have the same weights, so every head is its own.", record.n, "inputs")
+            where = f", {record.same_place} of them at the same place" if record.same_place else ""
+            words = f", on {record.keys}" if record.keys != "tokens" else ""
+            cells = ", over cells that both see" if record.visible != "all" else ""
+            return Headline(
+                f"{said}{where}{words}{cells}.", record.n, "inputs", "", f"{record.draws} draws of random weights"
+            )
+        return None
+
+
+STUDY = Match()
+
+
+def inputs_of(options: Options) -> list[Source]:
+    """All inputs, numbered through. Raises InputError without any."""
+    tasks = [PASTED] if options.texts else list(dict.fromkeys(task_of(task).key for task in options.tasks))
+    found = [source for task in tasks for source in sources(options, task)]
+    return [replace(source, number=number) for number, source in enumerate(found)]
+
+
+def _compared(first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs") -> tuple[Compared, ...]:
+    sums = studies.comparison.head_similarity.compared(first, other, shared)
+    sets = first.sets[0], other.sets[0]
+    return (
+        Compared(
+            sums.sums, sums.squares, sums.inputs, sets[0].heads, sets[1].heads, shared.keys, shared.backward,
+            first.weights_hash, other.weights_hash,
+        ),
+    )  # fmt: skip
+
+
+def _drawn(options: Options, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs", piece: Piece) -> Drawn:
+    seen = shared.part(range(min(options.random_inputs, len(shared.numbers))))
+    seeds = [options.seed * options.draws + draw for draw in range(piece.start, piece.stop)]
+    room = studies.comparison.head_similarity
+    similarity = room.compared(first, other, seen).similarity()
+    return Drawn(similarity, room.largest_of_random(first, other, seen, seeds), len(seen.numbers))
+
+
+def _sums(piece: Compared) -> "scoring.counterparts.SimilaritySums":
+    return scoring.counterparts.SimilaritySums(piece.sums, piece.squares, piece.inputs)
+
+
+def counterparts(options: Options, merged: MatchPartial) -> list[Counterpart]:
+    """A record a head of the first checkpoint."""
+    whole = merged.compared[0]
+    sums = _sums(whole)
+    similarity, widths, found = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
+    p = _p(merged, found.match)
+    records = []
+    for number, (match, best) in enumerate(zip(found.match.tolist(), found.best.tolist(), strict=True)):
+        value = float(similarity[number, match]) if match >= 0 else None
+        width = float(widths[number, match]) if match >= 0 else float("nan")
+        ends = (None, None) if value is None or width != width else (max(0.0, value - width), min(1.0, value + width))
+        mine = None if match < 0 or np.isnan(p[number]) else float(p[number])
+        layer, head = divmod(number, whole.heads)
+        records.append(
+            Counterpart(
+                checkpoint=options.checkpoint, compare=str(options.compare), layer=layer, head=head,
+                match_layer=match // whole.others if match >= 0 else None,
+                match_head=match % whole.others if match >= 0 else None,
+                similarity=value, low=ends[0], high=ends[1],
+                margin=None if np.isnan(found.margin[number]) else float(found.margin[number]),
+                p=mine, agrees=bool(found.agrees[number]),
+                matched=mine is not None and mine <= SURE and bool(found.agrees[number]),
+                best_layer=best // whole.others, best_head=best % whole.others, best=float(similarity[number, best]),
+                n=sums.n,
+            )
+        )  # fmt: skip
+    return records
+
+
+def _p(merged: MatchPartial, match: np.ndarray) -> np.ndarray:
+    """p of each head's match on the inputs that random weights saw too; NaN before any draw."""
+    if not merged.drawn:
+        return np.full(len(match), np.nan)
+    seen = merged.drawn[0].similarity
+    observed = np.where(match >= 0, seen[np.arange(len(match)), match], np.nan)
+    return scoring.counterparts.beyond_chance(observed, np.concatenate([piece.largest for piece in merged.drawn]))
+
+
+def summary(options: Options, merged: MatchPartial, heads: Sequence[Counterpart]) -> MatchSummary:
+    """The row that says what was compared."""
+    whole, matched = merged.compared[0], [head for head in heads if head.matched]
+    places = [(head.layer, head.head) == (head.match_layer, head.match_head) for head in matched]
+    return MatchSummary(
+        checkpoint=options.checkpoint, compare=str(options.compare), keys=whole.keys,
+        visible="up to the query" if whole.backward else "all", identical=whole.weights_hash == whole.compare_hash,
+        matched=len(matched), same_place=sum(places), heads=len(heads), others=whole.squares.shape[1],
+        draws=sum(len(piece.largest) for piece in merged.drawn),
+        rows=max((piece.rows for piece in merged.drawn), default=0), n=sum(whole.inputs),
+        weights_hash=whole.weights_hash, compare_hash=whole.compare_hash,
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""The rows of the studies that compare heads across checkpoints."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from core.studies.records import Result, stated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counterpart(Result):
+    """The head of another checkpoint that a head is matched with.
+
+    Attributes:
+        checkpoint, compare: whose head, and the other checkpoint.
+        match_layer, match_head: one to one; None where the other has fewer heads and none is left.
+        similarity: to the match; 1 - mean Jensen-Shannon distance of rows. Range 0 to 1.
+        low, high: its 95 % interval over n inputs.
+        best_layer, best_head, best: the most similar head, whichever other head has it too.
+        margin: similarity less the largest to any other head; negative where another is more alike.
+        p: of being as similar to a head of random weights of the other's shape, corrected over all heads.
+        agrees: whether both halves of the inputs give this match.
+        matched: p of at most 0.05, and agrees.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("counterpart",)
+    checkpoint: str
+    compare: str
+    layer: int
+    head: int
+    match_layer: int | None = stated()
+    match_head: int | None = stated()
+    similarity: float | None = stated()
+    low: float | None = stated()
+    high: float | None = stated()
+    margin: float | None = stated()
+    p: float | None = stated()
+    agrees: bool = stated(default=False)
+    matched: bool = stated(default=False)
+    best_layer: int
+    best_head: int
+    best: float
+    n: int
+
+    @property
+    def name(self) -> str:
+        """As people write it, from 1."""
+        return f"L{self.layer + 1}H{self.head + 1}"
+
+    @property
+    def match(self) -> str:
+        """The matched head likewise; "" without one."""
+        return "" if self.match_layer is None else f"L{self.match_layer + 1}H{(self.match_head or 0) + 1}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchSummary(Result):
+    """What was compared, and how many heads have a counterpart.
+
+    Attributes:
+        keys: "tokens", or "words" where the two split texts into other tokens.
+        visible: "all", or "up to the query" where one of the two looks back only.
+        identical: whether both have the same weights.
+        matched, heads: of the first checkpoint. others: heads of the other.
+        same_place: matched with the head of the same layer and number.
+        draws: of random weights. rows: inputs that those saw.
+        weights_hash, compare_hash: of both checkpoints' weights.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("match",)
+    checkpoint: str
+    compare: str
+    keys: str
+    visible: str
+    identical: bool
+    matched: int
+    same_place: int
+    heads: int
+    others: int
+    draws: int
+    rows: int
+    n: int
+    weights_hash: str
+    compare_hash: str

@@ -1,0 +1,170 @@
+"""Which head is which in another checkpoint: permuted heads, random weights, other tokenizers, impossible inputs."""
+
+import random
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from core.capture.running import capture, model_inputs
+from core.errors import InputError
+from core.models.family import FAMILIES as RECORDS
+from core.models.fresh import random_copy
+from core.scoring.counterparts import matching
+from core.studies.attention.inputs import Source
+from core.studies.comparison import match
+from core.studies.comparison.head_similarity import common_inputs, compared
+from core.studies.comparison.records import Counterpart, MatchSummary
+from tests.capture.conftest import FAMILIES, NEW_FAMILIES, SINKS, TEXT, TRANSLATORS, built, newer, tiny, translator
+from tests.studies.permuted import permuted
+from tests.studies.through_json import rows_of
+
+TEXTS = [*TEXT, "The small engine ran all night.", "Did the old dog hear it stop?"]
+SOURCES = [Source(k, f"text-{k}", text, None) for k, text in enumerate(TEXTS)]
+EVERY = sorted({*FAMILIES, *NEW_FAMILIES, "gpt_oss", *TRANSLATORS})
+
+
+def opened(family):
+    if family in TRANSLATORS:
+        return translator(family)
+    if family == "gpt_oss":
+        return built(family, SINKS, encodes=False)
+    return newer(family) if family in NEW_FAMILIES else tiny(family)
+
+
+def saved(checkpoint, folder):
+    checkpoint.model.save_pretrained(folder)
+    checkpoint.tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def test_every_claimed_family_is_permuted_here():
+    assert set(EVERY) == set(RECORDS)
+
+
+@pytest.mark.parametrize("family", EVERY)
+def test_heads_permuted_inside_their_layers_are_found_exactly(family):
+    checkpoint = opened(family)
+    other, order = permuted(checkpoint)
+    assert (order != np.arange(order.shape[1])).any()
+    encoding = checkpoint.encode(TEXT[0])
+    with torch.no_grad():
+        outputs = [one.model(**model_inputs(one, [encoding]))[0] for one in (checkpoint, other)]
+    assert torch.allclose(*outputs, atol=1e-4)  # the same function
+    shared = common_inputs(checkpoint, other, SOURCES, queries=None, seed=0)
+    sums = compared(checkpoint, other, shared)
+    found = matching(sums)
+    layers, heads = order.shape
+    expected = np.concatenate([layer * heads + np.argsort(order[layer]) for layer in range(layers)])
+    assert found.match.tolist() == expected.tolist()
+    assert found.agrees.all()
+    similarity = sums.similarity()[np.arange(len(expected)), expected]
+    assert similarity.min() > 0.999
+    assert found.margin.min() > 0
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    place = tmp_path_factory.mktemp("match")
+    return {
+        "bert": saved(tiny("bert"), place / "bert"),
+        "permuted": saved(permuted(tiny("bert"))[0], place / "permuted"),
+        "small": saved(built("bert", {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+                                      "intermediate_size": 32}, encodes=True), place / "small"),
+        "gpt2": saved(tiny("gpt2"), place / "gpt2"),
+    }  # fmt: skip
+
+
+def rows(folders, first, other, **more):
+    options = {"checkpoint": folders[first], "compare": folders[other], "texts": TEXTS, "random_inputs": 2} | more
+    return rows_of("match", options, random.Random(0))  # noqa: S311 - no secret
+
+
+def test_rows_say_match_margin_p_and_agreement(folders):
+    found = rows(folders, "bert", "permuted")
+    heads, (summary,) = Counterpart.among(found), MatchSummary.among(found)
+    assert len(heads) == summary.heads == 12
+    assert all(head.similarity > 0.999 and head.margin > 0 and head.agrees for head in heads)
+    assert all((head.match_layer, head.match_head) == (head.best_layer, head.best_head) for head in heads)
+    assert (summary.keys, summary.visible, summary.identical, summary.draws) == ("tokens", "all", False, 99)
+    assert all(0.01 <= head.p <= 1 and head.matched == (head.p <= 0.05) for head in heads)
+    assert str(summary.matched) in match.STUDY.headline(found).sentence
+
+
+def test_identical_checkpoints_are_one_and_said(folders):
+    found = rows(folders, "bert", "bert")
+    heads, (summary,) = Counterpart.among(found), MatchSummary.among(found)
+    assert [head.similarity for head in heads] == [1.0] * 12
+    assert all((head.layer, head.head) == (head.match_layer, head.match_head) for head in heads)
+    assert summary.identical
+    assert "same weights" in match.STUDY.headline(found).sentence
+
+
+def test_another_shape_leaves_heads_without_a_match(folders):
+    heads = Counterpart.among(rows(folders, "bert", "small"))
+    matched = [(head.match_layer, head.match_head) for head in heads if head.match_layer is not None]
+    assert sorted(matched) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    left = [head for head in heads if head.match_layer is None]
+    assert len(left) == 8
+    assert all(head.similarity is None and head.p is None and not head.matched for head in left)
+    wide = Counterpart.among(rows(folders, "small", "bert"))
+    assert len(wide) == 4
+    assert all(head.match_layer is not None for head in wide)
+
+
+def test_encoder_and_decoder_meet_on_words_that_both_see(folders):
+    found = rows(folders, "bert", "gpt2")
+    (summary,) = MatchSummary.among(found)
+    assert (summary.keys, summary.visible) == ("words", "up to the query")
+    assert "on words, over cells that both see" in match.STUDY.headline(found).sentence
+
+
+def test_words_give_the_weights_of_their_tokens():
+    bert, gpt2 = tiny("bert"), tiny("gpt2")
+    shared = common_inputs(bert, gpt2, SOURCES[:1], queries=None, seed=0)
+    (block,) = shared.rows_of_other(gpt2)
+    groups = shared.common[0].other
+    weights = capture(gpt2, shared.other[0]).weights.reshape(-1, *[len(shared.other[0])] * 2)
+    expected = np.array([[[head[list(query)][:, list(key)].sum(1).mean() for key in groups] for query in groups[1:]]
+                         for head in weights])  # fmt: skip
+    expected /= expected.sum(-1, keepdims=True)
+    assert block.rows.numpy() == pytest.approx(expected, abs=1e-6)
+    (mine,) = shared.rows_of_first(bert)
+    assert mine.rows.sum(-1).numpy() == pytest.approx(1, abs=1e-5)
+    assert (mine.rows[:, 0, 2:] == 0).all()  # of the first word, what the decoder cannot see
+
+
+def test_random_weights_find_no_counterpart(folders, tmp_path):
+    fresh = saved(random_copy(tiny("bert"), seed=7), tmp_path / "fresh")
+    (summary,) = MatchSummary.among(rows(folders | {"fresh": fresh}, "bert", "fresh"))
+    assert summary.matched == 0
+
+
+@pytest.mark.parametrize(("options", "says"), [
+    ({"compare": None}, "second checkpoint"),
+    ({"draws": 20}, "at least 99"),
+    ({"texts": ["One sentence alone."]}, "at least 2"),
+])  # fmt: skip
+def test_what_cannot_be_is_a_sentence(folders, options, says):
+    with pytest.raises(InputError, match=says):
+        rows(folders, "bert", "gpt2", **options)
+
+
+def test_texts_without_words_in_common_or_of_another_language_are_a_sentence(folders):
+    with pytest.raises(InputError, match="none in common"):
+        rows(folders, "bert", "gpt2", texts=["abandonment" * 3, "carrying" * 3])
+    with pytest.raises(InputError, match=r"vocabulary of .* lacks"):
+        rows(folders, "bert", "gpt2", texts=["пёс бежал всю ночь", "никто не слышал его"])
+
+
+@pytest.mark.slow
+def test_random_weights_match_at_most_one_in_twenty_heads_of_the_bundled_encoder(tmp_path):
+    from core.models.opening import open_checkpoint
+
+    fresh = saved(random_copy(open_checkpoint("atlas-encoder"), seed=50), tmp_path / "fresh")
+    for first, other in (("atlas-encoder", fresh), (fresh, "atlas-encoder")):
+        found = rows_of("match", {"checkpoint": first, "compare": other, "limit": 60})
+        (summary,) = MatchSummary.among(found)
+        assert summary.matched <= 0.05 * summary.heads
+    shutil.rmtree(fresh)
