@@ -16,5 +16,6 @@ from . import parts as parts
 from . import poolings as poolings
 from . import present as present
 from . import refusals as refusals
+from . import revisions as revisions
 from . import tokenizing as tokenizing
 from . import weights as weights

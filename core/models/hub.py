@@ -36,12 +36,12 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
             )
         )
     except Exception as error:  # every transport has its own classes of failure
-        raise CheckpointError(_said(error, name, revision)) from error
+        raise CheckpointError(said_of(error, name, revision)) from error
     _refuse_other_bytes(folder, name, since=begun)
     return folder
 
 
-def _said(error: Exception, name: str, revision: str | None) -> str:
+def said_of(error: Exception, name: str, revision: str | None) -> str:
     """One sentence: what the hub did, and what to do."""
     hub = huggingface_hub.errors
     status = _status(error)

@@ -8,7 +8,7 @@ from core.studies.comparison.match import STUDY
 from core.studies.comparison.records import Counterpart
 
 
-def match(
+def counterparts(
     checkpoint: str, compare: str, texts: Sequence[str] = (), *, task: str = "sst2", limit: int = 200, draws: int = 99
 ) -> pd.DataFrame:
     """Each head's counterpart in another checkpoint, as `python -m core study match` finds it.

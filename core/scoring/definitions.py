@@ -12,6 +12,7 @@ TYPES = {
     "punctuation": "full stops and commas, as Clark et al. count them",
     "other": "all other tokens",
 }
+BOUNDS = {"previous": 0.5, "next": 0.5, "first": 0.6, "separator": 0.6}  # mean weight above which a head is of a kind
 KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
@@ -24,7 +25,7 @@ def kind_of(row: dict[str, float | None]) -> str:
         return value is not None and value > bound
 
     kind = "broad" if above("normalised entropy", 0.85) else "other"
-    for name, bound in (("previous", 0.5), ("next", 0.5), ("first", 0.6), ("separator", 0.6)):
+    for name, bound in BOUNDS.items():
         kind = name if above(name, bound) else kind
     return kind
 

@@ -1,6 +1,6 @@
 """A hub on loopback: the routes that huggingface_hub asks for, served from folders, with whatever trouble is wanted.
 
-`GET /api/models/ID/revision/NAME` says which commit a name is, `GET /api/models/ID/tree/COMMIT` lists its files,
+`GET /api/models/ID/revision/NAME` says which commit a name is, `refs` lists all names, `tree/COMMIT` lists its files,
 `HEAD` and `GET /ID/resolve/COMMIT/FILE` give them. Safetensors are served as large files are: named by their sha256.
 """
 
@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 _ROUTE = re.compile(
-    r"^/(?:api/models/(?P<about>[\w.-]+(?:/[\w.-]+)?)/(?P<what>revision|tree)/(?P<name>[^?/]+)"
+    r"^/(?:api/models/(?P<about>[\w.-]+(?:/[\w.-]+)?)/(?P<what>revision|tree|refs)(?:/(?P<name>[^?/]+))?"
     r"|(?P<id>[\w.-]+(?:/[\w.-]+)?)/resolve/(?P<commit>[^/]+)/(?P<file>[^?]+))"
 )
 
@@ -99,6 +99,11 @@ class _Routes(BaseHTTPRequestHandler):
         if not name or name not in hub.repositories:
             self._refuse(404, "RepoNotFound")
             return
+        if found["what"] == "refs":
+            self._json(
+                {"branches": [self._ref(name, one) for one in hub.repositories[name]], "converts": [], "tags": []}
+            )
+            return
         folder = hub.folder(name, found["name"] or found["commit"])
         if folder is None:
             self._refuse(404, "RevisionNotFound")
@@ -110,6 +115,10 @@ class _Routes(BaseHTTPRequestHandler):
             self._refuse(404, "EntryNotFound")
         else:
             self._file(folder / found["file"], hub.commit(folder), body=body)
+
+    def _ref(self, name: str, revision: str) -> dict[str, str]:
+        commit = self.hub.commit(self.hub.repositories[name][revision])
+        return {"name": revision, "ref": f"refs/heads/{revision}", "targetCommit": commit}
 
     def _refuse(self, status: int, code: str = "") -> None:
         self.send_response(status)

@@ -1,5 +1,7 @@
 """Checkpoints from a hub, on loopback: progress, resuming, revisions, and one sentence for each way it fails."""
 
+from contextlib import contextmanager
+
 import pytest
 
 from core.errors import CheckpointError
@@ -25,24 +27,30 @@ def folders(tmp_path_factory):
     return kept
 
 
-@pytest.fixture
-def hub(folders, tmp_path, monkeypatch):
+@contextmanager
+def on_hub(served, cache, monkeypatch):
+    """The hub's library asks `served`, and keeps what comes in a folder of the test."""
     import huggingface_hub.constants as constants
     from huggingface_hub.utils import _http
 
-    with serving_hub({NAME: folders}) as served:
-        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "ENDPOINT", served.address)
-        template = served.address + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 1)
-        monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", 1)
-        monkeypatch.setattr("time.sleep", lambda _: None)  # the library waits before it tries again
-        _http.close_session()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", served.address)
+    template = served.address + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 1)
+    monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", 1)
+    monkeypatch.setattr("time.sleep", lambda _: None)  # the library waits before it tries again
+    _http.close_session()
+    yield
+    _http.close_session()
+
+
+@pytest.fixture
+def hub(folders, tmp_path, monkeypatch):
+    with serving_hub({NAME: folders}) as served, on_hub(served, tmp_path, monkeypatch):
         yield served
-        _http.close_session()
 
 
 def test_a_checkpoint_is_downloaded_once_with_its_progress(hub, folders):

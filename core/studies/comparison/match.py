@@ -140,8 +140,8 @@ class Match(Study[Options, MatchPartial]):
             partial = MatchPartial(compared=_compared(first, other, shared.part(places)) if places else ())
         chosen = every[piece.start : piece.stop] if piece.what == INPUTS else ()
         provenance = Provenance(
-            weights_hash=first.weights_hash, row_ids=tuple(source.row_id for source in chosen), dtype=first.dtype,
-            device=str(first.device),
+            weights_hash=f"{first.weights_hash} and {other.weights_hash}",
+            row_ids=tuple(source.row_id for source in chosen), dtype=first.dtype, device=str(first.device),
         )  # fmt: skip
         return Done(partial, provenance)
 

@@ -81,3 +81,77 @@ class MatchSummary(Result):
     n: int
     weights_hash: str
     compare_hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint(Result):
+    """A score of a head at one snapshot of training.
+
+    Attributes:
+        snapshot: as it was named. order: from 0.
+        score: of `core.scoring.registry.MAP_SCORES`.
+        layer, head: of the last snapshot where heads are followed; else the place.
+        at_layer, at_head: whose score this is: the matched head, or the same place.
+        value, low, high: with its 95 % interval over n inputs; None where undefined or not measured.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("curve",)
+    snapshot: str
+    order: int
+    score: str
+    layer: int
+    head: int
+    value: float | None = stated()
+    low: float | None = stated()
+    high: float | None = stated()
+    at_layer: int
+    at_head: int
+    n: int
+    weights_hash: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beginning(Result):
+    """When a head began to look somewhere, and kept to it.
+
+    Attributes:
+        score, bound: it looks there while the score is above the bound.
+        after, by: it began between these two snapshots; after is None where it did so in the first already.
+        earliest, latest: by which snapshot, with the upper and the lower end of the scores' intervals; latest is None
+            where the lower end is not above the bound in the end.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("beginning",)
+    score: str
+    bound: float
+    layer: int
+    head: int
+    after: str | None = stated()
+    by: str
+    order: int
+    earliest: str
+    latest: str | None = stated()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleBeginnings(Result):
+    """When the heads of one role began.
+
+    Attributes:
+        heads: how many have it in the last snapshot.
+        earliest: by which snapshot the first of them.
+        median, low, high: the median over heads, by name of the snapshot, with its 95 % bootstrap interval.
+        place: the median as a number, from 0.
+        first: share of the draws over heads in which no other role is earlier.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("order",)
+    score: str
+    heads: int
+    earliest: str | None = stated()
+    median: str | None = stated()
+    low: str | None = stated()
+    high: str | None = stated()
+    place: float | None = stated()
+    first: float
+    snapshots: int

@@ -1,0 +1,70 @@
+"""When a head begins to look somewhere, over snapshots of training, and in which order that comes about.
+
+A head has a role from the first snapshot after which its score stays above the role's bound until the last one
+(`core.scoring.definitions.BOUNDS`, fixed before anything is measured). It began between that snapshot and the one
+before: nothing is known of what lies between.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+NEVER = -1
+
+
+def change_points(values: Float[np.ndarray, "snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
+    """The first snapshot from which on a score stays above a bound, from 0; NEVER where the last one is not above it.
+
+    A NaN is not above.
+    """
+    above = np.nan_to_num(values, nan=-np.inf) > bound
+    stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
+    return np.where(stays[-1], stays.argmax(0), NEVER)
+
+
+@dataclass(frozen=True)
+class RoleOrder:
+    """When the heads of a role began.
+
+    Attributes:
+        heads: how many have the role in the end.
+        earliest: the first snapshot of any of them.
+        median, low, high: of their snapshots, with its 95 % bootstrap interval over heads; NaN without any.
+        first: share of the bootstrap draws in which no other role's median is earlier. Ties count for all of them.
+    """
+
+    heads: int
+    earliest: int
+    median: float
+    low: float
+    high: float
+    first: float
+
+
+def role_order(
+    points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int = 0, draws: int = 999
+) -> dict[str, RoleOrder]:
+    """The order in which roles come about, over heads; points: of each role, as `change_points` gives them."""
+    if not points:
+        return {}
+    chance = np.random.default_rng(seed)
+    own = {role: values[values != NEVER].ravel() for role, values in points.items()}
+    medians = np.full((draws, len(own)), np.inf)
+    for column, values in enumerate(own.values()):
+        if len(values):
+            medians[:, column] = np.median(values[chance.integers(len(values), size=(draws, len(values)))], axis=1)
+    least = medians.min(1, keepdims=True)
+    firsts = (np.isfinite(medians) & (medians == least)).mean(0)
+    return {
+        role: _order(values, medians[:, column], float(firsts[column]))
+        for column, (role, values) in enumerate(own.items())
+    }
+
+
+def _order(values: np.ndarray, medians: np.ndarray, first: float) -> RoleOrder:
+    if not len(values):
+        return RoleOrder(0, NEVER, float("nan"), float("nan"), float("nan"), 0.0)
+    low, high = np.quantile(medians, [0.025, 0.975])
+    return RoleOrder(len(values), int(values.min()), float(np.median(values)), float(low), float(high), first)

@@ -1,0 +1,231 @@
+"""Heads over training: scores of the maps on snapshots in order, when each role begins, and which role comes first.
+
+Rows: one a snapshot, score and head (kind "curve"); one a head that has a role in the end (kind "beginning"): between
+which two snapshots it began; one a role (kind "order"): how many heads, when, and how often it is the first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pydantic.dataclasses
+
+from core import models, scoring, studies
+from core.errors import InputError
+from core.scoring.definitions import BOUNDS, STATISTICS
+from core.store.rows import Row
+from core.studies.attention.attending import AttendingOptions
+from core.studies.attention.inputs import PASTED, sources
+from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
+from core.studies.contract import Done, Flag, Study, Unit
+from core.studies.headline import Headline
+from core.studies.options import Limit
+from core.studies.provenance import provenance
+from core.studies.records import Result
+from core.tasks.glue import task_of
+
+NAMES = ", ".join(STATISTICS)
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Options(AttendingOptions):
+    """Which snapshots are looked at, in order, and on which inputs."""
+
+    checkpoint: str = ""  # none of its own: the snapshots are
+    checkpoints: Annotated[
+        tuple[str, ...],
+        Flag("snapshots in order: names, folders, hub ids, or owner/name@a..b", argument=True, required=True),
+    ] = ()
+    limit: Limit = 60
+    scores: Annotated[tuple[str, ...], Flag(f"which: {NAMES}; several times; default: all", name="--score")] = ()
+    follow: Annotated[
+        bool, Flag("follow each head of the last snapshot to its matched head in the others", name="--follow/--places")
+    ] = False
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One snapshot. order: from 0; label: as it was named; name, last: what opens it, and the last one."""
+
+    order: int
+    label: str
+    name: str
+    last: str
+
+
+@dataclass(frozen=True)
+class StageScores:
+    """Scores of a snapshot's heads: name of each, and [score, layer, head]. at: of each head of the last snapshot the
+    number of the head whose scores these are, layer by layer."""
+
+    order: int
+    label: str
+    weights_hash: str
+    scores: tuple[str, ...]
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    at: np.ndarray
+    n: int
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Some snapshots."""
+
+    stages: tuple[StageScores, ...]
+
+
+class Development(Study[Options, Stages]):
+    """Heads over training: when heads begin to look where they look, on snapshots in order."""
+
+    name, options, partial, arguments = "development", Options, Stages, Stage
+
+    def title(self, options: Options) -> str:
+        """Name the first and the last."""
+        return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
+
+    def checkpoints(self, options: Options) -> list[str]:
+        """None beforehand: a range of revisions is resolved when the work is divided."""
+        return []
+
+    def units(self, options: Options) -> list[Unit]:
+        """One a snapshot; revisions are resolved here, once."""
+        unknown = [score for score in options.scores if score not in STATISTICS]
+        if unknown:
+            raise InputError(f"Scores over training are {NAMES}; {unknown[0][:60]!r} is none: choose one.")
+        found = models.revisions.snapshots_of(options.checkpoints)
+        return [
+            Unit(f"{order}|{snapshot.name}", Stage(order, snapshot.label, snapshot.name, found[-1].name))
+            for order, snapshot in enumerate(found)
+        ]
+
+    def run(self, options: Options, unit: Unit) -> Done[Stages]:
+        """Open a snapshot, score its heads, and let it go."""
+        stage: Stage = unit.arguments
+        checkpoint = models.opening.open_checkpoint(stage.name, dtype=options.dtype)
+        task = PASTED if options.texts else task_of(options.tasks[0]).key
+        inputs = sources(options, task)
+        measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=options.seed)
+        studies.attention.passes.observe(checkpoint, None, inputs, [measure])
+        names, whole = tuple(options.scores or STATISTICS), measure.statistics.means.result()
+        parts = [list(STATISTICS).index(name) for name in names]
+        value, low, high = (np.moveaxis(end[..., parts], -1, 0) for end in (whole.value, whole.low, whole.high))
+        at = np.arange(checkpoint.layers * checkpoint.heads)
+        if options.follow and stage.name != stage.last:
+            last = models.opening.open_checkpoint(stage.last, dtype=options.dtype)
+            room = studies.comparison.head_similarity
+            common = room.common_inputs(last, checkpoint, inputs, queries=8, seed=options.seed)
+            at = scoring.counterparts.matching(room.compared(last, checkpoint, common)).match
+        scores = StageScores(
+            stage.order, stage.label, checkpoint.weights_hash, names, value, low, high, at, int(whole.n.max())
+        )
+        return Done(Stages((scores,)), provenance(checkpoint, [source.row_id for source in inputs]))
+
+    def merge(self, options: Options, partials: Sequence[Stages]) -> Stages:
+        """All snapshots in order. Raises InputError where they are not of one design."""
+        stages = sorted((stage for partial in partials for stage in partial.stages), key=lambda stage: stage.order)
+        other = [stage for stage in stages if stage.value.shape != stages[-1].value.shape]
+        if other:
+            raise InputError(
+                f"Snapshots of a run have the same layers and heads; {other[0].label} has others than "
+                f"{stages[-1].label}: leave it out, or compare the two with study match."
+            )
+        return Stages(tuple(stages))
+
+    def results(self, options: Options, merged: Stages) -> Sequence[Result]:
+        """Curves, beginnings, the order."""
+        points = [point for stage in merged.stages for point in curve_points(stage)]
+        return [*points, *role_records(points, seed=options.seed)]
+
+    def headline(self, rows: Sequence[Row]) -> Headline | None:
+        return Headline(order_sentence(RoleBeginnings.among(rows)))
+
+
+STUDY = Development()
+
+
+def curve_points(stage: StageScores) -> list[CurvePoint]:
+    """A record a score and head of one snapshot."""
+    heads = stage.value.shape[2]
+    records = []
+    for number, score in enumerate(stage.scores):
+        for head, place in enumerate(stage.at.tolist()):
+            layer_at, head_at = divmod(place, heads)
+            ends = [float(end[number, layer_at, head_at]) for end in (stage.value, stage.low, stage.high)]
+            value, low, high = (None if end != end else end for end in ends)
+            records.append(
+                CurvePoint(
+                    snapshot=stage.label, order=stage.order, score=score, layer=head // heads, head=head % heads,
+                    value=value, low=low, high=high, at_layer=layer_at, at_head=head_at, n=stage.n,
+                    weights_hash=stage.weights_hash,
+                )
+            )  # fmt: skip
+    return records
+
+
+def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]:
+    """When each head of each role began, and the order of roles."""
+    labels = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
+    begun: dict[str, np.ndarray] = {}
+    records: list[Result] = []
+    for role, bound in BOUNDS.items():
+        mine = [point for point in points if point.score == role]
+        if mine:
+            ends = [scoring.development.change_points(_grid(mine, end, len(labels)), bound)
+                    for end in ("value", "high", "low")]  # fmt: skip
+            begun[role] = ends[0]
+            records += _beginnings(role, bound, labels, ends)
+    return records + _order_records(scoring.development.role_order(begun, seed=seed), labels)
+
+
+def _grid(points: Sequence[CurvePoint], end: str, snapshots: int) -> np.ndarray:
+    """One number of each point [snapshot, layer, head]; the value where it has no interval."""
+    layers, heads = (1 + max(getattr(point, name) for point in points) for name in ("layer", "head"))
+    orders = {order: k for k, order in enumerate(sorted({point.order for point in points}))}
+    grid = np.full((snapshots, layers, heads), np.nan)
+    for point in points:
+        number = getattr(point, end)
+        number = point.value if number is None else number
+        grid[orders[point.order], point.layer, point.head] = np.nan if number is None else number
+    return grid
+
+
+def _beginnings(role: str, bound: float, labels: Sequence[str], ends: Sequence[np.ndarray]) -> list[Result]:
+    begun, early, late = ends
+    return [
+        Beginning(
+            score=role, bound=bound, layer=int(layer), head=int(head),
+            after=labels[begun[layer, head] - 1] if begun[layer, head] else None, by=labels[begun[layer, head]],
+            order=int(begun[layer, head]), earliest=labels[early[layer, head]],
+            latest=labels[late[layer, head]] if late[layer, head] >= 0 else None,
+        )
+        for layer, head in np.argwhere(begun != scoring.development.NEVER)
+    ]  # fmt: skip
+
+
+def _order_records(orders: "dict[str, scoring.development.RoleOrder]", labels: Sequence[str]) -> list[Result]:
+    def label(place: float) -> str | None:
+        return None if place != place else labels[round(place)]
+
+    return [
+        RoleBeginnings(
+            score=role, heads=order.heads, earliest=labels[order.earliest] if order.heads else None,
+            median=label(order.median), low=label(order.low), high=label(order.high), first=order.first,
+            place=None if order.median != order.median else order.median, snapshots=len(labels),
+        )
+        for role, order in orders.items()
+    ]  # fmt: skip
+
+
+def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
+    """Which role came when, in one sentence."""
+    there = sorted((order for order in orders if order.place is not None), key=lambda order: order.place or 0)
+    if not there:
+        return "No head looks mostly at the previous, next or first token or at separators in the last snapshot."
+    said = [f"{order.heads} to {order.score} (median {order.median}, first by {order.earliest})" for order in there]
+    sure = there[0].first >= 0.95 and len(there) > 1
+    end = f"; {there[0].score} comes first in {there[0].first:.0%} of draws over heads" if sure else (
+        "; which comes first is not sure" if len(there) > 1 else "")  # fmt: skip
+    return f"Heads that look mostly at one place, by when they begin: {', '.join(said)}{end}."
