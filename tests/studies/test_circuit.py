@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from core.errors import InputError, InterventionError
+from core.notebook import circuit_edges, circuit_graph
 from core.report.headlines import headline
 from core.studies.circuits import circuit, circuit_pairs
 from tests.studies.planted import CARRIER, save_planted, write_rows
@@ -64,6 +65,22 @@ def test_no_verdict_contradicts_all_edges_on_all_pairs(options, rows):
         middle = (row["low"] + row["high"]) / 2
         assert row["n"] == whole["n"]
         assert verdict == "open" or (abs(middle) > margin) == (verdict == "matters")
+
+
+def test_a_notebook_gets_the_circuit_as_a_graph_and_a_frame(rows, tmp_path):
+    file = tmp_path / "circuit.json"
+    file.write_text(json.dumps({"rows": rows}))
+    frame = circuit_edges(str(file))
+    assert list(frame["rank"]) == list(range(1, len(frame) + 1))
+    frame.to_parquet(tmp_path / "edges.parquet")
+    graph = circuit_graph(rows, verdict="matters")
+    assert graph.number_of_edges() == of_kind(rows, "circuit")[0]["matter"]
+    assert "" in graph[str(CARRIER)]["output"]
+    assert circuit_graph(rows, most=5).number_of_edges() == 5
+    with pytest.raises(InputError, match="no edge among"):
+        circuit_edges([])
+    with pytest.raises(InputError, match="no such file"):
+        circuit_graph(tmp_path / "none.json")
 
 
 def test_a_circuit_keeps_more_than_random_edges_and_all_edges_keep_all(rows):
