@@ -14,8 +14,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from core.attention import Head
+from core.capture.masks import lazily
 from core.capture.running import model_inputs, prepared
+from core.capture.streaming import Streamer
 from core.errors import InputError
+from core.map_sums import MapSums, Needs, keys_as_values
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 
@@ -28,7 +31,8 @@ WINDOW = 256  # most queries and keys of a window
 class BlockMaps:
     """maxima [layer, head, block, block]: the greatest weight from a block's queries to a block's keys, 0 to 1.
 
-    block: tokens of one. tokens: of the input. A sink is in no block. windows, causal: as of AttentionMaps.
+    block: tokens of one. tokens: of the input. A sink is in no block. windows, causal: as of AttentionMaps. sums: of
+    each layer, what every head's scores are made of; empty of families that are reached only at the softmax.
     """
 
     maxima: Float[np.ndarray, "layer head rows columns"]
@@ -36,6 +40,7 @@ class BlockMaps:
     tokens: tuple[str, ...]
     causal: bool
     windows: tuple[int | None, ...] = ()
+    sums: tuple[MapSums, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -50,14 +55,18 @@ def block_of(length: int) -> int:
 
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
-    """Every head's block maxima, from one pass. Memory holds some rows of one layer at a time.
+    """Every head's block maxima and sums, from one pass. Memory holds some rows of one head at a time.
 
-    Raises InputError where the input was cut, because what is shown would not be the prompt.
+    Raises InputError where the input was cut, because what is shown would not be the prompt; CheckpointError for scores
+    that are no numbers.
     """
     refuse_cut(checkpoint, encoding)
     length, block = len(encoding), block_of(len(encoding))
     blocks = -(-length // block)
     maxima = np.zeros((checkpoint.layers, checkpoint.heads, blocks, blocks), dtype=np.float32)
+    if checkpoint.family.interceptable:
+        sums = _streamed(checkpoint, encoding, maxima, block)
+        return BlockMaps(maxima, block, encoding.tokens, checkpoint.causal, checkpoint.windows, sums)
     seen = [0] * checkpoint.layers
 
     def reduce(layer: int, weights: Tensor) -> None:
@@ -68,6 +77,28 @@ def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
 
     _forward(checkpoint, encoding, reduce, rows=_rows(checkpoint, length, block))
     return BlockMaps(maxima, block, encoding.tokens, checkpoint.causal, checkpoint.windows)
+
+
+def _streamed(
+    checkpoint: Checkpoint, encoding: Encoding, maxima: Float[np.ndarray, "layer head row column"], block: int
+) -> tuple[MapSums, ...]:
+    """Fill in the maxima, and give each layer's sums."""
+    sums: dict[int, MapSums] = {}
+
+    def reduce(head: int, start: int, weights: Tensor) -> None:
+        keys = _greatest(weights[None, :, : len(encoding)], block, by_query=True)[0]
+        rows = (start + np.arange(len(keys))) // block
+        own = maxima[len(sums), head]
+        firsts = np.flatnonzero(np.diff(rows, prepend=-1))
+        own[rows[firsts]] = np.maximum(own[rows[firsts]], np.maximum.reduceat(keys, firsts))
+
+    sets = keys_as_values(((encoding.first or 0,), encoding.separators), len(encoding))
+    needs = Needs(entropy=True, offsets=(-1, 0, 1), values=sets, blocks=reduce)
+    calls = frozenset(range(checkpoint.layers))
+    with torch.no_grad(), prepared(checkpoint) as asked, lazily():
+        asked.streamer = Streamer([needs], lambda layer, own: sums.update({layer: own[0]}), calls)
+        _core(checkpoint, encoding)
+    return tuple(sums[layer] for layer in range(checkpoint.layers))
 
 
 def window(
@@ -111,17 +142,21 @@ def _rows(checkpoint: Checkpoint, length: int, block: int) -> int:
     return block * max(1, ROWS_BYTES // (checkpoint.heads * length * 4 * block))
 
 
-def _greatest(weights: Float[Tensor, "head query key"], block: int) -> np.ndarray:
-    """The greatest weight of each block of keys, [head, block]."""
-    most = weights.amax(1).float()
+def _greatest(weights: Float[Tensor, "head query key"], block: int, *, by_query: bool = False) -> np.ndarray:
+    """The greatest weight of each block of keys, [head, block]; by_query: of each query, [head, query, block]."""
+    most = weights.float() if by_query else weights.amax(1).float()
     padded = nn.functional.pad(most, (0, -most.shape[-1] % block))
     return padded.unflatten(-1, (-1, block)).amax(-1).cpu().numpy()
 
 
 def _forward(checkpoint: Checkpoint, encoding: Encoding, watcher: Any, *, rows: int, layers: Any = None) -> None:
-    with torch.no_grad(), prepared(checkpoint, watcher=watcher, layers=layers) as run:
+    with torch.no_grad(), prepared(checkpoint, watcher=watcher, layers=layers) as run, lazily():
         run.rows = rows
-        model = checkpoint.model
-        core = getattr(model, model.base_model_prefix, model)  # without its head, which would read every token
-        plain = {"use_cache": False} if checkpoint.causal else {}
-        core(**model_inputs(checkpoint, [encoding]), **plain)
+        _core(checkpoint, encoding)
+
+
+def _core(checkpoint: Checkpoint, encoding: Encoding) -> None:
+    """Run the model without its head, which would read every token."""
+    model = checkpoint.model
+    core = getattr(model, model.base_model_prefix, model)
+    core(**model_inputs(checkpoint, [encoding]), **({"use_cache": False} if checkpoint.causal else {}))

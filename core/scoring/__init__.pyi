@@ -21,6 +21,7 @@ from . import intervals as intervals
 from . import link_contrasts as link_contrasts
 from . import link_tests as link_tests
 from . import links as links
+from . import long_scores as long_scores
 from . import mean_patterns as mean_patterns
 from . import queries as queries
 from . import racing as racing

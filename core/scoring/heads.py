@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Real
 
 from core.map_sums import MapSums, Needs, keys_as_values
 
@@ -149,7 +149,7 @@ def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any
 
 
 def normalised_mean(
-    rows: Float[Any, "*heads query"], *, causal: bool, seen: Float[np.ndarray, "*layers query"] | None = None
+    rows: Float[Any, "*heads query"], *, causal: bool, seen: Real[np.ndarray, "*layers query"] | None = None
 ) -> Float[Any, "*heads"]:
     """Mean over queries of entropies over ln of the number of keys seen, without rows that see one key.
 
@@ -176,10 +176,27 @@ def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = Fal
     place = np.arange(weights.shape[-1])
     gaps = np.abs(place[:, None] - place).ravel()  # query 0 of a causal map adds nothing
     queries = (len(place) - 1 if causal else len(place)) or float("nan")
+    if len(place) > LONG:
+        return _row_distances(weights).sum(-1) / queries
     flat = weights.reshape(*weights.shape[:-2], -1)
     return (
         flat @ (gaps.astype(weights.dtype) if isinstance(weights, np.ndarray) else weights.new_tensor(gaps)) / queries
     )
+
+
+LONG = 256  # tokens: among more, one sum of all weights of a map in float32 loses the third digit
+
+
+def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
+    """sum_j A[i, j] |i - j| of every row."""
+    place = np.arange(weights.shape[-1])
+    gaps = np.abs(place[:, None] - place)
+    if isinstance(weights, np.ndarray):
+        return np.einsum("...qk,qk->...q", weights, gaps.astype(weights.dtype))
+    rows, own = weights.new_empty(weights.shape[:-1]), weights.new_tensor(gaps)
+    for number, maps in enumerate(weights.reshape(-1, *gaps.shape)):  # a map at a time: memory for one more
+        rows.view(-1, len(place))[number] = (maps * own).sum(-1)
+    return rows
 
 
 def to_own_keys(

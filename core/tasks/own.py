@@ -19,6 +19,7 @@ from pathlib import Path
 
 from core import config
 from core.errors import InputError
+from core.tasks.text_files import is_text_file
 
 ENDINGS = {".csv": ",", ".tsv": "\t"}
 SPLITS = ("train", "dev")
@@ -71,7 +72,8 @@ def is_own(task: str) -> bool:
 def absolute(task: str) -> str:
     """The task as workers elsewhere find it: a file's full path, any other name unchanged."""
     try:
-        return str(Path(task.strip()).expanduser().resolve()) if is_own(task) else task
+        is_file = is_own(task) or is_text_file(task)
+        return str(Path(task.strip()).expanduser().resolve()) if is_file else task
     except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, or the home of somebody unknown
         raise InputError(f"A task of your own is a file that can be found; {task[:60]!r} cannot ({error}).") from error
 

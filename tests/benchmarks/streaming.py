@@ -4,7 +4,7 @@ A layer of BERT-base's width (12 heads of 64, random states) with the head stati
 which are all of the first kind: the attention function either hands whole maps on or takes what is needed from blocks
 of queries. Each length and way runs in a process of its own, so that its peak is its own; processor seconds on one
 thread, the least of ROUNDS. Figures: `time_ratio_4096` and `memory_ratio_4096` (whole maps over blocks),
-`max_difference` between the two ways' statistics at the lengths that both ran, and seconds and megabytes by length.
+`max_difference` of the two ways' statistics where both ran (relative to numbers above 1), and both by length.
 ATLAS_BENCHMARK_STREAMING=passes adds whole passes of 12 layers at 16,384 tokens (several minutes each).
 """
 
@@ -122,16 +122,19 @@ def in_a_process(call: str, threads: int = 1) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def apart(first: list[float], second: list[float]) -> float:
+    """The largest difference, of numbers above 1 (distances in tokens) relative to them."""
+    return float((np.abs(np.subtract(first, second)) / np.maximum(np.abs(first), 1)).max())
+
+
 def main() -> dict[str, object]:
     blocks = {length: in_a_process(f"measured({length}, whole=False)") for length in LENGTHS}
     whole = {length: in_a_process(f"measured({length}, whole=True)") for length in WHOLE}
-    differences = [
-        np.abs(np.subtract(whole[length]["statistics"], blocks[length]["statistics"])).max() for length in WHOLE
-    ]
+    differences = [apart(whole[length]["statistics"], blocks[length]["statistics"]) for length in WHOLE]
     figures: dict[str, object] = {
         "time_ratio_4096": whole[4096]["seconds"] / blocks[4096]["seconds"],
         "memory_ratio_4096": whole[4096]["megabytes"] / blocks[4096]["megabytes"],
-        "max_difference": float(max(differences)),
+        "max_difference": max(differences),
         "lengths": {
             str(length): {
                 f"{way}_{figure}": round(found[length][figure], 3)

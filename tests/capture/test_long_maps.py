@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from core.attention import Head
-from core.capture import long_maps
+from core.capture import long_maps, streaming
 from core.capture.long_maps import block_maxima, block_of, window
 from core.capture.running import capture
 from core.errors import InputError
+from core.scoring.heads import SpecialPositions
+from core.scoring.long_scores import long_even_scores, long_scores
+from core.scoring.registry import even_scores, map_scores
 from tests.capture.conftest import SINKS, built, newer, tiny
 
 LONG = "the old dog saw a small bag and she did not carry it . " * 12
@@ -24,6 +27,7 @@ def test_block_maxima_and_windows_are_those_of_the_whole_maps(family, monkeypatc
     encoding = checkpoint.encode(LONG)
     monkeypatch.setattr(long_maps, "BLOCKS", 20)
     monkeypatch.setattr(long_maps, "ROWS_BYTES", 40_000)  # several parts a layer
+    monkeypatch.setattr(streaming, "MOST_QUERIES", 13)
     found, whole = block_maxima(checkpoint, encoding), capture(checkpoint, encoding).weights
     length, block = len(encoding), found.block
     assert block == block_of(length) == -(-length // 20)
@@ -35,6 +39,22 @@ def test_block_maxima_and_windows_are_those_of_the_whole_maps(family, monkeypatc
     assert found.labels[-1].endswith(f"–{length}")
     seen = window(checkpoint, encoding, Head(1, 2), (37, 90), (30, 75))
     assert np.allclose(seen, whole[1, 2, 37:90, 30:75], atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bert", "modernbert", "mistral", "gpt_oss"])
+def test_scores_of_a_long_input_are_those_of_its_whole_maps(family):
+    checkpoint = of(family)
+    encoding = checkpoint.encode(LONG)
+    blocks, maps = block_maxima(checkpoint, encoding), capture(checkpoint, encoding)
+    places = {"first": encoding.first, "separators": encoding.separators}
+    at = SpecialPositions(encoding.first or 0, encoding.separators, 0)
+    how = {"causal": checkpoint.causal, "sink": checkpoint.family.sinks}
+    found = long_scores(blocks.sums, at, checkpoint.windows, **how)
+    even = long_even_scores(len(encoding), at, checkpoint.windows, **how)
+    for name, wanted in map_scores(maps, **places).items():
+        assert np.allclose(found[name], wanted, atol=1e-5, equal_nan=True), name
+    for name, wanted in even_scores(maps, **places).items():
+        assert np.allclose(even[name], wanted, atol=1e-5, equal_nan=True), name
 
 
 def test_what_lies_outside_is_refused():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.scoring.heads import entropy, normalised_mean, to_keys, to_offset
+from core.scoring.heads import entropy, mean_distance, normalised_mean, to_keys, to_offset
 from core.scoring.registry import HEAD_SCORES, head_scores
 
 
@@ -114,3 +114,15 @@ def test_what_is_undefined_is_nan_for_every_head(length):
     for value in (to_offset(weights, 1), to_keys(weights, []), normalised_mean(np.zeros((2, 3, length)), causal=False)):
         assert value.shape == (2, 3)
         assert np.isnan(value).all()
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_the_mean_distance_of_a_long_map_keeps_its_digits(kind):
+    """One sum over a million float32 weights lost the fourth digit."""
+    chance = np.random.default_rng(0)
+    maps = chance.random((2, 1, 1024, 1024), dtype=np.float32)
+    maps /= maps.sum(-1, keepdims=True)
+    away = np.abs(np.arange(1024)[:, None] - np.arange(1024))
+    wanted = (maps.astype(np.float64) * away).sum((-2, -1)) / 1024
+    found = mean_distance(maps if kind == "numpy" else torch.from_numpy(maps))
+    assert np.allclose(np.asarray(found), wanted, rtol=1e-6)

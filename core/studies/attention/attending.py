@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from core.scoring.intervals import Estimate
     from core.studies.attention.passes import Measure
 
-Tasks = Annotated[tuple[str, ...], Flag("a GLUE task or a CSV of your own; several times for several", name="--task")]
+Tasks = Annotated[
+    tuple[str, ...], Flag("a GLUE task, a CSV of your own, or a .txt of any length; several times", name="--task")
+]
 A = TypeVar("A", bound="AttendingOptions")
 
 

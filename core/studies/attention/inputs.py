@@ -5,9 +5,11 @@ from typing import Protocol, runtime_checkable
 
 from core.errors import InputError
 from core.tasks.glue import read_rows, task_of
+from core.tasks.text_files import is_text_file, stretches
 
 PASTED = "text"  # the "task" of sentences a person typed
 ROWS_A_UNIT = 256
+STRETCHES_A_UNIT = 1
 Text = str | tuple[str, str | None]
 
 
@@ -35,12 +37,14 @@ class InputOptions(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """An input before it meets a checkpoint. number: its place among all inputs of its task."""
+    """An input before it meets a checkpoint. number: its place among all inputs of its task. windows: running text,
+    which is as many inputs as the checkpoint needs for it."""
 
     number: int
     row_id: str
     text: str
     pair: str | None
+    windows: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ def sources(options: InputOptions, task: str) -> list[Source]:
     if task == PASTED:
         pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in options.texts]
         return [Source(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
+    if is_text_file(task):
+        return [Source(k, f"stretch-{k}", text, None, windows=True) for k, text in enumerate(stretches(task))]
     rows = read_rows(task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
     return [Source(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
 
@@ -81,8 +87,9 @@ def chunks(options: InputOptions) -> list[tuple[Chunk, int]]:
     for checkpoint in dict.fromkeys(name for name in (options.checkpoint, options.compare) if name):
         for task in _tasks(options):
             inputs = sources(options, task)
-            for start in range(0, len(inputs), ROWS_A_UNIT):
-                some = inputs[start : start + ROWS_A_UNIT]
+            most = STRETCHES_A_UNIT if is_text_file(task) else ROWS_A_UNIT
+            for start in range(0, len(inputs), most):
+                some = inputs[start : start + most]
                 size = sum(len(source.text) + len(source.pair or "") for source in some) // 4
                 every.append((Chunk(checkpoint, task, start, start + len(some)), max(1, size)))
     return every
@@ -94,4 +101,4 @@ def _tasks(options: InputOptions) -> list[str]:
         return [PASTED]
     if not options.tasks:
         raise InputError("At least one task or text must be given; there is none: choose a task.")
-    return list(dict.fromkeys(task_of(task).key for task in options.tasks))
+    return list(dict.fromkeys(task if is_text_file(task) else task_of(task).key for task in options.tasks))

@@ -17,7 +17,9 @@ from core.studies.attention.inputs import Source
 from core.studies.attention.partials import Place, Sums
 from core.studies.tagging import tag
 from core.tasks.language import TaggedSentence
+from core.tasks.text_files import windows
 
+WINDOWS = 100_003  # of a stretch of running text at most; odd, so that windows spread over the groups of `Means`
 ROWS_A_CHUNK = 1024  # prepared together: more inputs of one length a batch, and memory that does not grow
 
 
@@ -43,6 +45,22 @@ class Measure(Protocol):
         """What was seen."""
 
 
+def in_windows(checkpoint: Checkpoint, inputs: Sequence[Source]) -> list[Source]:
+    """The same inputs, running text as one for each window of the checkpoint's own maximum."""
+
+    def fits(text: str) -> int:
+        encoding = checkpoint.encode(text)
+        return max(span[1] for span in encoding.offsets if span is not None) if encoding.cut else len(text)
+
+    return [
+        Source(WINDOWS * source.number + k, f"{source.row_id}-{k}", part, None) if source.windows else source
+        for source in inputs
+        for k, part in enumerate(
+            windows(source.text, checkpoint.max_length, fits) if source.windows else (source.text,)
+        )
+    ]
+
+
 def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source]) -> list[Prepared]:
     """Encode and tag inputs; each text is tagged once, in batches. pipeline None: no tags."""
     encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
@@ -61,7 +79,7 @@ def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source]) -> 
 
 def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[Source], measures: Iterable[Measure]) -> None:
     """One forward pass over all inputs, chunk by chunk, that feeds all measures."""
-    kept = list(measures)
+    kept, inputs = list(measures), in_windows(checkpoint, inputs)
     for start in range(0, len(inputs), ROWS_A_CHUNK):
         prepared = prepare(checkpoint, pipeline, inputs[start : start + ROWS_A_CHUNK])
         observers = [observer for measure in kept for observer in measure.take(prepared)]

@@ -1,14 +1,21 @@
 """A prompt of up to thousands of tokens: block maxima of every head, and any window of one head, exact."""
 
+from typing import TYPE_CHECKING, Any
+
 import streamlit as st
 
 from core.attention import Head
 from core.drawing.panes import Pane
 from core.drawing.payload import as_bytes
+from core.scoring.heads import SpecialPositions
+from core.scoring.long_scores import long_even_scores, long_scores
 from pages.parts.maps import maps_grid
 from pages.parts.maps.inputs import Input
 from pages.parts.shell import history, resources
 from pages.parts.shell.messages import plain
+
+if TYPE_CHECKING:
+    from core.capture.long_maps import BlockMaps
 
 OWN = {"scale": "own"}  # among thousands of tokens most weights are too small to be seen on a scale to 1
 
@@ -24,7 +31,7 @@ def show_long(name: str, chosen: Input) -> None:
     layers, heads = blocks.maxima.shape[:2]
     pane = Pane(
         name, layers, heads, blocks.labels, as_bytes(blocks.maxima), blocks.causal, block=blocks.block,
-        windows=blocks.windows, scores={},
+        windows=blocks.windows, **_scores(name, chosen, blocks),
     )  # fmt: skip
     note = (
         f"{len(blocks.tokens):,} tokens in blocks of {blocks.block}: each cell is the greatest weight from its queries "
@@ -37,6 +44,20 @@ def show_long(name: str, chosen: Input) -> None:
     if (named := (view or opened).get("head", "L1H1")) != "none":
         _window(name, chosen, Head.parse(named), blocks.tokens, _corner(view, blocks.block, len(blocks.tokens)))
     st.caption(f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · n = 1 input")
+
+
+def _scores(name: str, chosen: Input, blocks: "BlockMaps") -> dict[str, Any]:
+    """Each head's scores on all tokens, and those of even attention; none where a family's maps are all there is."""
+    if not blocks.sums:
+        return {"scores": {}}
+    checkpoint = resources.checkpoint(name)
+    encoding = checkpoint.encode(chosen.text, chosen.pair)
+    at = SpecialPositions(encoding.first or 0, encoding.separators, 0)
+    how = {"causal": blocks.causal, "sink": checkpoint.family.sinks}
+    return {
+        "scores": long_scores(blocks.sums, at, blocks.windows, **how),
+        "even": long_even_scores(len(encoding), at, blocks.windows, **how),
+    }
 
 
 def _corner(view: dict, block: int, length: int) -> tuple[int, int]:

@@ -109,7 +109,7 @@ def long_shown(name: str, text: str, pair: str | None = None) -> "BlockMaps":
         return _blocks().get(
             key,
             lambda: capture.long_maps.block_maxima(model, model.encode(text, pair)),
-            lambda made: made.maxima.nbytes,
+            lambda made: made.maxima.nbytes + sum(own.values.nbytes + own.offsets.nbytes for own in made.sums),
         )
 
 

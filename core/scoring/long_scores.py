@@ -1,0 +1,82 @@
+"""The maps page's scores of inputs too long for whole maps, from what was taken of each layer (core.map_sums)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from core.map_sums import MapSums
+from core.scoring import heads
+from core.scoring.heads import SpecialPositions, SumBatch
+from core.scoring.registry import HEAD_SCORES
+
+
+def long_scores(
+    sums: Sequence[MapSums], at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
+) -> dict[str, Float[np.ndarray, "layer head"]]:
+    """All scores of HEAD_SCORES of one input, as `map_scores` gives them of whole maps.
+
+    sums: of each layer, as `special_needs` asks. windows: as of AttentionMaps. sink: whether rows have one more key.
+    """
+    batches = [SumBatch([own], [at], causal) for own in sums]
+    scores = {
+        name: np.stack([score.of_sums(batch)[0] for batch in batches])
+        for name, score in HEAD_SCORES.items()
+        if score.of_sums
+    }
+    if windows or sink:
+        length = sums[0].entropies.shape[1]
+        seen = np.stack([_counts(length, window, causal=causal) + sink for window in _by_layer(windows, len(sums))])
+        rows = np.stack([own.entropies for own in sums])
+        scores["normalised entropy"] = heads.normalised_mean(rows, causal=causal, seen=seen[:, None])
+    return scores
+
+
+def long_even_scores(
+    length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
+) -> dict[str, Float[np.ndarray, " layer"]]:
+    """The same if every query looked evenly at all it sees, as `even_scores`: one number, or one a layer."""
+    layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
+    return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
+
+
+def _even(length: int, at: SpecialPositions, window: int | None, *, causal: bool, sink: bool) -> dict[str, float]:
+    share = 1 / (_counts(length, window, causal=causal) + sink)
+    neighbour = float("nan") if length < 2 else 1.0
+
+    def to_keys(keys: Sequence[int]) -> float:
+        start = max(1, min(keys)) if causal and keys else 0
+        if not keys or start >= length:
+            return float("nan")
+        return float((sum(_sees(length, key, window, causal=causal) for key in keys) * share)[start:].mean())
+
+    narrow = window is not None and (window if causal else window // 2 + 1) < 2
+    return {
+        "normalised entropy": 1.0,
+        "previous": neighbour * (0.0 if narrow else float(share[1:].sum() / max(length - 1, 1))),
+        "next": float("nan") if causal else neighbour * float(share[:-1].sum() / max(length - 1, 1)) * (not narrow),
+        "first": to_keys((at.first,)),
+        "separator": to_keys(at.separators),
+    }
+
+
+def _by_layer(windows: Sequence[int | None], layers: int) -> Sequence[int | None]:
+    return windows or (None,) * layers
+
+
+def _counts(length: int, window: int | None, *, causal: bool) -> Int[np.ndarray, " query"]:
+    """How many tokens each query sees."""
+    place = np.arange(length)
+    if causal:
+        return np.minimum(place + 1, window or length)
+    side = length if window is None else window // 2
+    return np.minimum(place, side) + np.minimum(length - 1 - place, side) + 1
+
+
+def _sees(length: int, key: int, window: int | None, *, causal: bool) -> Bool[np.ndarray, " query"]:
+    """Which queries see a key."""
+    away = np.arange(length) - key
+    seen = away >= 0 if causal else np.ones(length, dtype=bool)
+    if window is not None:
+        seen = seen & ((away < window) if causal else (np.abs(away) <= window // 2))
+    return seen
