@@ -55,49 +55,57 @@ def rhombi(
     seed: Sequence[int],
 ) -> Rhombi:
     """At most DRAWS for each feature, from any ordinary query and from the classifying token."""
-    rng, length = np.random.default_rng(list(seed)), tokens.shape[1]
-    plain = np.zeros(length, dtype=bool)
+    length, plain = tokens.shape[1], np.zeros(tokens.shape[1], dtype=bool)
     plain[list(ordinary)] = True
-    drawn = [
-        [_drawn(row, role, plain, kinds.of, rng) for role, row in zip(kinds.roles.tolist(), tokens, strict=True)]
-        for _ in WAYS
-    ]
-    first, other = (np.array([[draw[k] for draw in way] for way in drawn]).reshape(2, -1, TRIED) for k in (0, 1))
-    step = rng.integers(-length + 1, length, first.shape)
-    query = rng.choice(list(ordinary) or [0], first.shape)
+    chance = np.random.default_rng(list(seed)).random((4, len(WAYS), len(tokens), TRIED))
+    some = np.flatnonzero((tokens & plain).any(1) & (~tokens & plain).any(1))  # what others can be compared with
+    queries, keys = (np.zeros((len(WAYS), len(tokens), DRAWS, cells), dtype=int) for cells in (2, 4))
+    found = np.zeros((len(WAYS), len(tokens), DRAWS), dtype=bool)
+    if not len(some):
+        return Rhombi(queries, keys, found)
+    own, roles, chance = tokens[some], kinds.roles[some], chance[:, :, some]
+    first = _chosen(own & plain, chance[0])
+    other = _others(~own & plain, first, roles, kinds.of, chance[1])
+    step = (chance[2] * (2 * length - 1)).astype(int) - length + 1
+    query = np.array(list(ordinary))[(chance[3] * len(ordinary)).astype(int)]
     query[1] = classifying
-    queries = np.stack([query, query + step], -1)
-    keys = np.stack([first, other, first + step, other + step], -1)
-    fits = (first >= 0) & (step != 0) & (queries[..., 1] >= 0) & (queries[..., 1] < length)
-    fits &= ((keys >= 0) & (keys < length)).all(-1)
-    keys, queries = keys.clip(0, length - 1), queries.clip(0, length - 1)
-    row = np.arange(len(tokens))[:, None, None]
-    fits &= plain[keys].all(-1) & plain[queries[..., 1]] & ~tokens[row, keys[..., 1:]].any(-1)
-    moved = kinds.of[keys[..., 2:]]
-    fits &= ~kinds.roles[:, None] | ((moved[..., 0] == moved[..., 1]) & (moved[..., 0] >= 0))
+    cells = np.stack([first, other, first + step, other + step, query, query + step], -1)
+    fits = (other >= 0) & (step != 0) & ((cells >= 0) & (cells < length)).all(-1)
+    cells = cells.clip(0, length - 1)
+    row = np.arange(len(some))[:, None, None]
+    fits &= plain[cells[..., :4]].all(-1) & plain[cells[..., 5]] & ~own[row, cells[..., 1:4]].any(-1)
+    moved = kinds.of[cells[..., 2:4]]
+    fits &= ~roles[:, None] | ((moved[..., 0] == moved[..., 1]) & (moved[..., 0] >= 0))
     if causal:
-        fits &= (keys[..., :2] <= queries[..., :1]).all(-1)
+        fits &= (cells[..., :2] <= cells[..., 4:5]).all(-1)
     best = np.argsort(~fits, axis=-1, kind="stable")[..., :DRAWS]
-    queries, keys = (np.take_along_axis(cells, best[..., None], 2) for cells in (queries, keys))
-    return Rhombi(queries, keys, np.take_along_axis(fits, best, 2))
+    cells = np.take_along_axis(cells, best[..., None], 2)
+    keys[:, some], queries[:, some] = cells[..., :4], cells[..., 4:]
+    found[:, some] = np.take_along_axis(fits, best, 2)
+    return Rhombi(queries, keys, found)
 
 
-def _drawn(
-    tokens: Bool[np.ndarray, " key"], role: bool, plain: Bool[np.ndarray, " key"], kinds: Int[np.ndarray, " key"],
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Tokens of the feature, and others (of the same kind, of a role); -1 where there is no other."""
-    nothing = np.full(TRIED, -1)
-    having, lacking = np.flatnonzero(tokens & plain), np.flatnonzero(~tokens & plain)
-    if not len(having) or not len(lacking):
-        return nothing, nothing
-    first = rng.choice(having, TRIED)
-    if not role:
-        return first, rng.choice(lacking, TRIED)
-    alike = (kinds[lacking] == kinds[first][:, None]) & (kinds[first] >= 0)[:, None]  # [draw, lacking]
-    chosen = np.where(alike, rng.random(alike.shape), -1.0).argmax(1)
-    fits = alike.any(1)
-    return np.where(fits, first, -1), np.where(fits, lacking[chosen], -1)
+def _chosen(
+    among: Bool[np.ndarray, "feature key"], chance: Float[np.ndarray, "way feature draw"]
+) -> Int[np.ndarray, "way feature draw"]:
+    """Positions of each feature's row, all as likely; every row has one. chance: from 0 to 1."""
+    order = np.argsort(~among, axis=1, kind="stable")
+    return order[np.arange(len(among))[:, None], (chance * among.sum(1)[:, None]).astype(int)]
+
+
+def _others(
+    lacking: Bool[np.ndarray, "feature key"], first: Int[np.ndarray, "way feature draw"],
+    roles: Bool[np.ndarray, " feature"], kinds: Int[np.ndarray, " key"], chance: Float[np.ndarray, "way feature draw"],
+) -> Int[np.ndarray, "way feature draw"]:  # fmt: skip
+    """Tokens without the feature, of a role those of the kind of `first`; -1 where there is none."""
+    other = _chosen(lacking, chance)
+    if roles.any():
+        own = kinds[first[:, roles]][..., None]
+        alike = lacking[roles][:, None] & (kinds == own) & (own >= 0)  # [way, role, draw, key]
+        counts = alike.cumsum(-1)
+        wanted = (chance[:, roles] * counts[..., -1]).astype(int)[..., None]
+        other[:, roles] = np.where(counts[..., -1] > 0, (counts > wanted).argmax(-1), -1)
+    return other
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ class SumBatch:
 
 
 OFFSETS = (-1, 0, 1)
+CACHED = 2**17  # weights that stay in the processor's cache together
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
@@ -134,7 +135,7 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
     """-sum_j A[i, j] ln A[i, j] of every row, in nats; 0 to ln(length)."""
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
-    if weights.dim() < 4 or weights.device.type != "cpu":
+    if weights.dim() < 4 or weights.device.type != "cpu" or weights.numel() <= CACHED:
         return weights.clamp_min(1e-30).log_().mul_(weights).sum(-1).neg_()  # fresh memory would cost more than log
     rows = weights.new_empty(weights.shape[:-1])
     for k, maps in enumerate(weights):  # one input at a time stays in the processor's cache

@@ -34,7 +34,7 @@ BOUNDS = {  # largest difference from the CPU's float32, by dtype: room for bflo
     "logits": {"float32": 5e-3, "bfloat16": 0.5},
     "losses": {"float32": 1e-2, "bfloat16": 0.2},
 }
-MARGIN = 0.02
+MARGIN = 0.3  # where some heads have a verdict after so few rows
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ def _measured(checkpoint: Checkpoint, encodings: list, *, without_maps: bool) ->
     return np.concatenate([(means / np.nanmax(means, (0, 1))).ravel(), distances.result().ravel()])
 
 
-def _classifier(rows: int) -> tuple[Checkpoint, list, torch.Tensor, list[str]]:
+def _classifier(rows: int) -> tuple[Checkpoint, list, list[int], list[str]]:
     classifier = open_checkpoint("atlas-encoder-sst2", head="classifier", device="cpu")
     chosen = read_rows("sst2", "dev")[:rows]
-    labels = torch.tensor([int(row.label) for row in chosen])
+    labels = [int(row.label) for row in chosen]
     return classifier, [classifier.encode(row.text) for row in chosen], labels, [row.id for row in chosen]
 
 
@@ -134,19 +134,19 @@ def swept(device: torch.device, dtype: str) -> tuple[bool, str]:
 
 
 def raced(device: torch.device, dtype: str) -> tuple[bool, str]:
-    """Verdicts on every head from exact effects; those that a rounding error could turn are not counted."""
+    """Exact effects of every head on the loss, and the verdicts of a race on them; a verdict that a difference within
+    the bound could turn is not counted."""
     classifier, encodings, labels, names = _classifier(2 * ROWS)
     variants = every_head(classifier.layers, classifier.heads)
-    rules, found = Rules(MARGIN, 1.0, 2 * ROWS, len(variants), first=ROWS), []
-    for checkpoint in (classifier, moved(classifier, device, dtype)):
-        rows = LabelledRows(encodings, labels, names)
-        measured = effects(checkpoint, rows, variants, "disable", dtype=dtype if checkpoint is not classifier else None)
-        found.append(standings(measured.exact.double().cpu().numpy(), rules))
-    first, second = found
-    room = BOUNDS["losses"][dtype]
-    near = np.minimum(*(np.abs(np.stack([first.low, first.high]) - at).min(0) for at in (-MARGIN, MARGIN))) <= room
+    rules, rows = Rules(MARGIN, 1.0, 2 * ROWS, len(variants), first=ROWS), LabelledRows(encodings, labels, names)
+    wanted = effects(classifier, rows, variants).exact.numpy()
+    found = effects(moved(classifier, device, dtype), rows, variants, dtype=dtype).exact.cpu().numpy()
+    passed, seen = _within(float(np.abs(wanted - found).max()), "losses", dtype)
+    first, second = standings(wanted, rules), standings(found, rules)
+    room = np.abs(wanted - found).mean(1) + 1e-6
+    near = np.min([np.abs(end - at) for end in (first.low, first.high) for at in (-MARGIN, MARGIN)], axis=0) <= room
     turned = int(((np.array(first.verdicts) != np.array(second.verdicts)) & ~near).sum())
-    return turned == 0, f"{turned} of {int((~near).sum())} verdicts differ ({int(near.sum())} too near the margin)"
+    return passed and turned == 0, f"{seen}; {turned} of {int((~near).sum())} verdicts differ"
 
 
 def tuned(device: torch.device, dtype: str) -> tuple[bool, str]:

@@ -30,6 +30,7 @@ def test_every_family_has_a_self_check():
     assert all(maker_of(family) for family in FAMILIES)
 
 
+@pytest.mark.slow  # opens three checkpoints and fine-tunes in both
 def test_checks_pass_on_the_cpu_in_both_precisions():
     found = list(checks.all_checks(CPU, ["bert", "llama"]))
     assert [one.seen for one in found if not one.passed] == []
@@ -56,6 +57,7 @@ def test_a_check_that_cannot_run_has_failed_in_words():
     assert (failed.passed, failed.seen) == (False, "ZeroDivisionError: division by zero")
 
 
+@pytest.mark.slow  # a pass of every benchmark
 def test_times_are_of_everything_that_is_promised():
     found = times(CPU, size="small", rows=4)
     assert set(found) == {
