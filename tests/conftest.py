@@ -116,20 +116,3 @@ def page(browser):
     yield window
     context.close()
     assert not errors
-
-
-# Browser tests that were not run again after 27 pages became eleven: `make check` has them, the README's command not,
-# until each was seen to pass on the pages of today. A file leaves this list when it was.
-NOT_RUN_SINCE_THE_ELEVEN_PAGES = (
-    *("perturbing", "probes", "tuning", "trouble", "links", "pages", "jobs", "frames", "maps"),
-    *("jupyterlab", "atlas", "script"),
-)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Leave those to the slow tests."""
-    names = {f"test_{name}_browser.py" for name in NOT_RUN_SINCE_THE_ELEVEN_PAGES}
-    for item in items:
-        if item.path.name in names:
-            item.add_marker(pytest.mark.slow)

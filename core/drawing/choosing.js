@@ -143,9 +143,10 @@ function moveCell(workbench, key) {
 
 // ------------------------------------------------------------ files
 
-// All columns side by side, or the enlarged head of each; with the scale of each and a caption.
-function savePicture(workbench, kind, all) {
-  const { header, theme, view, columns } = workbench, [column] = columns, pane = column.pane;
+// All columns side by side, or the enlarged head of each; with the scale of each and a caption; on a light ground.
+function savePicture(shownHere, kind, all) {
+  const theme = lightTheme(shownHere.theme), workbench = { ...shownHere, theme };
+  const { header, view, columns } = workbench, [column] = columns, pane = column.pane;
   const lines = !all && column.lines, layout = all ? layoutOf(pane, view, 1100) : lines ? linesFrame(pane, 640, 760) : frameOf(pane, 760);
   const wide = Math.max(layout.width, 320) + 12, height = layout.height + LEGEND_HEIGHT + 34;
   const paint = (pen, shown, x) => {

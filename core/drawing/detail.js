@@ -110,6 +110,7 @@ function showRow({ theme, view, weights: numbers }, row, pane, weights, self) {
     return chip;
   });
   row.replaceChildren(...chips);
+  row.dataset.scale = `colours: ${pane.signed ? `−${scale.toPrecision(2)} to ${scale.toPrecision(2)}` : `0 to ${scale === 1 ? 1 : scale.toPrecision(2)}`}`;
 }
 
 function cellAt({ frame, pane }, x, y) {

@@ -19,6 +19,15 @@ function readPayload(bytes) {
 
 // ------------------------------------------------------------ the theme
 
+// The light theme's colours (.streamlit/config.toml): of files whatever the theme, and of maps that are labelled.
+const LIGHT = {
+  text: "#22262B", paper: "#FDFCFA", second: "#F1EEE8", border: "#D9D4CA",
+  sequential: ["#F6F7F8", "#E0EAF4", "#C6DAEC", "#A5C6E2", "#7DAED6", "#5593C8", "#3476B3", "#1E5998", "#113F76", "#08264F"],
+  diverging: ["#0B4F94", "#2F78B7", "#6BA3D3", "#A9CBE8", "#EEF0F1", "#F1F0EE", "#F3C594", "#E79A4D", "#C96F1B", "#8F4A08"],
+};
+
+const lightTheme = (theme) => ({ ...theme, ...LIGHT, ink: rampOf(LIGHT.sequential), differences: rampOf(LIGHT.diverging) });
+
 function themeOf(element) {
   const style = getComputedStyle(element);
   const read = (name, otherwise) => style.getPropertyValue("--st-" + name).trim() || otherwise;
@@ -126,7 +135,7 @@ function tileOf(weights, offset, length, width, height, ramp, full, signed = fal
 }
 
 // ------------------------------------------------------------ pens: a canvas on screen, or a picture file
-// A picture is drawn by calling a pen; both pens have the same five methods. Text is always text, never markup.
+// A picture is drawn by calling a pen; both pens have the same five methods that draw. Text is always text, never markup.
 
 function canvasPen(canvas, width, height, scale, theme) {
   canvas.width = Math.round(width * scale);
@@ -151,6 +160,10 @@ function canvasPen(canvas, width, height, scale, theme) {
       ink.fillText(string, 0, 0);
       ink.restore();
     },
+    wide(string, size, bold = false) {
+      ink.font = `${bold ? "600 " : ""}${size}px ${theme.font}`;
+      return ink.measureText(string).width;
+    },
     line(x, y, toX, toY, { colour, width = 1, alpha = 1 }) {
       ink.globalAlpha = alpha; ink.strokeStyle = colour; ink.lineWidth = width * scale;
       ink.beginPath(); ink.moveTo(x * scale, y * scale); ink.lineTo(toX * scale, toY * scale); ink.stroke();
@@ -172,6 +185,8 @@ function canvasPen(canvas, width, height, scale, theme) {
     },
   };
 }
+
+const VECTOR_TOKENS = 64; // a longer map is a picture of pixels in the file, which a path a cell would make too large
 
 function svgPen(width, height, theme) {
   const space = "http://www.w3.org/2000/svg", root = document.createElementNS(space, "svg");
@@ -201,14 +216,40 @@ function svgPen(width, height, theme) {
         transform: `translate(${x},${y}) rotate(${turn})` }, string),
     line: (x, y, toX, toY, { colour, width = 1, alpha = 1 }) =>
       add("line", { x1: x, y1: y, x2: toX, y2: toY, stroke: colour, "stroke-width": width, "stroke-opacity": alpha.toFixed(3) }),
-    tile: (x, y, w, h, weights, offset, length, ramp, full, alpha = 1, signed = false) =>
-      picture(x, y, w, h, tileOf(weights, offset, length, sidesOf(length)[1], sidesOf(length)[0], ramp, full, signed), alpha),
+    tile(x, y, w, h, weights, offset, length, ramp, full, alpha = 1, signed = false) {
+      const [rows, columns] = sidesOf(length), image = tileOf(weights, offset, length, columns, rows, ramp, full, signed);
+      if (Math.max(rows, columns) > VECTOR_TOKENS) return picture(x, y, w, h, image, alpha);
+      for (const [fill, d] of pathsOf(image)) {
+        add("path", { d, fill, opacity: alpha, "shape-rendering": "crispEdges", transform: `translate(${x},${y}) scale(${w / columns},${h / rows})` });
+      }
+      return undefined;
+    },
     gradient(x, y, w, h, ramp) {
-      const image = new ImageData(256, 1);
-      new Uint32Array(image.data.buffer).set(ramp);
-      picture(x, y, w, h, image, 1);
+      const fill = add("linearGradient", { id: `scale-${root.childElementCount}` });
+      for (let k = 0; k <= 16; k++) {
+        const stop = document.createElementNS(space, "stop");
+        stop.setAttribute("offset", k / 16); stop.setAttribute("stop-color", cssOf(ramp, (k / 16) * 255));
+        fill.append(stop);
+      }
+      add("rect", { x, y, width: w, height: h, fill: `url(#${fill.id})` });
     },
   };
+}
+
+// The cells of a picture as one path a colour, equal neighbours of a row in one step; the first colour is the ground.
+function pathsOf({ data, width, height }) {
+  const pixels = new Uint32Array(data.buffer), runs = new Map(), counts = new Map();
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width;) {
+      const colour = pixels[y * width + x], from = x;
+      while (x < width && pixels[y * width + x] === colour) x += 1;
+      counts.set(colour, (counts.get(colour) || 0) + x - from);
+      runs.set(colour, `${runs.get(colour) || ""}M${from} ${y}h${x - from}v1h${from - x}z`);
+    }
+  }
+  const [ground] = [...counts].sort((a, b) => b[1] - a[1])[0];
+  runs.delete(ground);
+  return [[ground, `M0 0h${width}v${height}h${-width}z`], ...runs].map(([colour, d]) => [cssOf([colour], 0), d]);
 }
 
 // The scale, drawn beside every picture: what the two ends mean.

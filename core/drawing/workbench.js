@@ -166,11 +166,19 @@ function draw(workbench) {
   root.classList.toggle("stacked", workbench.width < STACKED);
   workbench.room = host.room(); // what a host compares with
   const room = Math.max(SMALLEST, workbench.room) - parts.bar.offsetHeight - parts.note.offsetHeight - 8;
+  evenTitles(columns);
   for (const column of columns) drawColumn(workbench, column, room);
   parts.none.hidden = columns[0].layout.heads.length > 0;
   root.dataset.painted = workbench.header.id;
   root.dataset.head = view.head === null ? "" : nameOf(columns[0].pane, view.head);
   window.dispatchEvent(new CustomEvent("atlas-painted", { detail: workbench.header.id }));
+}
+
+// Titles that wrap into more lines than others would put the grids below them at other heights.
+function evenTitles(columns) {
+  for (const { parts } of columns) parts.top.style.minHeight = "";
+  const tallest = Math.max(...columns.map(({ parts }) => parts.top.offsetHeight));
+  for (const { parts } of columns) parts.top.style.minHeight = tallest ? `${tallest}px` : "";
 }
 
 // How wide and high the grid of a column may be: what is left is the enlarged head's.

@@ -118,6 +118,14 @@ def keep_best_known(db: Database, class_set: str) -> str:
     return classifier
 
 
+def can_suggest(db: Database, class_set: str) -> bool:
+    """Whether a classifier may suggest: one was chosen; or none was turned off, and one was trained or ships."""
+    if classifiers.suggesting(db, class_set):
+        return True
+    known = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
+    return known and not classifiers.is_turned_off(db, class_set)
+
+
 def about_best(db: Database, class_set: str) -> Row:
     """What is known of the classifier that `keep_best_known` names: title, kind, classes, labels (how many), scores.
     Stores nothing, so that a page may ask while it draws. InputError when there is none."""

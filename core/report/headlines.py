@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 
 from core.errors import JobError, StoreError
+from core.report.claims.outcomes import FAILS, HOLDS
 from core.report.records import records_of
 from core.report.report import STUDY_NAME
 from core.store.rows import Row
 from core.studies.contract import Study
 from core.studies.headline import Headline
 from core.studies.lookup import find_study
+
+SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as a person says them of more than one
 
 
 def headline(study: str, rows: Sequence[Row]) -> Headline:
@@ -28,5 +31,6 @@ def has_headline(study: str) -> bool:
 def _report(rows: Sequence[Row]) -> Headline:
     records = records_of(rows)
     outcomes = [claim.outcome for claim in records.claims]
-    said = ", ".join(f"{outcomes.count(name)} {name}" for name in dict.fromkeys(outcomes))
+    counts = {name: outcomes.count(name) for name in dict.fromkeys(outcomes)}
+    said = ", ".join(f"{count} {SEVERAL.get(name, name) if count > 1 else name}" for name, count in counts.items())
     return Headline(f"Of {len(outcomes)} tests of the papers' sentences: {said}.", len(records.steps), "studies")

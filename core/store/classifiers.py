@@ -131,6 +131,15 @@ def suggesting(db: Database, class_set: str) -> str | None:
     return row[0] if row else None
 
 
+def is_turned_off(db: Database, class_set: str) -> bool:
+    """Whether somebody chose that nothing suggests for a class set, rather than that nobody chose yet."""
+    chosen = db.cursor().execute(
+        "SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
+    )
+    row = chosen.fetchone()
+    return row is not None and row[0] is None
+
+
 def labels_since_newest(db: Database, class_set: str) -> int:
     """How many labels stand that the newest classifier of a class set has not seen; all where there is none.
 

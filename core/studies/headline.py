@@ -33,6 +33,14 @@ def defined(value: float | None) -> float:
     return value
 
 
+def points_more(share: float, than: str) -> str:
+    """A difference of shares as a person says it: "1.7 points more than this", "1.7 points less than this"."""
+    points = round(100 * share, 1)
+    if not points:
+        return f"as much as {than}"
+    return f"{abs(points):.1f} points {'more' if points > 0 else 'less'} than {than}"
+
+
 def plural(count: int, of: int, what: str) -> str:
     """ "3 of 12 changes"."""
     return f"{count} of {of} {what}"

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from core.attention import Head
-from pages.parts.charts.curves import bars_with_intervals, calibration, line_with_band, points, stacked_bars
+from pages.parts.charts.curves import calibration, line_with_band, points, ranked, stacked_bars, values_with_intervals
 from pages.parts.charts.encoding import CELL, LARGE, Axes, Shade
 from pages.parts.charts.export import category_colours, exported
 from pages.parts.charts.heads import head_picture
@@ -81,7 +81,7 @@ def test_every_kind_of_chart_becomes_a_file(heads, rows, kind):
         head_picture(heads, Shade("score.of: [x]"), title="Score", highlight=[Head(0, 0)], select=True),
         stacked_bars(rows, Axes(x="n", y="task", colour="kind"), title="Shares"),
         line_with_band(rows, Axes(x="n", y="n", low="low", high="high", colour="kind"), title="Line", rule=2),
-        bars_with_intervals(rows, Axes(x="task", y="n", low="low", high="high", colour="kind"), title="Bars", rule=1),
+        values_with_intervals(rows, Axes(x="task", y="n", low="low", high="high", colour="kind"), title="Bars", rule=1),
         points(rows, Axes(x="n", y="low", colour="kind", name="task"), title="Points"),
         matrix(rows, Axes(x="task", y="kind"), value="n", order=["a", "b"], title="Confusion"),
     ]
@@ -128,7 +128,7 @@ def test_a_class_has_one_colour_in_bars_heads_and_points(heads):
 
 def test_a_baseline_is_a_dashed_line_in_lines_and_bars(rows):
     for made in (line_with_band(rows, Axes(x="n", y="n"), title="", rule=2.5),
-                 bars_with_intervals(rows, Axes(x="task", y="n"), title="", rule=2.5)):  # fmt: skip
+                 values_with_intervals(rows, Axes(x="task", y="n"), title="", rule=2.5)):  # fmt: skip
         drawn = made.to_dict()
         rule = drawn["layer"][-1]
         assert rule["mark"]["strokeDash"]
@@ -141,3 +141,30 @@ def test_a_picture_of_few_heads_uses_the_width(count, cell):
     alone = head_picture(frame, Shade("score", cell=LARGE), title="").to_dict()
     assert alone["width"] == {"step": cell}
     assert LARGE > CELL
+
+
+def test_values_with_intervals_are_dots_and_those_without_are_bars(rows):
+    axes = Axes(x="task", y="n", low="low", high="high", colour="kind")
+    lines, dots = values_with_intervals(rows, axes, title="").to_dict()["layer"]
+    assert (lines["mark"]["type"], dots["mark"]["type"]) == ("rule", "point")
+    assert (lines["encoding"]["y"]["field"], lines["encoding"]["y2"]["field"]) == ("low", "high")
+    (bars,) = values_with_intervals(rows, Axes(x="task", y="n"), title="").to_dict()["layer"]
+    assert bars["mark"]["type"] == "bar"
+
+
+def test_many_names_have_a_line_each():
+    heads = pd.DataFrame({"head": [f"L1H{k}" for k in range(36)], "value": 1.0, "low": 0.5, "high": 1.5})
+    made = values_with_intervals(heads, Axes(x="head", y="value", low="low", high="high"), title="").to_dict()
+    lines, dots = made["layer"]
+    assert (dots["encoding"]["y"]["field"], dots["encoding"]["x"]["field"]) == ("head", "value")
+    assert (lines["encoding"]["x"]["field"], lines["encoding"]["x2"]["field"]) == ("low", "high")
+
+
+def test_ranked_dots_stand_in_order_and_name_their_extremes():
+    values = [0.3, 0.1, None, 0.9, 0.5, 0.2]
+    frame = pd.DataFrame({"head": list("abcdef"), "value": values})
+    made = ranked(frame, Axes(x="rank", y="value", name="head"), title="", named=1, rule=0.4).to_dict()
+    dots, said, _ = made["layer"]
+    in_order = made["datasets"][dots["data"]["name"]]
+    assert [(row["rank"], row["head"]) for row in in_order] == [(1, "b"), (2, "f"), (3, "a"), (4, "e"), (5, "d")]
+    assert [row["head"] for row in made["datasets"][said["data"]["name"]]] == ["b", "d"]

@@ -88,6 +88,23 @@ def test_a_head_that_the_checkpoint_lacks_gives_way_and_the_rest_stays():
     assert "L12H12" in said(app)
 
 
+def test_a_folder_that_vanished_is_said_and_the_rest_of_the_link_stays():
+    app = opened("maps", checkpoint="/nowhere/gone", text="The old dog sleeps.", head="L2H3")
+    assert not app.exception
+    assert any("/nowhere/gone" in error.value.replace("\\", "") for error in app.error)
+    assert app.text_input(key="text").value == "The old dog sleeps."
+    assert app.query_params["head"] in ("L2H3", ["L2H3"])
+
+
+def test_rows_that_vanished_are_said_and_the_rest_of_the_link_stays():
+    app = opened("interventions", rows="/nowhere/own.csv", checkpoint="atlas-encoder", mode="A task's rows")
+    assert not app.exception
+    assert "own.csv" in app.selectbox(key="rows").value
+    assert app.selectbox(key="checkpoint").value == "atlas-encoder"
+    assert any("own.csv" in one.value.replace("\\", "") for kind in (app.error, app.info, app.caption, app.warning)
+               for one in kind)  # fmt: skip
+
+
 def test_a_view_says_what_of_the_context_it_does_not_use():
     app = opened("heads/overview", text="The old dog sleeps.", head="L2H3")
     assert "does not use the chosen sentence, head" in said(app)

@@ -4,11 +4,9 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -17,58 +15,25 @@ from core.jobs import api
 from core.store import jobs as store
 from core.store import runs
 from core.store.database import Database
+from tests.pages import forked
+from tests.pages.browsing import answers, free_port, until
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = Path("/usr/bin/chromium")
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed here"),
-]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+pytestmark = pytest.mark.browser
 
 
 class App:
-    """The app as a user starts it, on a file of its own."""
+    """The app on a database of its own, with workers of its own."""
 
     def __init__(self, database: Path, port: int):
         self.url = f"http://127.0.0.1:{port}"
-        command = [
-            sys.executable,
-            "-m",
-            "streamlit",
-            "run",
-            "app.py",
-            "--server.port",
-            str(port),
-            "--",
-            "--db",
-            database,
-        ]
-        environment = {**os.environ, "ATLAS_WORKERS": "1", "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(
-            [str(part) for part in command],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+        words = ["run", "app.py", "--server.port", str(port), "--", "--db", str(database)]
+        settings = {**os.environ, "ATLAS_WORKERS": "1", "OMP_NUM_THREADS": "1"}
+        self.process = forked.serve(
+            words, settings, database.parent / "server.log", warm=False, unprivileged=False, processes=True
         )
-        self._wait()
-
-    def _wait(self) -> None:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            try:
-                with urllib.request.urlopen(self.url + "/_stcore/health", timeout=1):  # noqa: S310 - our own server
-                    return
-            except OSError:
-                time.sleep(0.1)
-        raise AssertionError("the app did not start")
+        until(lambda: answers(self.url))
 
     def end(self, how: signal.Signals) -> float:
         """Send `how`; seconds until the process was gone."""
@@ -93,8 +58,9 @@ def ran(folder: Path) -> list[str]:
 
 def resume_in(page, url: str) -> None:
     page.goto(url + "/jobs")
-    page.get_by_role("button", name="Resume").first.click()
-    page.get_by_role("button", name="Stop").wait_for()
+    main = page.get_by_test_id("stMain")  # Streamlit has a Stop of its own in the header
+    main.get_by_role("button", name="Resume").first.click()
+    main.get_by_role("button", name="Stop").wait_for()
 
 
 def test_an_app_killed_during_a_job_resumes_it_and_a_stored_unit_is_not_run_again(tmp_path, browser):
@@ -151,6 +117,7 @@ def test_ending_the_app_leaves_a_running_job_to_be_resumed_and_no_worker_behind(
     db.close()
 
 
+@pytest.mark.slow  # a command of its own beside the app; how its rows come in is in test_jobs.py
 def test_rows_of_a_command_given_while_the_app_runs_are_imported_by_one_click(tmp_path, browser):
     database = tmp_path / "atlas.duckdb"
     app = App(database, free_port())

@@ -277,7 +277,7 @@ def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path
         page.locator(f'.mark-rect path[aria-label^="{said}"]').click(timeout=PATIENCE)
         said = f"{cell['n']} maps labelled {cell['truth']} and predicted {cell['predicted']}"
         page.get_by_text(said).wait_for(timeout=PATIENCE)
-        page.get_by_test_id("stImageContainer").first.wait_for(timeout=PATIENCE)
+        page.locator("figure img[alt^='Attention map']").first.wait_for(timeout=PATIENCE)
 
 
 def kept_boxes(page):

@@ -1,9 +1,13 @@
 """The pages about labels, run as Streamlit runs them, on a real store with labels of two people."""
 
+import base64
+import io
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
@@ -17,6 +21,7 @@ from core.store import jobs as store_jobs
 from core.store.database import Database
 from core.studies.contract import Finished
 from core.studies.patterns.train_patterns import STUDY
+from pages.parts.label import label_retrain, label_tools
 from pages.parts.shell import resources
 from pages.parts.views import labelling
 from tests.pages.opening import switched
@@ -109,13 +114,13 @@ def test_after_a_retraining_it_says_how_many_suggestions_are_others(filled, monk
     db, of_before = resources.database(), bundled_classifier(resources.database(), "bert")
     classifiers.choose(db, "bert", of_before, annotator="ada")
     labels.record_events(db, [event(k, f"m{k}", cls="block", batch="cyd", annotator="cyd") for k in range(1, 4)])
-    monkeypatch.setattr(
-        labelling,
-        "hints_of",
-        lambda db, classifier, names: {
-            name: ("block" if classifier == "first" and name in names[:5] else "vertical", 0.9, 0.1) for name in names
-        },
-    )
+
+    def hints_of(db, classifier, names):
+        others = names[:5] if classifier == "first" else ()
+        return {name: ("block" if name in others else "vertical", 0.9, 0.1) for name in names}
+
+    monkeypatch.setattr(labelling, "hints_of", hints_of)
+    monkeypatch.setattr(label_retrain, "hints_of", hints_of)
     page = opened("label")
     page.text_input(key="annotator").input("cyd").run()
     page.toggle(key="label_suggestions").set_value(True).run()
@@ -124,7 +129,8 @@ def test_after_a_retraining_it_says_how_many_suggestions_are_others(filled, monk
     monkeypatch.setattr(api, "status", lambda *_: done)
     next(button for button in page.button if button.label == "3 new labels: retrain").click().run()
     assert not page.exception
-    assert any("A new classifier suggests: 5 of 37 suggestions changed" in caption.value for caption in page.caption)
+    said = "A new classifier suggests: 5 of 37 suggestions changed, most often vertical to block (5)."
+    assert any(said in caption.value for caption in page.caption)
 
 
 def start_nothing(db):
@@ -203,3 +209,9 @@ def test_who_only_labels_is_offered_no_way_to_take_labels_back(filled, monkeypat
     monkeypatch.setenv("ATLAS_VISITORS", "annotator")
     page = opened("agreement")
     assert not any(one.label == "Take it back" for one in page.button)
+
+
+def test_a_map_is_a_picture_that_its_caption_is_read_for():
+    pixels = label_tools.picture(np.eye(3))
+    stored = Image.open(io.BytesIO(base64.b64decode(label_tools._png(pixels))))
+    np.testing.assert_array_equal(np.asarray(stored), pixels)

@@ -14,6 +14,7 @@ from tests.pages.browsing import PATIENCE, PROJECT, named, painted, settled, vis
 
 pytestmark = pytest.mark.browser
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
+SVG = "{http://www.w3.org/2000/svg}"
 SENTENCE = "The keys to the old cabinet were on the table."
 
 
@@ -91,6 +92,18 @@ def test_a_click_enlarges_the_head_under_the_pointer_and_arrows_walk_on(page, ad
     expect(grid).to_have_attribute("data-head", "")
 
 
+def test_another_sentence_keeps_the_head_and_the_links_below_are_of_it(page, address):
+    visit(page, f"{address}/maps?text={SENTENCE}&head=L3H2")
+    grid = painted(page)
+    before = grid.get_attribute("data-painted")
+    box = page.get_by_label("Sentence", exact=True)
+    box.fill("The cat sat.")
+    box.press("Enter")
+    changed(page, grid, before)
+    expect(grid).to_have_attribute("data-head", "L3H2")
+    expect(page.get_by_role("link", name="All about L3H2")).to_have_attribute("href", re.compile("head=L3H2"))
+
+
 def test_a_link_reopens_what_was_seen(page, address, browser):
     visit(page, f"{address}/maps?text={SENTENCE}&unit=words")
     grid = painted(page)
@@ -137,6 +150,8 @@ def test_the_difference_of_two_sentences_is_a_third_picture_with_its_scale(page,
     visit(page, f"{address}/maps?{link}")
     grid = painted(page)
     expect(grid.locator(".column")).to_have_count(3)
+    tops = {round(grid.locator("canvas.all").nth(k).bounding_box()["y"]) for k in range(3)}
+    assert len(tops) == 1  # also where one title takes two lines
     third = grid.locator(".column").nth(2)
     expect(third.locator("h3")).to_have_text("The dog sat on the mat. − The cat sat on the mat.")
     over = third.locator("canvas.over")
@@ -158,8 +173,17 @@ def test_pictures_and_weights_are_saved_as_files(page, address, encoder_maps):
     with page.expect_download() as saved:
         grid.get_by_title("Download this map as SVG").click()
     picture = ElementTree.fromstring(saved.value.path().read_text())  # noqa: S314 - written by the page a moment ago
-    words = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    words = [text.text for text in picture.iter(f"{SVG}text")]
     assert {"weight", "0", "1", *encoder_maps.tokens} <= set(words)  # the scale and every token
+    assert not list(picture.iter(f"{SVG}image"))  # cells are paths, which print sharp at any size
+    cells = [len(re.findall("M", path.get("d"))) for path in picture.iter(f"{SVG}path")]
+    assert len(cells) > 10
+    assert sum(cells) <= len(encoder_maps) ** 2 + 1
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("getComputedStyle(document.querySelector('.stApp')).backgroundColor === 'rgb(20, 23, 28)'")
+    with page.expect_download() as dark:
+        grid.get_by_title("Download this map as SVG").click()
+    assert dark.value.path().read_text() == saved.value.path().read_text()  # on paper, whatever the screen is
     with page.expect_download() as saved:
         page.get_by_role("button", name="Weights (NPZ)").click()
     stored = np.load(io.BytesIO(saved.value.path().read_bytes()))
@@ -199,7 +223,7 @@ def test_a_hundred_and_twenty_eight_tokens_are_read_by_pointing(page, address):
     words = " ".join(f"word{k}" for k in range(200))
     visit(page, f"{address}/maps?text={words}&head=L1H1")
     painted(page)
-    assert re.search(r"longer than 128 pieces.*\d+ were cut", page.get_by_test_id("stAlert").inner_text(), re.DOTALL)
+    assert re.search(r"longer than 128 tokens.*\d+ were cut", page.get_by_test_id("stAlert").inner_text(), re.DOTALL)
     point_at(page, 100, 3, 128)
     assert json.loads(page.locator(".row").evaluate("row => JSON.stringify(row.children.length)")) == 128
 

@@ -1,13 +1,16 @@
-"""Every page in a real browser: axe finds nothing serious, whatever Streamlit has drawn anew."""
+"""Every view in a real browser: axe finds nothing serious, the console stays empty, and it fits its window."""
 
+import os
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from pages.parts.shell import shell
-from tests.pages.browsing import PROJECT, named, visit
+from tests.pages.browsing import PROJECT, named, serving, settled, visit
+from tests.pages.opening import VIEWS
 
+LOOKS = os.environ.get("LOOKS")  # a folder that pictures of every view go to
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -16,30 +19,63 @@ def test_the_sidebar_has_the_eleven_pages_and_fits_a_small_screen(page, address)
     page.set_viewport_size({"width": 1280, "height": 768})
     visit(page, f"{address}/results")
     links = page.locator(".st-key-pages a")
-    expect(links).to_have_text([one.title for one in shell.PAGES])
+    expect(links).to_contain_text([one.title for one in shell.PAGES])
     expect(links.last).to_be_in_viewport()
 
 
-@pytest.mark.slow  # a minute: every page in both themes; the maps page alone is looked at in test_maps_browser
+@pytest.fixture(scope="module")
+def recorded_address(tmp_path_factory):
+    """The address of an app with the results that ship, as users open it."""
+    with serving(tmp_path_factory.mktemp("recorded"), ATLAS_RECORD="") as found:
+        yield found
+
+
+@pytest.mark.slow  # ten minutes: every view, both themes, three widths; maps also in test_maps_browser
 @pytest.mark.browser
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", [page.name for page in shell.PAGES])
-def test_axe_finds_nothing_serious_on_any_page(browser, address, name, theme):
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_in_both_themes_and_three_widths_has_no_serious_fault(browser, recorded_address, name):
+    """axe finds nothing serious, the console is empty, nothing is wider than the window."""
     if not Path(AXE).is_file():
         pytest.skip("axe-core is not installed: npm install --prefix tests")
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=theme, reduced_motion="reduce")
-    page = context.new_page()
-    visit(page, f"{address}/{name}")
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 900}, color_scheme="light", reduced_motion="reduce"
+    )
+    page, errors = context.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text) if is_fault(said) else None)
+    visit(page, "{}/{}?view={}".format(recorded_address, *name.split("/")))
     named(page)
     page.add_script_tag(path=AXE)
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    serious = [
+    found = []
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        for width in (1440, 1280, 800):
+            page.set_viewport_size({"width": width, "height": 900})
+            settled(page)
+            page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')")
+            if LOOKS:
+                page.screenshot(path=Path(LOOKS) / f"{name.replace('/', '-')}-{theme}-{width}.png")
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
+                found.append((theme, width, "wider than the window"))
+        found += [(theme, *fault) for fault in serious_faults(page)]
+    context.close()
+    assert not found
+    assert not errors
+
+
+def is_fault(said) -> bool:
+    """Whether the console says of an error, but that Streamlit first asks for its server below the page's own path."""
+    return said.type == "error" and "/_stcore/" not in said.location["url"]
+
+
+def serious_faults(page) -> list[tuple[str, list[str]]]:
+    """What axe calls serious or critical on the page as it stands."""
+    violations = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [
         (one["id"], [node["html"][:200] for node in one["nodes"]][:4])
-        for one in found["violations"]
+        for one in violations
         if one["impact"] in {"serious", "critical"}
     ]
-    context.close()
-    assert not serious
 
 
 @pytest.mark.browser

@@ -10,15 +10,22 @@ import streamlit as st
 from core.attention import Head
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import FULL, as_bytes
+from core.labelling.happenings import Standing
+from core.models.present import present_weights
 from core.patterns.classes import BERT, GPT2
 from core.scoring.definitions import KINDS
+from core.store.runs import Provenance, record_run, store_rows
 from core.studies.attention.records import ChangeScore, Score
+from core.studies.headline import points_more
+from core.tasks.glue import read_rows
 from pages.parts.charts.colours import COLOURS, colours_of
 from pages.parts.charts.curves import points, stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports import attending
 from pages.parts.reports.differences import rows_second_less_first, second_less_first
+from pages.parts.shell import resources
+from pages.parts.team.making import reason
 from pages.parts.tuning.change_pictures import STATISTICS, _as_change
 from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import opened
@@ -142,3 +149,48 @@ def test_a_folder_that_is_gone_is_known_as_gone(tmp_path):
     assert not is_missing(str(tmp_path))
     assert not is_missing("owner/model")
     assert str(Head(0, 0)) == "L1H1"
+
+
+@pytest.mark.parametrize("mode", ["Importance", "Curve"])
+def test_pruning_says_that_its_model_is_not_above_chance(mode, tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    db, ids = resources.database(), tuple(row.id for row in read_rows("sst2", "dev")[:100])
+    about = Provenance(
+        "atlas-encoder", weights_hash=present_weights("atlas-encoder"), task="sst2", split="dev", row_ids=ids
+    )
+    step = {"kind": "step", "order": "random", "task": "sst2", "metric": "accuracy", "n": 100, "baseline": 0.5,
+            "removed": 1, "share": 0.1, "heads": "L1H1", "score": 0.5, "change": 0.0, "low": 0.4,
+            "high": 0.6}  # fmt: skip
+    head = {"kind": "head", "name": "L1H1", "layer": 0, "head": 0, "rank": 1, "value": 1.0, "gradient": 0.1,
+            "task": "sst2", "n": 100, "statistic": "importance", "feature": "sst2"}  # fmt: skip
+    for study, row in (("prune", step), ("importance", head)):
+        run = record_run(db, study, {"checkpoint": "atlas-encoder", "task": "sst2"}, about, title=study)
+        store_rows(db, run, [row])
+    app = opened("interventions/pruning", mode=mode)
+    assert not app.exception
+    assert any("is not shown to be above chance" in warning.value for warning in app.warning)
+
+
+def test_a_difference_of_points_is_said_as_a_person_says_it():
+    said = [points_more(share, "before") for share in (0.017, -0.017, 0.0001)]
+    assert said == ["1.7 points more than before", "1.7 points less than before", "as much as before"]
+
+
+@pytest.mark.parametrize(
+    ("standing", "told"),
+    [
+        (
+            Standing("paused", "You are paused: of the last 8 maps ...", golds=8, right=3),
+            "3 of the last 8 gold maps were right",
+        ),
+        (
+            Standing("paused", "You are paused: 1 of 4 exemplars ...", 0, 0, 4, 1, 2),
+            "1 of 4 exemplars were right in round 2",
+        ),
+        (Standing("paused", "An admin has paused you in this project: ..."), "paused by an admin"),
+        (Standing("labelling", ""), ""),
+    ],
+)
+def test_an_admin_reads_of_others_why_they_are_paused(standing, told):
+    assert reason(standing) == told

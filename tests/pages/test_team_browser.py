@@ -51,6 +51,7 @@ def train(page, root):
     page.keyboard.press("2")
     expect(root).to_have_attribute("data-feedback", "wrong")
     expect(root.locator(".word")).to_contain_text("You said Diagonal; it is Vertical")
+    expect(root.locator(".word canvas.verdict")).to_have_count(1)  # the map that it is of
     expect(root).to_have_attribute("data-sheets", "2")
     page.keyboard.press("1")
     expect(root).to_have_attribute("data-feedback", "right")

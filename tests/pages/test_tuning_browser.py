@@ -58,10 +58,10 @@ def test_a_run_is_watched_cancelled_resumed_and_its_checkpoint_opens(address, pa
     seen = step(page, beyond=0)
     page.get_by_text("of 2 units").wait_for()
     page.get_by_test_id("stVegaLiteChart").nth(1).wait_for()  # training loss, and the metric on dev, of each run
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     page.get_by_role("button", name="Resume").click()
     step(page, beyond=seen + 63)  # an epoch further
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     page.get_by_role("button", name="Resume").wait_for()
     settled(page)
 

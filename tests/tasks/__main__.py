@@ -8,66 +8,18 @@ import argparse
 import json
 import re
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Error, expect
 
-from tests.pages.browsing import PATIENCE, browsing, painted, serving, settled, visit
+from tests.pages.browsing import PATIENCE, browsing, painted, serving, visit
+from tests.tasks.hands import Hands, Task
+from tests.tasks.labelling import label_and_retrain, lead_a_project, stored_maps
+from tests.tasks.tuning import tuned_change
 
 SENTENCE = "He was becoming agitated about the noise."
-
-
-@dataclass
-class Hands:
-    """Whoever does a task: a window, and what they have clicked so far."""
-
-    page: Any
-    folder: Path
-    clicks: int = 0
-    keys: int = 0
-
-    def click(self, what: Any) -> None:
-        what.click()
-        self.clicks += 1
-        settled(self.page)
-
-    def go(self, name: str) -> None:
-        """A link of the sidebar."""
-        self.click(self.page.locator(".st-key-pages").get_by_role("link", name=name, exact=True))
-        self.page.locator('[data-testid="stMain"] h1').filter(has_text=name).wait_for()
-        settled(self.page)
-
-    def view(self, name: str) -> None:
-        """A view of the page."""
-        self.click(self.page.get_by_role("radio", name=name, exact=True).first)
-        expect(self.page.get_by_role("radio", name=name, exact=True).first).to_be_checked()
-        settled(self.page)
-
-    def fill(self, what: Any, text: str, *, enter: str = "Enter") -> None:
-        what.fill(text)
-        what.press(enter)
-        self.clicks += 1
-        settled(self.page)
-
-    def choose(self, label: str, option: str) -> None:
-        """One of a select box: a field."""
-        self.page.get_by_role("combobox", name=label).first.click()
-        self.page.get_by_role("option", name=option).first.click()
-        self.clicks += 1
-        settled(self.page)
-
-
-@dataclass(frozen=True)
-class Task:
-    """What somebody wants, and the most clicks it may take."""
-
-    what: str
-    most: int
-    do: Callable[[Hands], None]
 
 
 def previous_token_head(hands: Hands) -> None:
@@ -158,15 +110,18 @@ def stop_and_resume(hands: Hands) -> None:
     page = hands.page
     visit(page, page.url.split("?")[0].rstrip("/") + "/results?view=jobs")
     hands.click(page.get_by_role("button", name="Resume").first)  # the stopped job goes on
-    hands.click(page.get_by_role("button", name="Stop").first)
+    hands.click(page.get_by_test_id("stMain").get_by_role("button", name="Stop").first)
     page.get_by_role("button", name="Resume").first.wait_for(timeout=PATIENCE)
 
 
 TASKS = {
     "a": Task("all heads on my sentence, the previous-token head, send it", 6, previous_token_head),
+    "b": Task("label 30, undo 3, leave, come back, retrain, see what changed", 4, label_and_retrain),
     "c": Task("which heads attend between two words, in two checkpoints", 4, frame_heads),
+    "d": Task("fine-tune, see the change", 4, tuned_change),
     "e": Task("which heads matter, and is it luck", 2, heads_that_matter),
     "f": Task("open a folder of my own", 2, own_folder),
+    "g": Task("a project: three people, gold, assigned, adjudicated, exported", 15, lead_a_project),
     "h": Task("one head in two checkpoints", 2, one_head_in_two),
     "i": Task("a figure as SVG, and a citation", 3, figure_and_citation),
     "j": Task("find an earlier result, delete it", 3, delete_earlier),
@@ -187,6 +142,7 @@ def fill(folder: Path) -> None:
         runs.store_rows(db, run, [{"statistic": "entropy", "layer": 0, "head": 1, "value": 0.5, "task": "sst2"}])
         job = jobs.add_job(db, "statistics", "A long job", {"tasks": ["qqp"], "limit": 300})
         jobs.set_state(db, job, "cancelled")
+        stored_maps(db)
 
 
 def done(task: Task, browser: Any, address: str, folder: Path) -> dict[str, Any]:
@@ -194,13 +150,13 @@ def done(task: Task, browser: Any, address: str, folder: Path) -> dict[str, Any]
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
-    hands, trouble = Hands(page, folder), ""
+    hands, trouble = Hands(page, folder, address), ""
     visit(page, address)
     painted(page)
     try:
         task.do(hands)
     except (AssertionError, Error) as error:
-        trouble = str(error).splitlines()[0][:200]
+        trouble = (str(error).splitlines() or [repr(error)])[0][:300]
         with suppress(Error):
             page.screenshot(path=folder / "failed.png")
     context.close()
@@ -208,6 +164,7 @@ def done(task: Task, browser: Any, address: str, folder: Path) -> dict[str, Any]
         "what": task.what,
         "clicks": hands.clicks,
         "most": task.most,
+        "keys": hands.keys,
         "done": not trouble and hands.clicks <= task.most,
     }
     return found | ({"trouble": trouble} if trouble else {})

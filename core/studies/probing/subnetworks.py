@@ -32,7 +32,7 @@ from core.scoring import runs
 from core.scoring.few_inputs import mean_interval
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, defined, percent
+from core.studies.headline import Headline, defined, percent, points_more
 from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
 from core.studies.outcomes import metrics_of
 from core.studies.probing.subnetwork_records import Subnetwork
@@ -216,7 +216,7 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
         less = next(network for network in networks if network.kind == "difference" and network.name == "good less bad")
         full = next(network for network in networks if network.name == "full")
         return Headline(
-            f"Retrained, what is kept scores {100 * defined(less.value):+.1f} points more than what went.",
+            f"Retrained, what is kept scores {points_more(defined(less.value), 'what went')}.",
             less.n, "dev rows", percent(less.low, less.high), f"nothing removed {100 * defined(full.value):.1f}",
         )  # fmt: skip
 

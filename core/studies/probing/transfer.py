@@ -25,7 +25,7 @@ from core import config, models, studies
 from core.scoring import runs
 from core.store.rows import Row
 from core.studies.contract import Done, Flag, Need, Study, Unit
-from core.studies.headline import Headline, defined, percent
+from core.studies.headline import Headline, defined, percent, points_more
 from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TunedTasks
 from core.studies.outcomes import metrics_of
 from core.studies.probing.syntax import RANDOM, TRAINED
@@ -154,7 +154,7 @@ class TransferStudy(Study[Options, TransferPartial]):
         floor = picked(Transferred.defined(rows), kind="baseline")[0]
         return Headline(
             f"{best.reading.capitalize()}: layer {best.layer} is best on half of the rows; on the other half it scores "
-            f"{100 * defined(best.value):+.1f} points more than the last layer.",
+            f"{points_more(defined(best.value), 'the last layer')}.",
             best.n, "dev rows", percent(best.low, best.high), f"constant label {100 * defined(floor.value):.1f}",
         )  # fmt: skip
 

@@ -50,22 +50,42 @@ def line_with_band(
     return alt.layer(*band, line, *baseline(rule)).properties(title=title, height=300)
 
 
-def bars_with_intervals(
+MANY = 14  # names that stand below a chart without touching each other; more stand at its left, one a line
+
+
+def values_with_intervals(
     frame: pd.DataFrame, axes: Axes, *, title: str, rule: float | None = None, tooltip: Sequence[str] = ()
 ) -> Layers:
-    """Bars in the order of the rows, their intervals as lines; side by side by colour; `rule` draws a baseline."""
-    shared: dict[str, Any] = {"x": alt.X(field(axes.x, "N"), title=axes.x_says, sort=None, axis=alt.Axis(labelAngle=0))}
+    """Values in the order of the rows, side by side by colour: dots with their intervals, bars where there is none.
+
+    `rule` draws a baseline. Of many names, each has a line of its own.
+    """
+    sideways = frame[axes.x].nunique() > MANY
+    names, numbers, offset = ("y", "x", "yOffset") if sideways else ("x", "y", "xOffset")
+    along = alt.Y if sideways else alt.X
+    shared: dict[str, Any] = {
+        names: along(field(axes.x, "N"), title=axes.x_says, sort=None, axis=alt.Axis(labelAngle=0))
+    }
     if axes.colour:
-        shared |= {"xOffset": alt.XOffset(field(axes.colour, "N"), sort=None)}
+        shared |= {offset: (alt.YOffset if sideways else alt.XOffset)(field(axes.colour, "N"), sort=None)}
     base = alt.Chart(frame).encode(**shared)
-    bars = base.mark_bar().encode(
-        y=alt.Y(field(axes.y, "Q"), title=axes.y_says),
+    has_ends = bool(axes.low and axes.high)
+    across = alt.X if sideways else alt.Y
+    mark = base.mark_point(filled=True, size=55, opacity=1) if has_ends else base.mark_bar()
+    drawn = mark.encode(
+        **{numbers: across(field(axes.y, "Q"), title=axes.y_says)},
         tooltip=tips(frame, axes.x, axes.colour, axes.y, axes.low, axes.high, *tooltip),
     )
+    lines = interval(
+        base.mark_rule(strokeWidth=2, color="gray", aria=False), axes, along=numbers
+    )  # a dot says its interval
     if axes.colour:
-        bars = bars.encode(color=category(frame, axes.colour))
-    lines = interval(base.mark_rule(strokeWidth=1.5, color="gray"), axes)
-    return alt.layer(bars, *lines, *baseline(rule)).properties(title=title, height=300)
+        colour = category(frame, axes.colour)
+        drawn, lines = drawn.encode(color=colour), [line.encode(color=colour) for line in lines]
+    size = (
+        {"height": alt.Step(16 * (frame[axes.colour].nunique() if axes.colour else 1))} if sideways else {"height": 300}
+    )
+    return alt.layer(*lines, drawn, *baseline(rule, numbers)).properties(title=title, **size)
 
 
 def grouped_bars(frame: pd.DataFrame, axes: Axes, *, order: Sequence[str]) -> alt.Chart:
@@ -83,21 +103,24 @@ def grouped_bars(frame: pd.DataFrame, axes: Axes, *, order: Sequence[str]) -> al
     )
 
 
-def histogram(frame: pd.DataFrame, *, x: str, counted: str, title: str, rule: float | None = None) -> Layers:
-    """How many rows of `frame` (`counted`: what they are) lie where; `rule` marks a value."""
-    bars = (
-        alt.Chart(frame)
-        .mark_bar()
-        .encode(
-            x=alt.X(field(x, "Q"), title=x, bin=alt.Bin(maxbins=20), scale=alt.Scale(zero=False)),
-            y=alt.Y("count()", title=counted, axis=alt.Axis(tickMinStep=1, format="d")),
-            tooltip=[
-                alt.Tooltip(field(x, "Q"), title=x, bin=alt.Bin(maxbins=20)),
-                alt.Tooltip("count()", title=counted),
-            ],
-        )
+def ranked(frame: pd.DataFrame, axes: Axes, *, title: str, rule: float | None = None, named: int = 3) -> Layers:
+    """Every value (y) as a dot, least first, with its interval; the `named` least and greatest are told by their name.
+
+    frame: a row a thing, whose name is in the column axes.name. `rule` marks a value.
+    """
+    drawn = frame.dropna(subset=[axes.y]).sort_values(axes.y).reset_index(drop=True)
+    drawn = drawn.assign(rank=range(1, len(drawn) + 1))
+    x = alt.X("rank:Q", title="rank, least first", axis=alt.Axis(format="d", tickMinStep=1))
+    y = alt.Y(field(axes.y, "Q"), title=axes.y_says, scale=alt.Scale(zero=False))
+    base = alt.Chart(drawn).encode(x=x)
+    dots = base.mark_point(filled=True, size=40, opacity=1).encode(
+        y=y, tooltip=tips(drawn, axes.name, axes.y, axes.low, axes.high, "rank")
     )
-    return alt.layer(bars, *baseline(rule, "x")).properties(title=title, height=300)
+    lines = interval(base.mark_rule(color="gray", aria=False), axes, scale=alt.Scale(zero=False))
+    ends = drawn[(drawn["rank"] <= named) | (drawn["rank"] > len(drawn) - named)]
+    said = alt.Chart(ends).mark_text(dx=6, align="left", fontSize=10, color="gray")
+    said = said.encode(x=x, y=y, text=alt.Text(field(str(axes.name), "N")))
+    return alt.layer(*lines, dots, said, *baseline(rule)).properties(title=title, height=300)
 
 
 def points(

@@ -115,10 +115,12 @@ def category(frame: pd.DataFrame, name: str, order: Sequence[str] | None = None)
     return alt.Color(field(name, "N"), title=name, sort=order, scale=scale)
 
 
-def interval(mark: alt.Chart, axes: Axes, **options: Any) -> list[alt.Chart]:
-    """The mark from the low to the high end of y; none where the axes have no ends."""
+def interval(mark: alt.Chart, axes: Axes, *, along: str = "y", **options: Any) -> list[alt.Chart]:
+    """The mark from the low to the high end of the values, which lie along x or y; none where the axes have no ends."""
     if not (axes.low and axes.high):
         return []
+    if along == "x":
+        return [mark.encode(x=alt.X(field(axes.low, "Q"), title=axes.y_says, **options), x2=alt.X2(axes.high))]
     return [mark.encode(y=alt.Y(field(axes.low, "Q"), title=axes.y_says, **options), y2=alt.Y2(axes.high))]
 
 

@@ -11,7 +11,7 @@ from core.store.rows import Row
 from core.store.runs import run_rows
 from core.studies.ablation import operators
 from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Untouched
-from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.export import together
 from pages.parts.charts.heads import head_picture
@@ -63,7 +63,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
     with left:
         name = bound.pick(st.selectbox, "Head", names, key="operators_head", default=strongest)
         here = [effect for effect in effects if effect.name == name]
-        chart = bars_with_intervals(
+        chart = values_with_intervals(
             pd.DataFrame(here),
             Axes(x="operator", y="value", low="low", high="high", y_title="change of the loss"),
             rule=0.0,

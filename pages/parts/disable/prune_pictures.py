@@ -10,6 +10,7 @@ from core.studies.ablation.pruning_records import ImportantHead, PruneStep, Rank
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
+from pages.parts.reports.at_chance import warn_at_chance, warn_by_other_run
 from pages.parts.reports.stored_runs import pick_run
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -27,6 +28,7 @@ def show_importance() -> None:
         return
     rows = run_rows(resources.database(), stored.run)
     heads = ImportantHead.among(rows)
+    warn_by_other_run(stored)
     left, right = st.columns([3, 2])
     left.altair_chart(
         head_picture(
@@ -56,6 +58,7 @@ def show_curves() -> None:
         return
     steps = PruneStep.among(run_rows(resources.database(), stored.run))
     first = steps[0]
+    warn_at_chance(stored, first.baseline if first.metric == "accuracy" else None, first.n)
     st.altair_chart(
         line_with_band(
             pd.DataFrame([_in_percent(step) for step in steps]),

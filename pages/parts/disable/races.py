@@ -17,6 +17,7 @@ from pages.parts.disable.live import SWEPT
 from pages.parts.disable.race_pictures import VERDICTS, gradient_beside, intervals, looks, rows_taken, verdict_counts
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import WHAT, shared_options
+from pages.parts.reports.at_chance import warn_by_other_run
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -90,6 +91,7 @@ def _results() -> None:
         return
     rows = run_rows(resources.database(), stored.run)
     race, verdicts = RaceSummary.among(rows)[0], RaceVerdict.among(rows)
+    warn_by_other_run(stored)
     counts = (race.matters, race.does_not_matter, race.open)
     for column, name, count in zip(st.columns(3), VERDICTS, counts, strict=True):
         column.metric(name, f"{count} of {len(verdicts)}")

@@ -14,7 +14,7 @@ from core.studies.ablation.shared_effects import shared_effects
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric
-from pages.parts.charts.curves import bars_with_intervals, histogram, points
+from pages.parts.charts.curves import points, ranked, values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.at_chance import warn_at_chance
@@ -137,9 +137,9 @@ def _heads(variants: list[SweptVariant], baseline: Untouched, metric: str) -> No
         st.altair_chart(_picture(variants, metric, f"Change of {metric} from {untouched:.1f} (Fig 8)"), width="content")
         st.caption("Outlined: beyond luck, or asked for by the link to this page.")
     with right:
-        scores = pd.DataFrame({metric: [100 * _value(variant, metric) for variant in variants]}).dropna()
-        title = "Heads by score without them (Michel Fig 1)"
-        st.altair_chart(histogram(scores, x=metric, counted="heads", title=title, rule=untouched))
+        scores = pd.DataFrame([_score(variant, baseline, metric) for variant in variants])
+        axes = Axes(x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} x 100 without it")
+        st.altair_chart(ranked(scores, axes, title="Score without each head; dashed: untouched", rule=untouched))
     for head in asked_heads():
         for variant in variants:
             if _head_of(variant) == head:
@@ -180,24 +180,19 @@ def said(variant: SweptVariant, metric: str) -> str:
     return f"{metric} {100 * change.value:+.1f} points, {claim} (this one alone, 95%: {ends})"
 
 
+def _score(variant: SweptVariant, baseline: Untouched, metric: str) -> dict[str, Any]:
+    """One variant's score, times 100, with the ends of its change around the untouched model's."""
+    change = _change(variant, metric) or Estimate(float("nan"))
+    low, high = (100 * (_value(baseline, metric) + end) for end in _numbers(change.low, change.high))
+    return {"name": variant.name, "score": 100 * _value(variant, metric), "low": low, "high": high,
+            "flipped": variant.flipped, "p": variant.p}  # fmt: skip
+
+
 def _bars(variants: list[SweptVariant], baseline: Untouched, metric: str) -> None:
     untouched = _value(baseline, metric)
-    shown = []
-    for variant in variants:
-        change = _change(variant, metric) or Estimate(float("nan"))
-        low, high = (100 * (untouched + end) for end in _numbers(change.low, change.high))
-        shown.append(
-            {
-                "name": variant.name,
-                "score": 100 * _value(variant, metric),
-                "low": low,
-                "high": high,
-                "flipped": variant.flipped,
-                "p": variant.p,
-            }
-        )
+    shown = [_score(variant, baseline, metric) for variant in variants]
     st.altair_chart(
-        bars_with_intervals(
+        values_with_intervals(
             pd.DataFrame(shown),
             Axes(x="name", y="score", low="low", high="high", x_title="disabled", y_title=f"{metric} x 100"),
             rule=100 * untouched,
@@ -225,7 +220,7 @@ def _duplicates(variants: list[SweptVariant], metric: str) -> None:
         beyond = cost.beyond_apart
         if beyond is not None and beyond.high is not None and beyond.high < 0:
             worse.append(variant.name)
-    chart = bars_with_intervals(
+    chart = values_with_intervals(
         pd.DataFrame(lines),
         Axes(x="group", y="change", low="low", high="high", colour="disabled", y_title=f"change of {metric}, points"),
         rule=0,

@@ -14,7 +14,7 @@ from core.jobs import api
 from core.scoring.few_inputs import FEWEST
 from core.store import runs
 from core.studies.frames.records import FrameHead, FrameSentence, FrameSummary
-from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
@@ -176,7 +176,7 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float) -> None:
     )
     event = st.altair_chart(picture, width="content", on_select="rerun", key=f"set|{run}")
     st.caption("Outlined: heads that survive all nulls. Click a head for its sentences.")
-    bars = bars_with_intervals(
+    bars = values_with_intervals(
         heads.head(SHOWN_BARS),
         Axes(x="name", y="value", low="low", high="high", x_title="head", y_title="mean weight"),
         rule=summary.line_99,

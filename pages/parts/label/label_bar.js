@@ -89,7 +89,9 @@ function showStatus(sheet) {
   const { header, parts } = sheet, map = header.maps[sheet.cursor], done = decidedOf(sheet), all = allOf(sheet);
   const waiting = sheet.outbox.length + sheet.left.reduce((sum, box) => sum + box.events.length, 0);
   parts.progress.max = Math.max(1, all); parts.progress.value = done;
-  parts.status.textContent = `${done} of ${all} maps done · saved ${sheet.saved} · waiting ${waiting}`
+  const unsaved = new Set([...sheet.left, { events: sheet.outbox }].flatMap((box) => box.events.map((event) => event.map_id)));
+  const saved = sheet.before + header.maps.filter((one) => stateOf(sheet, one.id) && !unsaved.has(one.id)).length;
+  parts.status.textContent = `${done} of ${all} maps done · ${saved} saved · ${waiting} waiting`
     + (HELD.size ? ` (${HELD.size} in this tab alone)` : "")
     + ` · sheet ${Math.floor(sheet.cursor / perSheet(sheet)) + 1} of ${Math.max(1, Math.ceil(header.maps.length / perSheet(sheet)))}`;
   const given = map && stateOf(sheet, map.id), named = given && given.kind === "label" ? classOf(sheet, given.class) : null;

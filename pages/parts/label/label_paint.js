@@ -1,7 +1,8 @@
 // How the labelling sheet is laid out and painted: as many maps as the window holds, or one map over all of it with its
 // tokens. A label is a band below its map and a frame around it, a suggestion a frame and a corner; nothing lies on a map.
 
-const GAP = 8, STRIP = 16, FOOT = 15, LEAST_TILE = 96, LEAST_HEIGHT = 300, BELOW = 30, MOST_TOKEN = 14;
+const GAP = 12, STRIP = 16, FOOT = 15, LEAST_TILE = 112, LEAST_HEIGHT = 300, BELOW = 30, MOST_TOKEN = 14;
+const GROUND = rampOf(LIGHT.sequential); // in every theme: what a label says must not depend on the reader's
 
 // The height from the canvas to the window's lower edge, wherever the page is scrolled to.
 function roomOf(sheet) {
@@ -66,18 +67,33 @@ function paintMap(sheet, place) {
   const state = stateOf(sheet, map.id), given = state && state.kind === "label" ? classOf(sheet, state.class) : null;
   const hinted = !state && map.hint ? classOf(sheet, map.hint[0]) : null;
   const full = sheet.scale === "absolute" ? 65535 : Math.max(1, map.maximum * 65535);
-  pen.tile(x, y, tile, tile, sheet.weights, map.offset, map.length, theme.ink, full, state && state.kind === "skip" ? 0.35 : 1);
+  pen.tile(x, y, tile, tile, sheet.weights, map.offset, map.length, GROUND, full, state && state.kind === "skip" ? 0.35 : 1);
   if (sheet.mode === "single") paintTokens(sheet, map, x, y, tile);
   paintSeparators(sheet, map, x, y, tile);
   const shade = given ? given.colour : hinted ? hinted.colour : theme.border, line = given ? 4 : hinted ? 2 : 1;
   pen.rect(x - line / 2, y - line / 2, tile + line, tile + line, { stroke: shade, line });
   if (hinted) paintCorner(sheet, hinted, x + tile, y);
-  const said = given ? given.title : state ? "skipped" : hinted ? `${hinted.title}? ${(map.hint[1] * 100).toFixed(0)} %` : "";
+  const chance = hinted ? `${(map.hint[1] * 100).toFixed(0)} %` : "";
+  const said = given ? [given.title] : state ? ["skipped"] : hinted ? [`${hinted.title}? ${chance}`, `${hinted.title}?`, `${hinted.key}? ${chance}`] : [""];
   if (given) pen.rect(x - 2, y + tile, tile + 4, FOOT, { fill: shade });
-  pen.text(shortened(said, Math.floor(tile / 6.2)), x + 3, y + tile + 8, { size: 10, colour: given ? textOn(shade) : theme.text, bold: Boolean(given) });
-  const mark = sheet.marks.has(map.id) ? "⚑ " : "", facts = `${mark}max ${map.maximum.toFixed(2)} · ${map.length} tokens`;
-  if (sheet.mode === "sheet") pen.text(shortened(facts, Math.floor((tile - 18) / 5.4)), x, y - 9, { size: 10 });
-  if (place === sheet.cursor && sheet.mode === "sheet") pen.rect(x - 4, y - 4, tile + 8, tile + 8, { stroke: theme.accent, line: 3 });
+  fitted(pen, said, x + 3, y + tile + 8, tile - 6, { colour: given ? textOn(shade) : theme.text, bold: Boolean(given) });
+  if (sheet.mode === "sheet") fitted(pen, captionsOf(sheet, map), x, y - 9, tile - (hinted ? 18 : 0), {});
+  if (place === sheet.cursor && sheet.mode === "sheet") pen.rect(x - 4, y - 4, tile + 8, tile + 8, { stroke: theme.text, line: 3 });
+}
+
+// What stands above a map, from long to short.
+function captionsOf(sheet, map) {
+  const right = sheet.verdicts && sheet.verdicts.get(map.id), mark = `${right === undefined ? "" : right ? "✓ " : "✗ "}${sheet.marks.has(map.id) ? "⚑ " : ""}`;
+  const most = `${mark}max ${map.maximum.toFixed(2)}`;
+  return [`${most} · ${map.length} tokens`, `${most} · ${map.length} tok.`, most];
+}
+
+// The first of these texts that fits whole, rather smaller than cut.
+function fitted(pen, texts, x, y, width, look) {
+  for (const text of texts) for (const size of [10, 9, 8.5]) {
+    if (pen.wide(text, size, look.bold) <= width) return pen.text(text, x, y, { ...look, size });
+  }
+  return pen.text(shortened(texts.at(-1), Math.floor(width / 5)), x, y, { ...look, size: 8.5 });
 }
 
 // The key of the suggested class, in the corner above the map.

@@ -1,17 +1,21 @@
 """Retraining from where one labels: how many labels are new, a training in place, and whether suggestions changed."""
 
+from collections import Counter
+
 import streamlit as st
 
 from core.jobs import api
-from core.patterns.classifier_registry import training_options
+from core.patterns.classifier_registry import can_suggest, keep_best_known, training_options
 from core.patterns.snapshot import snapshot
 from core.store import classifiers
 from core.store.database import Database
 from core.store.people import RightsError
+from pages.parts.label.label_sheet import hints_of
 from pages.parts.shell import people
 from pages.parts.shell.messages import clear_errors, plain
 
 STUDY = "train-patterns"
+MOST_COMPARED = 300  # maps of the queue that both classifiers are asked about: some seconds
 OFTEN, SELDOM = 1.5, 5.0  # seconds between two looks, while something trains and else
 
 
@@ -46,6 +50,7 @@ def _watch(db: Database, class_set: str) -> None:
                 curve=False,
                 annotator=people.person().name,
             )
+            st.session_state["label_before"] = keep_best_known(db, class_set) if can_suggest(db, class_set) else None
             st.session_state["label_training"] = api.start(
                 db, STUDY, options, f"Pattern classifier, {class_set}, trees"
             )
@@ -53,7 +58,7 @@ def _watch(db: Database, class_set: str) -> None:
 
 
 def _follow(db: Database, class_set: str, job: str) -> None:
-    """A training that runs; when it is done its classifier suggests, and the queue is made with what it says."""
+    """A training that runs; when it is done its classifier suggests, and it is said what changed."""
     now = api.status(db, job)
     if now.active:
         st.progress(min(now.share, 1.0), text=f"Training on {len(snapshot(db, class_set).facts)} labelled maps ...")
@@ -62,21 +67,27 @@ def _follow(db: Database, class_set: str, job: str) -> None:
     if now.state != "done" or not now.run:
         st.session_state["label_trained"] = plain(f"The training stopped: {now.error or now.state}.")
         st.rerun()
+    before, trained = st.session_state.pop("label_before", None), now.run[:12]
     try:
-        classifiers.choose(db, class_set, now.run[:12], annotator=people.person().name)
-        st.session_state["label_trained"] = "A new classifier suggests."
+        classifiers.choose(db, class_set, trained, annotator=people.person().name)
+        word = "A new classifier suggests"
     except RightsError:
-        st.session_state["label_trained"] = "A new classifier is there; an admin may let it suggest."
-    st.session_state["hints_before"] = st.session_state.get("hints_shown")
+        word = "A new classifier is there; an admin may let it suggest"
+    st.session_state["label_trained"] = f"{word}{what_changed(db, before, trained)}."
     st.session_state.pop("label_payload", None)
     st.rerun()
 
 
-def say_changes(hints: dict[str, tuple[str, float, float]]) -> None:
-    """After a retraining: how many suggestions of this queue are others than before. hints: those that show now."""
-    before = st.session_state.pop("hints_before", None)
-    both = [name for name in hints if before and name in before]
-    if both:
-        changed = sum(hints[name][0] != before[name][0] for name in both)
-        st.session_state["label_trained"] = f"A new classifier suggests: {changed} of {len(both)} suggestions changed."
-    st.session_state["hints_shown"] = dict(hints)
+def what_changed(db: Database, before: str | None, after: str) -> str:
+    """How many suggestions for maps of this queue are others than the classifier's before, and which change is most
+    frequent; "" where there is none to compare with."""
+    names = st.session_state.get("queue", ("", []))[1][:MOST_COMPARED]
+    if before is None or not names:
+        return ""
+    old, new = hints_of(db, before, names), hints_of(db, after, names)
+    changes = Counter((old[name][0], new[name][0]) for name in names if old[name][0] != new[name][0])
+    told = f": {changes.total()} of {len(names)} suggestions changed"
+    if changes:
+        (was, now), count = changes.most_common(1)[0]
+        told += f", most often {was} to {now} ({count})"
+    return told

@@ -2,6 +2,7 @@
 // that no page runs at a label. One request at a time; what failed is sent again until the store acknowledges it.
 
 const SLOWEST = 5000; // ms between two tries
+const VERDICT = 72; // pixels of the map beside its verdict
 const AT_ONCE = 200; // events of an outbox in one request; the next ones go when the store has them
 
 const doorOf = (name) => new URL(`team/${name}`, location.href.split("?")[0]).href;
@@ -49,6 +50,7 @@ async function sendByDoor(sheet, sent) {
 function heard(sheet, reply) {
   acknowledged(sheet, reply.acknowledged || {});
   for (const one of reply.feedback || []) {
+    showVerdict(sheet, one);
     sheet.told = one.right ? `Right: ${one.known}.` : `You said ${one.given || "nothing"}; it is ${one.known}: ${one.eye}`;
     sheet.root.dataset.feedback = one.right ? "right" : "wrong";
   }
@@ -56,6 +58,21 @@ function heard(sheet, reply) {
   sheet.root.dataset.refused = sheet.refused;
   if (reply.word !== undefined) sheet.word = reply.word;
   showWord(sheet);
+}
+
+// A small picture of the map that a verdict is of: by then the next one is on the sheet.
+function showVerdict(sheet, { map_id: id, right }) {
+  const map = sheet.header.maps[sheet.index.get(id)];
+  sheet.verdicts.set(id, right);
+  sheet.toldOf = null;
+  if (!map) return;
+  const canvas = made("canvas", { class: "verdict", role: "img", "aria-label": `The map that this is of, L${map.layer + 1}H${map.head + 1}` });
+  const pen = canvasPen(canvas, VERDICT, VERDICT, window.devicePixelRatio || 1, sheet.theme);
+  canvas.style.width = canvas.style.height = `${VERDICT}px`;
+  pen.tile(0, 0, VERDICT, VERDICT, sheet.weights, map.offset, map.length, GROUND, sheet.scale === "absolute" ? 65535 : Math.max(1, map.maximum * 65535));
+  pen.rect(0, 0, VERDICT, VERDICT, { stroke: right ? "#009E73" : "#D55E00", line: 5 });
+  sheet.toldOf = { canvas, name: `L${map.layer + 1}H${map.head + 1}` };
+  if (sheet.mode === "sheet") repaint(sheet, sheet.index.get(id));
 }
 
 const allDecided = (sheet) => Boolean(sheet.header.project) && sheet.header.maps.every((map) => stateOf(sheet, map.id));
@@ -91,10 +108,17 @@ async function fetchMaps(sheet) {
 function showWord(sheet) {
   const { word: line } = sheet.parts, map = sheet.header && sheet.header.maps[sheet.cursor];
   const held = HELD.size ? `This browser's storage takes no more: ${HELD.size} of what you did waits in this tab alone. Leave it open until it is saved.` : "";
-  const said = [held, sheet.refused, sheet.told, sheet.word, ...((map && map.said) || [])].filter(Boolean);
-  line.replaceChildren(...said.map((text) => made("div", {}, text)));
+  const said = [held, sheet.refused, sheet.word, ...((map && map.said) || [])].filter(Boolean);
+  line.replaceChildren(...(sheet.told ? [verdictLine(sheet)] : []), ...said.map((text) => made("div", {}, text)));
   if (sheet.refused) line.append(button("Drop the labels that cannot be kept", "", () => dropRefused(sheet)));
   sheet.root.dataset.word = sheet.word || "";
+}
+
+function verdictLine(sheet) {
+  const box = made("div", { class: "told" }), { toldOf } = sheet;
+  if (toldOf) box.append(toldOf.canvas);
+  box.append(made("span", {}, `${toldOf ? `${toldOf.name}, the map before. ` : ""}${sheet.told}`));
+  return box;
 }
 
 function dropRefused(sheet) {

@@ -46,7 +46,7 @@ def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: boo
         disabled=not suggests,
         help="Labels made while suggestions show do not count in the headline score."
         if suggests
-        else "Choose a classifier that suggests on the Pattern classifier page.",
+        else "No classifier of these classes is trained, or it was told to stop: see Annotate > Classifier.",
     )
     wish = QueueOptions(
         classes.name,

@@ -162,6 +162,18 @@ function onKey(sheet, press) {
   }));
 }
 
+const WRITES = "input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable=true], [role=combobox], [role=listbox], [role=option]";
+const MOVES = "input, button, a, summary, [role=radio], [role=tab], [role=slider], [role=menuitem]"; // take Space, Enter and arrows
+const OF_MOVES = ["Enter", " ", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown"];
+
+// A key wherever the focus is, but in a field that is written in or under a dialog.
+function onAnyKey(sheet, press) {
+  const path = press.composedPath(), matches = (what) => path.some((part) => part.matches && part.matches(what));
+  if (path.includes(sheet.root) || !sheet.header || !sheet.root.isConnected || press.altKey || matches(WRITES)) return;
+  if (document.querySelector('[data-testid="stDialog"]') || (matches(MOVES) && OF_MOVES.includes(press.key))) return;
+  if (actOf(sheet, press)) onKey(sheet, press);
+}
+
 function tileAt(sheet, x, y) {
   const start = firstOf(sheet), { tile } = sheet.layout;
   for (let k = 0; k < onSheet(sheet).length; k++) {
@@ -198,7 +210,7 @@ function startSheet(root) {
   parts.box.append(parts.canvas);
   root.replaceChildren(parts.bar, parts.box);
   const sheet = { root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], adopted: [], parked: new Map(),
-    saved: 0, seen: new Set(), touched: new Set(), group: null, stroke: null };
+    saved: 0, verdicts: new Map(), seen: new Set(), touched: new Set(), group: null, stroke: null };
   root.onkeydown = (press) => { if (press.target.tagName !== "INPUT") onKey(sheet, press); };
   for (const kind of ["pointerdown", "pointermove"]) parts.canvas.addEventListener(kind, (press) => onPointer(sheet, press));
   listen(sheet);
@@ -213,12 +225,15 @@ function listen(sheet) {
   const scrolled = () => { if (sheet.header) look(sheet); };
   const grown = new ResizeObserver(() => { if (sheet.header && !fits(sheet)) resized(); });
   for (const [kind, does] of Object.entries(heard)) window.addEventListener(kind, does);
+  const pressed = (press) => onAnyKey(sheet, press);
+  window.addEventListener("keydown", pressed, true); // before Streamlit, which has shortcuts of its own
   document.addEventListener("scroll", scrolled, true);
   document.addEventListener("visibilitychange", seen);
   for (const each of [sheet.root, document.querySelector('[data-testid="stMainBlockContainer"]')]) if (each) grown.observe(each);
   sheet.stop = () => {
     sheet.stopped = true;
     for (const [kind, does] of Object.entries(heard)) window.removeEventListener(kind, does);
+    window.removeEventListener("keydown", pressed, true);
     document.removeEventListener("scroll", scrolled, true);
     document.removeEventListener("visibilitychange", seen);
     grown.disconnect();

@@ -48,6 +48,7 @@ function openQueue(sheet) {
   const stored = header.maps.filter((map) => stateOf(sheet, map.id)).length;
   sheet.before = Math.max(0, (header.done || 0) - stored); // decided maps of this choice that are not in the queue
   recall(sheet);
+  recallWaiting(sheet);
   sheet.marks = new Set(header.stack.filter((entry) => entry.kind === "flag").map((entry) => entry.map_id));
   sheet.scale = sheet.likes.scale || header.scale;
   sheet.mode = sheet.likes[modeName(header)] || header.mode;
@@ -92,6 +93,46 @@ function recall(sheet) {
     push(sheet, entry);
     if (!sheet.header.project) count(sheet, entry, 1);
   }
+}
+
+// What waits in this browser from before a reload is decided, too: the page that was made meanwhile knows nothing of it.
+function recallWaiting(sheet) {
+  const { header } = sheet, stored = new Set(header.stack.map((entry) => entry.event));
+  const isHere = (event) => event.class_set === header.class_set && event.annotator === header.annotator
+    && (event.project || null) === (header.project || null) && passOf(sheet, event.map_id) === (event.pass || 1);
+  for (const { batch, events } of sheet.left) {
+    for (const event of events.filter(isHere)) {
+      const name = `${batch}:${event.sequence}`;
+      if (event.kind === "undo") forgetStep(sheet, event.undoes);
+      else if (!stored.has(name) && !sheet.memory.undone.has(name)) {
+        const entry = { event: name, kind: event.kind, class: event.class, map_id: event.map_id, pass: event.pass };
+        if (event.kind !== "note" && event.kind !== "flag") recount(sheet, event.map_id, () => push(sheet, entry));
+        else push(sheet, entry);
+      }
+    }
+  }
+}
+
+function passOf(sheet, id) {
+  const map = sheet.header.maps[sheet.index.get(id)];
+  return map && (map.pass || sheet.header.pass || 1);
+}
+
+// The counts of classes follow what a map is before and after `work`.
+function recount(sheet, id, work) {
+  const before = stateOf(sheet, id);
+  work();
+  if (sheet.header.project) return;
+  count(sheet, before, -1);
+  count(sheet, stateOf(sheet, id), 1);
+}
+
+function forgetStep(sheet, name) {
+  const entry = sheet.stack.find((each) => each.event === name);
+  if (!entry) return;
+  sheet.stack.splice(sheet.stack.indexOf(entry), 1);
+  const steps = sheet.steps.get(entry.map_id);
+  if (steps && steps.includes(entry)) recount(sheet, entry.map_id, () => steps.splice(steps.indexOf(entry), 1));
 }
 
 function count(sheet, entry, change) {

@@ -1,6 +1,11 @@
 """What stands around the labelling sheet: drawing maps, the codebook, changing classes, files in and out."""
 
+import base64
+import struct
 import tempfile
+import zlib
+from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +44,32 @@ def pictures(db: Database, names: list[str], captions: list[str] | None = None, 
     """Maps side by side, on the scale 0 to 1."""
     rows = labels.maps_of(db, names)
     said = captions or [f"L{row['layer'] + 1}H{row['head'] + 1}, max {row['maximum']:.2f}" for row in rows]
-    st.image([picture(from_float16(row["weights"], row["length"])) for row in rows], caption=said, width=width)
+    show_pictures([picture(from_float16(row["weights"], row["length"])) for row in rows], said, width=width)
+
+
+def show_pictures(pixels: Sequence[np.ndarray], captions: Sequence[str], *, width: int) -> None:
+    """Pictures of maps side by side, each read to who cannot see it by its caption. pixels: RGB, 0 to 255."""
+    figures = "".join(
+        f'<figure style="margin:0;width:{width}px">'
+        f'<img alt="Attention map: {escape(said, quote=True)}" width="{width}" '
+        f'src="data:image/png;base64,{_png(drawn)}"><figcaption style="font-size:0.8rem;opacity:0.86">{escape(said)}'
+        "</figcaption></figure>"
+        for drawn, said in zip(pixels, captions, strict=True)
+    )
+    st.html(f'<div style="display:flex;flex-wrap:wrap;gap:0.6rem">{figures}</div>')
+
+
+def _png(pixels: np.ndarray) -> str:
+    """A picture [height, width, RGB] as PNG in base64: each line unfiltered, all in one chunk."""
+    height, width, _ = pixels.shape
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()
+    parts = [
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(lines)),
+        (b"IEND", b""),
+    ]
+    chunks = (struct.pack(">I", len(of)) + name + of + struct.pack(">I", zlib.crc32(name + of)) for name, of in parts)
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(chunks)).decode()
 
 
 def show_disputed(db: Database, given: pd.DataFrame, maps: list[str]) -> None:
@@ -69,8 +99,8 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
                 pictures(db, mine, width=EXEMPLAR if columns else EXEMPLAR - 12)
             elif drawable(classes.name, member.name):
                 made = [synthetic_map(classes.name, member.name, length=24, seed=k) for k in range(EXEMPLARS)]
-                said = ["drawn from the words"] * EXEMPLARS if columns else None
-                st.image([picture(weights) for weights in made], caption=said, width=160 if columns else EXEMPLAR - 12)
+                said = ["drawn from the words"] * EXEMPLARS
+                show_pictures([picture(weights) for weights in made], said, width=160 if columns else EXEMPLAR - 12)
             else:
                 st.caption("Fewer than two maps have been given this class yet.")
     st.caption(

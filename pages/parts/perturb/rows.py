@@ -17,7 +17,7 @@ from core.studies.ablation.records import Changed, EdgeCut, Patched, Perturbatio
 from core.studies.contract import declared
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric
-from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import active_jobs, shared_options
@@ -92,7 +92,7 @@ def _perturbed(rows: list[Row]) -> int:
     body = [row for row in every if row.n > 1]
     first = baseline.metrics.first
     if any(row.changed_rate is not None for row in body):
-        chart = bars_with_intervals(
+        chart = values_with_intervals(
             pd.DataFrame(body, columns=["name", "changed_rate", "changed_low", "changed_high", "n"]),
             Axes(
                 x="name",
@@ -135,7 +135,7 @@ def _patched(rows: list[Row]) -> int:
         )
         st.altair_chart(chart, width="content")
     else:
-        chart = bars_with_intervals(
+        chart = values_with_intervals(
             frame,
             Axes(x="name", y="recovered", low="low", high="high"),
             rule=0.0,
@@ -168,7 +168,7 @@ def _without(body: Sequence[Changed], with_edges: Mapping[str, int | None], base
          "mcnemar": row.mcnemar, "p": row.p}
         for row in body
     ]  # fmt: skip
-    chart = bars_with_intervals(
+    chart = values_with_intervals(
         pd.DataFrame(lines),
         Axes(x="name", y=f"{metric}_change", low=f"{metric}_low", high=f"{metric}_high", y_title=f"change of {metric}"),
         rule=0.0,
@@ -183,7 +183,7 @@ def _separators(rows: list[Row]) -> int:
     every = SeparatorLayer.among(rows)
     layers = [row for row in every if row.layer is not None]
     if any(row.ratio is not None for row in layers):
-        chart = bars_with_intervals(
+        chart = values_with_intervals(
             pd.DataFrame(layers),
             Axes(
                 x="name",
@@ -223,7 +223,7 @@ def _weights_and_norms(layers: Sequence[SeparatorLayer]) -> Any:
          "low": row.norm_on_separators_low, "high": row.norm_on_separators_high}
         for row in layers
     ]  # fmt: skip
-    return bars_with_intervals(
+    return values_with_intervals(
         pd.DataFrame(lines),
         Axes(x="name", y="share", low="low", high="high", colour="of", x_title="layer", y_title="share on separators"),
         rule=fmean(row.separators_of_pieces for row in layers if row.separators_of_pieces is not None),

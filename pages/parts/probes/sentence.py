@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.studies.probing.records import BestHeadTree, DrawnTree, HeadTree, LeftOut, ParsedScore, TreeDifference
-from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.probes.shipped import Result, pick_result, say
@@ -66,7 +66,7 @@ def show_syntax() -> None:
         f"The best single head, {best.name}, joins {best.value:.0%} of words with their governor in its spanning "
         f"tree, {more.value:.0%} less than all heads together ({more.low:.0%} to {more.high:.0%})."
     )
-    bars = bars_with_intervals(
+    bars = values_with_intervals(
         pd.DataFrame(scores),
         Axes(x="name", y="value", low="low", high="high", x_title="", y_title="UAS"),
         title="Words with their gold governor",

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.attention import Head
 from core.studies.probing.subnetwork_records import Subnetwork, SubnetworkComponent, SurvivorClass
-from pages.parts.charts.curves import bars_with_intervals, line_with_band
+from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.probes.shipped import Result, say
@@ -87,7 +87,7 @@ def show_networks(result: Result) -> None:
     if not networks:
         st.info("This run made no subnetworks.", icon=":material/info:")
         return
-    bars = bars_with_intervals(
+    bars = values_with_intervals(
         pd.DataFrame(networks),
         Axes(x="name", y="value", low="low", high="high", x_title="", y_title=str(networks[0].metric)),
         title="Retrained from the pre-trained weights",
@@ -114,7 +114,7 @@ def _classes(classes: Sequence[SurvivorClass]) -> None:
         return
     axes = Axes(x="name", y="value", low="low", high="high", x_title="pattern class")
     st.altair_chart(
-        bars_with_intervals(
+        values_with_intervals(
             pd.DataFrame(classes),
             replace(axes, y_title="share, survivors less the others"),
             rule=0.0,

@@ -6,9 +6,13 @@ import streamlit as st
 
 from core.errors import AtlasError
 from core.scoring.chance import above_constant
+from core.store import runs
 from core.store.rows import from_json
+from core.studies.ablation.pruning_records import PruneStep
+from core.studies.ablation.records import Untouched
 from core.tasks.glue import read_rows, task_of
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.provenance import StoredRun, known_runs
+from pages.parts.shell import resources
 from pages.parts.shell.messages import plain
 
 
@@ -24,6 +28,23 @@ def constant_accuracy(stored: StoredRun) -> float | None:
     ids = (from_json(stored.row_ids) if isinstance(stored.row_ids, str) else stored.row_ids) or ()
     chosen = [labels[name] for name in ids if name in labels]
     return max(Counter(chosen).values()) / len(chosen) if chosen else None
+
+
+def warn_by_other_run(stored: StoredRun) -> None:
+    """The same for a study whose rows do not say how good the untouched model is: as the newest sweep or pruning curve
+    of this checkpoint on this task has it; nothing where there is none."""
+    for study in ("disable", "prune"):
+        for other in known_runs(study):
+            if (other.checkpoint, other.task) != (stored.checkpoint, stored.task) or not other.rows:
+                continue
+            rows = runs.run_rows(resources.database(), other.run)
+            for untouched in Untouched.among(rows):
+                accuracy = untouched.metrics.of("accuracy")
+                warn_at_chance(other, accuracy.value if accuracy else None, untouched.n)
+                return
+            for step in PruneStep.among(rows):
+                warn_at_chance(other, step.baseline if step.metric == "accuracy" else None, step.n)
+                return
 
 
 def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None:

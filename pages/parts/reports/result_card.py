@@ -18,6 +18,7 @@ from pages.parts.charts.encoding import Shade
 from pages.parts.charts.export import exported, together
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports import headlines
+from pages.parts.reports.citing import offer_citation
 from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -37,6 +38,7 @@ def show_card(stored: StoredRun, *, key: str) -> None:
             _files(run, key)
             st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(run,),
                       help="The same study with the same settings, as a job of your own")  # fmt: skip
+            offer_citation(stored, key=f"cite_{key}")
             offer_pin_of_run(run, key=f"pin_{key}")
             if stored.source == "yours":
                 st.button("Delete", icon=":material/delete:", key=f"delete_{key}", on_click=_delete, args=(run,))

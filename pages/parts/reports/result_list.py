@@ -1,21 +1,19 @@
 """Every stored result in one list: search, open in its view, compare two, and what can be done with each."""
 
-from dataclasses import replace
-
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.findings import export
 from core.findings.pinning import finding_of_run
 from core.store import removed, runs
 from core.store.findings import Number
 from core.studies.records import record_of
 from pages.parts.reports import headlines
+from pages.parts.reports.citing import offer_citation
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.result_card import facts
 from pages.parts.shell import bound, links, resources
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import pickers
 from pages.parts.widgets.pin import offer_pin_of_run
@@ -75,28 +73,11 @@ def show_line(known: StoredRun) -> None:
             open_link(known)
             st.button("Compare", icon=":material/compare:", type="tertiary", key=f"compare_{known.run}",
                       on_click=_compare, args=(known.run,), help="Side by side with another")  # fmt: skip
-            cited = st.popover("Cite", icon=":material/format_quote:", key=f"cite_{known.run}", on_change="rerun")
-            if cited.open:
-                with cited:
-                    _cite(known)
+            offer_citation(known, key=f"cite_{known.run}")
             offer_pin_of_run(known.run, key=f"pin_{known.run}")
             if known.source == "yours":
                 st.button("Delete", icon=":material/delete:", type="tertiary", key=f"delete_{known.run}",
                           on_click=_delete, args=(known.run,))  # fmt: skip
-
-
-def _cite(known: StoredRun) -> None:
-    """The command, the BibTeX entry and the figures, as if it were pinned now."""
-    run = known.run
-    with clear_errors():
-        finding = finding_of_run(resources.database(), run)
-        finding = replace(finding, stored=known.created, finding=run[:12])
-        if finding.command:
-            st.code(finding.command, language="sh", wrap_lines=True)
-        st.code(export.bibtex([finding]), language="bibtex", wrap_lines=True)
-        for name, picture in export.svgs([finding]).items():
-            st.download_button(f"Figure (SVG) {name}", picture, name, on_click="ignore", icon=":material/download:",
-                               key=f"figure_{run}_{name}")  # fmt: skip
 
 
 def _delete(run: str) -> None:

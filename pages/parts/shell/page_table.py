@@ -49,7 +49,10 @@ _TUNED = (("checkpoint", CLASSIFIER), ("rows", "sst2"))  # a model above chance
 _PAIR = (("text", example.TEXT), ("pair", example.PAIR))
 
 PAGES = (
-    Page("start", "Start", ":material/home:", (View("start", "Start", "start", ready=True),)),
+    Page("start", "Start", ":material/home:", (
+        View("start", "Start", "start", ready=True),
+        View("path", "Guided path", "guided_path", ready=True),
+    )),
     Page("maps", "Attention maps", ":material/grid_on:", (
         View("maps", "Maps", "workbench", ("checkpoint", "beside", "input", "head in its picture"), _PAIR),
         View("why", "Why", "why", ("checkpoint", "input", "head"), (*_PAIR, ("head", "L2H5"))),

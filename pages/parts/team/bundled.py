@@ -6,9 +6,10 @@ import streamlit as st
 from core import config
 from core.patterns import agreement
 from core.patterns.snapshot import standing_labels
+from core.store import labels as stored_maps
 from core.store import shipped
 from core.store.database import Database
-from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.label.label_tools import show_disputed
 from pages.parts.shell import resources
@@ -47,13 +48,14 @@ def show_bundled_work(class_set: str = "bert") -> None:
         return
     labels = standing_labels(resources.bundled_labels_database(class_set), class_set)
     st.subheader("The bundled labels")
-    st.caption(f"{labels['map_id'].nunique()} maps, labelled by AI models and not by people; none of them is stored "
-               "here.")  # fmt: skip
+    here = len(set(labels["map_id"]) & set(stored_maps.map_facts(resources.database())["map_id"]))
+    where = "none of them is stored here" if not here else f"{here} of them are stored here"
+    st.caption(f"{labels['map_id'].nunique()} maps, labelled by AI models and not by people; {where}.")
     counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
     left, right = st.columns([1, 2])
     people = labels.groupby("annotator").agg(labels=("map_id", "size"), maps=("map_id", "nunique")).reset_index()
     left.dataframe(people, hide_index=True)
     right.altair_chart(
-        bars_with_intervals(pd.DataFrame(counts), Axes(x="class", y="labels", colour="annotator"), title="By class"),
+        values_with_intervals(pd.DataFrame(counts), Axes(x="class", y="labels", colour="annotator"), title="By class"),
         key="bundled_work",
     )

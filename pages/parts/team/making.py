@@ -6,15 +6,16 @@ import pandas as pd
 import streamlit as st
 
 from core.labelling import handing
-from core.labelling.happenings import ORDERS, Rules
+from core.labelling.happenings import ORDERS, Rules, Standing
 from core.labelling.projects import Recipe, make_project, order_anew
 from core.store import classifiers, labels, projects
 from core.store.database import Database
+from core.store.erasure import known_people
 from core.store.projects import Heading
 from pages.parts.label.label_sheet import hints_of
 from pages.parts.label.label_tools import classes_now
 from pages.parts.shell import people
-from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.messages import clear_errors, plain
 
 ORDER_TITLES = {
     "random": "at random",
@@ -32,17 +33,18 @@ def admin_name() -> str:
 def new_project(db: Database, class_sets: list[str], by: str) -> None:
     """The form of a new project; makes it and goes to it."""
     facts = labels.map_facts(db)
+    above = st.container()  # where an error is seen wherever the form is scrolled to
     title = st.text_input("Title", key="project_title", max_chars=120)
     left, right = st.columns(2)
     class_set = left.selectbox("Class set", class_sets, format_func=lambda name: classes_now(db, name).title)
-    k = right.number_input("People a map", 1, 25, 3, help="how many different people label each map")
+    k = right.number_input("Annotators per map", 1, 25, 3, help="how many different people label each map")
     recipe = _recipe(facts)
     rules = _rules(int(k), recipe.seed)
     with st.expander("Gold, exemplars and repeats"):
-        recipe, rules = _known(recipe, rules)
-    codebook = st.text_area("Words of its own beside the codebook", height=68)
+        recipe, rules = _known(recipe, rules, [name for name in known_people(db) if name])
+    codebook = st.text_area("Words of its own beside the codebook", height=68, key="project_words")
     if st.button("Make the project", type="primary", key="make_project"):
-        with clear_errors():
+        with above, clear_errors():
             suggesting = classifiers.suggesting(db, class_set)
             made = make_project(
                 db,
@@ -53,6 +55,9 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
                 hints=(lambda names: hints_of(db, suggesting, names)) if suggesting else None,
             )
             st.session_state["project"] = made
+            for field in ("project_title", "project_words"):  # the next form begins empty
+                st.session_state.pop(field, None)
+            st.toast(f"Made: {plain(title)}. Its link, for those who label, is below.")
             st.rerun()
 
 
@@ -81,12 +86,17 @@ def _rules(k: int, seed: int) -> Rules:
     return Rules(k=k, lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
 
 
-def _known(recipe: Recipe, rules: Rules) -> tuple[Recipe, Rules]:
+def _known(recipe: Recipe, rules: Rules, names: list[str]) -> tuple[Recipe, Rules]:
     left, middle, right = st.columns(3)
     more: dict[str, Any] = {
         "exemplars": int(left.number_input("Exemplars", 0, 200, 0, help="labelled first, each with feedback")),
         "gold": int(middle.number_input("Gold maps", 0, 5000, 0, help="of known class, hidden among the others")),
-        "known_from": right.text_input("Known from", placeholder="a name; empty: adjudications").strip(),
+        "known_from": right.selectbox(
+            "Known from",
+            ["", *names],
+            format_func=lambda name: name or "adjudications",
+            help="whose labels say what is right",
+        ),
     }
     places = st.columns(4)
     rates = {
@@ -108,6 +118,17 @@ def order_again(db: Database, known: projects.Project, by: str) -> None:
             st.success(f"{count} maps that want labels are in a new order.")
 
 
+def reason(level: Standing) -> str:
+    """Why somebody is paused, as an admin reads it; "" for who is not."""
+    if level.phase != "paused":
+        return ""
+    if level.why.startswith("You are paused: of the last"):
+        return f"{level.right} of the last {level.golds} gold maps were right"
+    if level.why.startswith("You are paused:"):
+        return f"{level.trained} of {level.exemplars} exemplars were right in round {level.round}"
+    return "not among the named people" if "named people" in level.why else "paused by an admin"
+
+
 def people_of(db: Database, known: projects.Project, by: str) -> None:
     """Everybody who was handed a map, how they stand, and the admin's word on one of them."""
     board = handing.board_of(db, known.project)
@@ -116,7 +137,7 @@ def people_of(db: Database, known: projects.Project, by: str) -> None:
         return
     standing = {name: board.standing(name) for name in board.people}
     rows = [
-        {"person": name, "phase": level.phase, "gold right": f"{level.right} of {level.golds}", "why": level.why}
+        {"person": name, "phase": level.phase, "gold right": f"{level.right} of {level.golds}", "why": reason(level)}
         for name, level in standing.items()
     ]
     st.dataframe(pd.DataFrame(rows), hide_index=True)

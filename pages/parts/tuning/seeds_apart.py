@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.store.runs import run_rows
 from core.studies.ablation.seed_records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
-from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import resources
@@ -86,7 +86,7 @@ def _sources(sources: list[SeedSource]) -> None:
     title = f"Where the spread of {known[0].metric} comes from; dashed: by chance"
     tooltip = ("p corrected", "points")
     rule = 100 * known[0].by_chance
-    st.altair_chart(bars_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=tooltip))
+    st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=tooltip))
     said = "; ".join(f"{bar['seed']} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None)
     st.caption(f"F test, corrected over the three: {said}. Nine runs show large effects only.")
 
@@ -108,5 +108,5 @@ def _overlaps(overlaps: list[HeadOverlap]) -> None:
     )  # fmt: skip
     title = f"Heads that two runs share; dashed: by chance, {top * overlaps[0].by_chance:.1f}"
     rule = top * overlaps[0].by_chance
-    st.altair_chart(bars_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))
+    st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))
     st.caption("Itself: the same run, its heads weighed on one half of the rows and on the other.")

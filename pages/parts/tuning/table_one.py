@@ -12,7 +12,7 @@ from core.tasks.glue import Task, task_of
 from core.tasks.metrics import shown
 from core.tasks.own import is_own
 from core.tuning.recipe import INITIALISATIONS
-from pages.parts.charts.curves import bars_with_intervals
+from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 
 ORDER = ("untrained", "frozen", "random", "pretrained", "free", "held")
@@ -155,7 +155,7 @@ def show_bars(scores: Sequence[TunedScore]) -> None:
     means = bars(scores)
     if len(means):
         st.altair_chart(
-            bars_with_intervals(
+            values_with_intervals(
                 means,
                 Axes(x="task", y="value", low="low", high="high", colour="initialisation", y_title=_metrics_of(means)),
                 title="Mean over seeds, one standard deviation either way"

@@ -6,10 +6,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling.queue import queue
-from core.patterns.classifier_registry import bundled_labels
-from core.store import classifiers, labels
+from core.patterns.classifier_registry import bundled_labels, can_suggest, keep_best_known
+from core.store import labels
 from pages.parts.label import label_settings, label_tools
-from pages.parts.label.label_retrain import offer_retraining, say_changes
+from pages.parts.label.label_retrain import offer_retraining
 from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
 from pages.parts.label.retiring import say_unknown
 from pages.parts.shell import people, resources
@@ -35,8 +35,6 @@ def payload_of(db, settings, classes, suggesting, names) -> tuple[str, bytes]:
     """What the browser draws: made anew when somebody comes back to the page, with the work as it is stored."""
     if "label_payload" not in st.session_state:
         hints = hints_of(db, suggesting, names[:1000]) if settings.hinted and suggesting and names else {}
-        if hints:
-            say_changes(hints)
         made = payload(db, settings.wish, names, classes, hints=hints, classifier=suggesting)
         st.session_state["label_payload"] = made
     return st.session_state["label_payload"]
@@ -95,9 +93,10 @@ def show(tools: DeltaGenerator) -> None:
             class_set = label_tools.pick_class_set(db, bare=True)
             classes = label_tools.classes_now(db, class_set)
             kinds = labels.map_kinds(db)
-            suggesting = classifiers.suggesting(db, class_set)
             settings = (
-                None if kinds.empty else label_settings.ask(kinds, classes, annotator, suggests=suggesting is not None)
+                None
+                if kinds.empty
+                else label_settings.ask(kinds, classes, annotator, suggests=can_suggest(db, class_set))
             )
             docked = st.toggle(
                 "Codebook", bool(recalled().get("codebook")), key="label_codebook", persist_state="session"
@@ -127,7 +126,10 @@ def show(tools: DeltaGenerator) -> None:
         st.info("Type your name above; labels carry it.", icon=":material/badge:")
         return
     db.person.must("annotator", "label")
-    station(db, settings, classes, suggesting if settings.asks_classifier else None, docked=docked)
+    suggesting = None
+    if settings.asks_classifier and can_suggest(db, class_set):
+        suggesting = keep_best_known(db, class_set)
+    station(db, settings, classes, suggesting, docked=docked)
     with training:
         offer_retraining(db, class_set)
     say_stored(kinds, class_set)

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.atlas import example
 from core.atlas.example_grid import example_grid
 from core.atlas.head import facts, nearest, sentence
 from core.atlas.head_page import Gallery, head_page
@@ -17,6 +18,7 @@ from core.studies.lookup import section_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.gallery import show_gallery
 from pages.parts.atlas.measuring import offer_to_measure
+from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.shell import bound, context, links
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
@@ -33,7 +35,6 @@ ABOUT = {  # what a head's scores are about, as their studies say, and the views
     "fine-tuning": ("finetuning/change",),
     "likeness": ("heads/similar",),
 }
-NUMBER = st.column_config.NumberColumn(format="%.3g")
 
 
 def head_here(scores: pd.DataFrame) -> Head:
@@ -70,14 +71,25 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     mine = mine.set_index("score").loc[choices.keys_of(mine)].reset_index()
     mine.insert(0, "what", [label_of(key) for key in mine["score"]])
     columns = ["what", "value", "low", "high", "baseline", "q", "n", "task", "source"]
-    numbers = dict.fromkeys(["value", "low", "high", "baseline", "q"], NUMBER)
-    st.dataframe(mine[columns], hide_index=True, height=360, column_config=numbers)
+    numbers = ["value", "low", "high", "baseline", "q"]
+    shown = mine[columns].style.format("{:.3g}", subset=numbers, na_rep="").format(na_rep="", subset=["n", "task"])
+    st.dataframe(shown, hide_index=True, height=360)
     if pages:
         with st.container(horizontal=True):
             st.caption("These come from")
             for page in pages:
                 links.link(page)
     return mine[columns]
+
+
+def show_example(checkpoint: str, head: Head) -> None:
+    """The head's map on the example pair, where that was captured beforehand: the page needs no model."""
+    example_pair = example.stored(checkpoint, example.TEXT, example.PAIR)
+    if example_pair is not None:
+        maps = example_pair.maps
+        small = SmallMap(f"{head} on “{example.TEXT}” and “{example.PAIR}”", maps.weights[head.layer, head.head],
+                         tuple(maps.tokens))  # fmt: skip
+        show_small_maps([small], key="example_of_head", cell=13)
 
 
 def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) -> None:
@@ -117,6 +129,7 @@ def show(tools: DeltaGenerator) -> None:
             task, head = choices.task_here(scores), head_here(scores)
             known = choices.on_task(scores, task)
             show_facts(known, head)
+            show_example(checkpoint, head)
             show_links(checkpoint, head, here="heads/one")
             show_nearest(known, head, checkpoint, task)
             gallery = Gallery()

@@ -97,5 +97,8 @@ def show(tools: DeltaGenerator) -> None:
     )
     one_project(db, titles[chosen], by)
     st.caption(
-        plain(f"{len(found)} projects · {date.today():%d %B %Y} · labels of a project count in it alone (docs/team.md)")
+        plain(
+            f"{len(found)} project{'s' if len(found) > 1 else ''} · {date.today():%d %B %Y} · labels of a "
+            "project count in it alone (docs/team.md)"
+        )
     )

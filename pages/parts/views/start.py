@@ -35,6 +35,7 @@ def show(tools: DeltaGenerator) -> None:
     with right:
         _ask()
         _doors()
+        links.link("start/path", "New here? Four steps", icon=":material/route:")
         _last()
     with left:
         _picture()

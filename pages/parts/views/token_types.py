@@ -12,7 +12,7 @@ from core.scoring.definitions import DEFINITIONS, PAPER_LAYERS, drift
 from core.scoring.few_inputs import FEWEST
 from core.studies.attention.records import Score
 from core.tasks.features import FEATURES
-from pages.parts.charts.curves import bars_with_intervals, line_with_band
+from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports import attending
 from pages.parts.reports.attending import by_place
@@ -89,7 +89,7 @@ def classifying(measured: attending.Measured[Score], scores: Sequence[Score]) ->
              "Head": f"H{int(score.head or 0) + 1}"}
             for score in some if score.layer == last
         ]  # fmt: skip
-        chart = bars_with_intervals(
+        chart = values_with_intervals(
             pd.DataFrame(lines),
             Axes(x="feature", y="value", low="low", high="high", colour="Head", y_title="largest weight"),
             title=measured.title((checkpoint, task)),

@@ -86,7 +86,7 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         context.choose(head=None if head == "none" else head)
     st.caption(
         f"{plain(name)} · {shown.maps.layers} layers of {shown.maps.heads} heads · {len(shown.maps)} "
-        f"{'words' if words else 'pieces'} · {shown.maps.sees} · n = 1 input · {date.today():%d %B %Y} · "
+        f"{'words' if words else 'tokens'} · {shown.maps.sees} · n = 1 input · {date.today():%d %B %Y} · "
         "L1H1 is the first head of the first layer"
     )
     source = Source(name, chosen.text, chosen.pair, words=words, part=part).with_command()
@@ -134,8 +134,8 @@ def show(tools: DeltaGenerator) -> None:
     with tools:
         beside = inputs.pick_beside() if not asked.beside else inputs.CHECKPOINT
         unit = bound.pick(st.segmented_control, "Tokens", ["pieces", "words"], key="unit", required=True,
-                          label_visibility="collapsed",
-                          help="Pieces are the parts of words that the model reads")  # fmt: skip
+                          label_visibility="collapsed", format_func={"pieces": "tokens", "words": "words"}.get,
+                          help="Tokens are the words and parts of words that the model reads")  # fmt: skip
         part = inputs.pick_part(asked.checkpoint)
         inputs.pick_row()
     if not chosen.text.strip():

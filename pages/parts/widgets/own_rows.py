@@ -55,7 +55,7 @@ def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False)
     bare: a button of its icon alone, as in a bar.
     """
     told = "Rows of your own: paste sentences or drop a file" if bare else None
-    with st.popover("" if bare else "Your own sentences", icon=":material/playlist_add:", help=told,
+    with st.popover("" if bare else "A list of rows", icon=":material/playlist_add:", help=told,
                     width="content" if bare else "stretch"):  # fmt: skip
         ask_lines(f"own_{key}")
         st.text_input("Name", key=f"own_{key}_name", placeholder="sentences", max_chars=40)
@@ -73,6 +73,7 @@ def _text(file: Any) -> str:
 def _keep(key: str, take: Callable[[str], None]) -> None:
     with clear_errors():
         resources.database().person.must("annotator", "add sentences of your own")
-        named = st.session_state.get(f"{key}_name") or "sentences"
+        file = st.session_state.get(f"{key}_file")
+        named = st.session_state.get(f"{key}_name") or (Path(file.name).stem if file is not None else "sentences")
         learned = bool(st.session_state.get(f"{key}_learned"))
         take(str(keep_rows(given_lines(key), folder(), named, learned=learned)))

@@ -1,0 +1,136 @@
+"""Guided path: four steps of the paper on the bundled encoder, each on its real page, and the figure that they end in.
+
+Where somebody is on it is read from what is stored and from the answer that this browser remembers, so that it goes on
+after a reload, another day or another page.
+"""
+
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.atlas import example
+from core.attention import Head
+from core.config import ENCODER
+from core.errors import AtlasError
+from core.store.runs import run_rows
+from core.studies.attention.records import ChangeScore
+from pages.parts.charts.export import exported
+from pages.parts.reports import headlines
+from pages.parts.reports.citing import offer_citation
+from pages.parts.reports.provenance import StoredRun, present_runs
+from pages.parts.reports.result_list import open_link
+from pages.parts.shell import links, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.page_table import page_of
+from pages.parts.shell.remembered import recalled, remember
+from pages.parts.tuning.paper_figure import change_by_depth, sentence_of_depth
+
+ROWS = "sst2"
+STUDIES = {"finetune": "finetuning/train", "change": "finetuning/change", "disable": "interventions/ablation"}
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The steps, each with its page and whether it is done, and the figure."""
+    st.caption("Kovaleva et al. 2019 in four steps, an hour in all: look, train, compare, take away. Leave at any "
+               "time; what you did is still here when you come back.")  # fmt: skip
+    bar = st.container()
+    with clear_errors():
+        newest = {study: _newest(study) for study in STUDIES}
+        done = [_look(), *(_of_mine(newest[study]) for study in STUDIES)]
+        bar.progress(sum(done) / len(done), text=f"{sum(done)} of {len(done)} steps done")
+        _step(2, "Fine-tune it on SST-2", done[1], newest["finetune"], "finetuning/train",
+              "Train the encoder to tell good reviews from bad ones: press Fine-tune, with the recipe that is chosen. "
+              "Ask of the score that comes out: is it above what a constant answer gets?")  # fmt: skip
+        _step(3, "See what changed", done[2], newest["change"], "finetuning/change",
+              "Below the scores of your run, press How did attention change? Ask: which layers changed most, and which "
+              "heads not at all?")  # fmt: skip
+        _step(4, "Take heads away", done[3], newest["disable"], "interventions/ablation",
+              "Choose your fine-tuned checkpoint and disable each head in turn (A task's rows). Ask: which heads does "
+              "the model need, and is the difference beyond luck?")  # fmt: skip
+        _figure(newest["change"], is_mine=done[2])
+
+
+def _newest(study: str) -> StoredRun | None:
+    """The newest result of one's own, else one that ships, on this path's rows where there is one."""
+    stored = present_runs(study)
+    return min(stored, key=lambda known: (known.source != "yours", ROWS not in str(known.task)), default=None)
+
+
+def _of_mine(stored: StoredRun | None) -> bool:
+    return stored is not None and stored.source == "yours"
+
+
+def _box(number: int, title: str, *, done: bool) -> DeltaGenerator:
+    box = st.container(border=True, key=f"step_{number}")
+    box.markdown(f"**{number}. {title}**" + (" :material/check_circle: done" if done else ""))
+    return box
+
+
+def _look() -> bool:
+    """The step that is answered here: which head looks at the next token most. Whether it is."""
+    before = str(recalled().get("path_head", ""))
+    scores = resources.shown(ENCODER, example.TEXT, example.PAIR).scores["next"]
+    typed = st.session_state.get("path_head", before)
+    right = _share(typed, scores) == float(np.nanmax(scores))
+    with _box(1, "See what the heads look at", done=right):
+        st.markdown("Each small picture is one head: rows are tokens that look, columns tokens that are looked at. "
+                    "Find the head that looks most at the next token (*Order by* helps).")  # fmt: skip
+        place, field = st.columns([2, 3], vertical_alignment="bottom")
+        with place:
+            links.link("maps", "Open Attention maps", checkpoint=ENCODER, text=example.TEXT, pair=example.PAIR)
+        typed = field.text_input("Which head is it?", before, key="path_head", placeholder="like L1H2", max_chars=12)
+        if typed.strip():
+            _judge(typed, scores)
+    remember({"path_head": typed}, key="remember_path")
+    return right
+
+
+def _share(name: str, scores: np.ndarray) -> float | None:
+    """What share of its weight a head gives to the next token; None where there is no such head."""
+    try:
+        head = Head.parse(name)
+        return float(scores[head.layer, head.head]) if head.layer >= 0 <= head.head else None
+    except (AtlasError, IndexError):
+        return None
+
+
+def _judge(typed: str, scores: np.ndarray) -> None:
+    share, most = _share(typed, scores), float(np.nanmax(scores))
+    if share is None:
+        st.error(plain(f"There is no head {typed.strip()[:12]!r} here: name one like L1H2, of layers 1 to "
+                       f"{len(scores)} and heads 1 to {scores.shape[1]}."), icon=":material/info:")  # fmt: skip
+    elif share == most:
+        st.success(f"Yes: {share:.2f} of its weight goes to the next token, more than of any other head.")
+    else:
+        st.info(f"That one gives {share:.2f} of its weight to the next token; another gives more.")
+
+
+def _step(number: int, title: str, done: bool, stored: StoredRun | None, target: str, told: str) -> None:
+    """One step on a real page: what to do there, and what came out; until then the result that ships stands in."""
+    with _box(number, title, done=done):
+        st.markdown(told)
+        place, result = st.columns([2, 3], vertical_alignment="center")
+        with place:
+            page, _, view = target.partition("/")
+            links.link(target, f"Open {page_of(page).view(view).title}", checkpoint=ENCODER, rows=ROWS)
+        if stored is not None:
+            with result:
+                said = headlines.headline_of(stored.run).sentence
+                st.caption(plain(f"{'Yours' if done else 'Until you have your own, one that ships'}: {said}"))
+                open_link(stored, "Open this result")
+
+
+def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
+    """The change by depth beside the paper's, to take away as a figure with its citation."""
+    with _box(5, "Your figure beside the paper's", done=is_mine):
+        if stored is None:
+            st.info("It is drawn from step 3's result.", icon=":material/insights:")
+            return
+        scores = ChangeScore.among(run_rows(resources.database(), stored.run))
+        chart = change_by_depth(scores)
+        st.altair_chart(chart)
+        st.markdown(plain(sentence_of_depth(scores)))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.download_button("Figure (SVG)", lambda: exported(chart, "svg"), "change-by-depth.svg", on_click="ignore",
+                               icon=":material/download:")  # fmt: skip
+            offer_citation(stored, key="cite_path")
