@@ -38,6 +38,15 @@ def of_kind(rows, kind):
     return [row for row in rows if row["kind"] == kind]
 
 
+def test_what_is_under_way_has_no_rows_yet(options):
+    """Pages ask for the rows of the units that are there."""
+    study, given = circuit.STUDY, circuit.STUDY.read(options)
+    first = study.run(given, study.units(given)[0]).partial
+    assert study.summarize(given, [first]) == []
+    for unit in study.more(given, [first])[:1]:
+        assert study.summarize(given, [first, study.run(given, unit).partial]) == []
+
+
 def test_the_edges_of_the_head_that_carries_the_answer_matter(rows):
     edges, (whole,) = of_kind(rows, "edge"), of_kind(rows, "circuit")
     assert len(edges) == whole["edges"] == whole["raced"]
@@ -50,6 +59,8 @@ def test_the_edges_of_the_head_that_carries_the_answer_matter(rows):
     assert f"{CARRIER} to output" in {row["name"] for row in decided}
     assert all(abs(row["low"]) > whole["margin"] or abs(row["high"]) > whole["margin"] for row in decided)
     assert all(row["n"] == whole["n"] for row in decided)  # those that matter were completed
+    assert all(row["selection"] == 0 for row in edges if row["n"] < whole["n"])  # raced out
+    assert {row["name"] for row in edges if row["stable"]} >= {row["name"] for row in decided}
     assert all((row["control"] is not None) == (whole["control"] > 1) for row in decided)
     assert {row["input"] for row in edges} == {"q", "k", "v", ""}
     assert headline("circuit", rows).sentence.startswith(f"Of {len(edges)} edges")

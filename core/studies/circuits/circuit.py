@@ -112,7 +112,9 @@ class CircuitStudy(Study[Options, CircuitPartial]):
         return circuit_race.merged(partials)
 
     def results(self, options: Options, merged: CircuitPartial) -> list[Result]:
-        """The circuit in one record, its edges, its curve, and the pairs."""
+        """The circuit in one record, its edges, its curve, and the pairs; nothing while it is under way."""
+        if merged.kept is None:
+            return []
         return circuit_table.results(CircuitState(options, merged), task_of(options.task).key)
 
     def headline(self, rows: Sequence[Row]) -> Headline:

@@ -64,9 +64,7 @@ def _edges(state: "CircuitState") -> list[CircuitEdge]:
     """Every edge, in the order of the graph."""
     graph, race = state.graph, state.standings
     place = {int(number): k for k, number in enumerate(state.raced)}
-    whole = np.full((len(state.edges), len(state.division.deciding)), np.nan)
-    whole[state.mattering] = state.exact[state.mattering]
-    selection = selection_probabilities(whole, most_selected(len(state.edges)), seed=state.options.seed)
+    selection = selection_probabilities(state.exact, most_selected(len(state.edges)), seed=state.options.seed)
     ranks = {int(k): rank + 1 for rank, k in enumerate(state.ranked)}
     beside, proposed, attribution = _control(state), set(state.proposed.tolist()), state.attribution.mean(1)
     found = []

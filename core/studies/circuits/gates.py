@@ -134,7 +134,9 @@ class Gates(Study[Options, GatePartial]):
         return gate_table.merged(partials)
 
     def results(self, options: Options, merged: GatePartial) -> list[Result]:
-        """The path, the heads, the classes together, and how the ways to rank heads agree."""
+        """The path, the heads, the classes together, and how the ways to rank heads agree; nothing while under way."""
+        if merged.effects is None:
+            return []
         return gate_table.results(merged, PRICES, seed=options.seed)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
