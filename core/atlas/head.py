@@ -96,7 +96,7 @@ def _above(mine: pd.DataFrame, prefix: str) -> pd.DataFrame:
 
 def _features(mine: pd.DataFrame) -> list[Fact]:
     some = _above(mine, "features/max/")
-    told = [f"{row['score'].rpartition('/')[2]} {number(row)} (random tokens {row['baseline']:.2f})"
+    told = [f"{row['score'].rpartition('/')[2]} {number(row)} ({row['baseline']:.2f} by chance)"
             for _, row in some.iterrows()]  # fmt: skip
     return [Fact("looks at", f"looks at {', '.join(told)}", some["source"].iloc[0])] if told else []
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from core.errors import InputError
+from core.patterns.evaluation import ends
 
 RESAMPLES = 1000
 PASS_WORD = ", pass "
@@ -186,7 +187,7 @@ def _kappa(a: Any, b: Any) -> float:
 
 
 def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tuple[float, float]:
-    """Percentile bootstrap over inputs, of their summed tables; NaN with fewer than two inputs."""
+    """Expanded percentile bootstrap over inputs, of their summed tables; NaN with fewer than two inputs."""
     tables = _tables(a, b, groups)
     if len(tables) < 2:
         return float("nan"), float("nan")
@@ -197,7 +198,7 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
     kappas = _kappas(sums)
     if np.isnan(kappas).all():
         return float("nan"), float("nan")
-    low, high = np.nanquantile(kappas, [0.025, 0.975])
+    low, high = ends(kappas, len(tables))
     return float(low), float(high)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from core.patterns.agreement import RESAMPLES, inputs_of, opinions
+from core.patterns.evaluation import ends
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def _alphas(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _interval(counts: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
-    """Percentile bootstrap over groups [map]; NaN with fewer than two groups, or where every resample is undefined."""
+    """Expanded percentiles over groups [map]; NaN with fewer than two groups, or where every resample is undefined."""
     size = int(groups.max()) + 1
     if size < 2:
         return float("nan"), float("nan")
@@ -73,5 +74,5 @@ def _interval(counts: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
     alphas = np.concatenate([_alphas(counts, weights[None].astype(float)) for weights in drawn])
     if np.isnan(alphas).all():
         return float("nan"), float("nan")
-    low, high = np.nanquantile(alphas, [0.025, 0.975])
+    low, high = ends(alphas, size)
     return float(low), float(high)

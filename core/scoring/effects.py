@@ -21,6 +21,7 @@ Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
 HeadOutcomes = Shaped[np.ndarray, "head row"]
 Counts = Shaped[np.ndarray, "draw row"]
 PERMUTATIONS = 1000
+FEW_FLIPS = 5  # changed predictions; of fewer an interval is a bound, several times as wide as if their rate was known
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Interval:
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
     """How many predictions each intervention changed."""
     return (np.asarray(after) != np.asarray(before)[None]).sum(1)
+
+
+def rows_for_flips(flipped: int, rows: int) -> int:
+    """About how many rows have FEW_FLIPS changed predictions; at least so many, where none of these changed."""
+    return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 
 def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:

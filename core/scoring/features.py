@@ -10,13 +10,15 @@ also comes divided by the number of queries that see the key instead of all. Def
     classifying         max over the feature's pieces of A[classifying token, k]  (Kovaleva's Fig 7, last layer)
 
 Inputs without the feature are left out. The null: other tokens of the text, as many, each near the place of one of the
-feature's, drawn several times; an effect is a value less its input's null. A contrast (feature_contrasts) takes out
+feature's, drawn several times; an effect is a value less its input's null. No other token of a causal model has as many
+queries as its first ones, so there the null of a place ([CLS], the first word, separators) is what queries that spread
+evenly give it. A contrast (feature_contrasts) takes out
 where the tokens stand, and of roles of words what kind of word they are; a head is claimed where both are above 0.
 """
 
 import random
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,11 +147,26 @@ class _Taken:
     cells: Float[np.ndarray, "head draw four"] | None
 
 
-class FeatureAttention:
-    """Observer: every definition for every feature, its mean over inputs and its mean less the null."""
+def _even(length: int, classifying: Sequence[int]) -> _Taken:
+    """Of causal maps of these inputs whose queries spread evenly over what they see."""
+    keys, share = np.arange(length), 1 / np.arange(1, length + 1)
+    share[0] *= length == 1  # the first query has no choice
+    given = np.cumsum(share[::-1])[::-1]
+    rows = [np.where(keys <= at, 1 / (at + 1), 0.0) for at in classifying]
+    mean, visible = given / max(length - 1, 1), given / np.minimum(np.arange(length, 0, -1), max(length - 1, 1))
+    whole = (torch.from_numpy(np.tile(values, (len(rows), 1, 1))) for values in (mean, visible))
+    return _Taken(next(whole), torch.from_numpy(np.stack(rows)[:, None]), next(whole), None)
 
-    def __init__(self, layers: int, heads: int, features: Sequence[str], *, causal: bool):
+
+class FeatureAttention:
+    """Observer: every definition for every feature, its mean over inputs and its mean less the null. places: features
+    that are places of the input, not kinds of words."""
+
+    def __init__(
+        self, layers: int, heads: int, features: Sequence[str], *, causal: bool, places: Collection[str] = ()
+    ) -> None:
         self.features, self.causal = tuple(features), causal
+        self.places = np.array([name in places for name in self.features], dtype=bool)
         self.definitions = [name for name in DEFINITIONS if causal or name != "max-visible"]
         kinds = len(self.definitions) * len(self.features)
         self.means = Means(layers, heads, 2 * kinds + len(WAYS) * len(self.features))
@@ -203,13 +220,13 @@ class FeatureAttention:
 
     def _add(self, layer: int, taken: "_Taken", batch: _Batch) -> None:
         """Every definition's values of one layer."""
-        gathered, sums = {"mean": batch.gathered(taken.mean), "classifying": batch.gathered(taken.classifying)}, []
-        if taken.visible is not None:
-            gathered["max-visible"] = batch.gathered(taken.visible)
-        for definition in self.definitions:
-            values = gathered.get(definition, gathered["mean"])
-            reduced = batch.reduced(values, np.add if definition == "sum" else np.maximum)
+        sums: list[np.ndarray] = []
+        even = _even(taken.mean.shape[-1], batch.classifying) if self.causal and self.places.any() else None
+        beside = {} if even is None else self._reduced(even, batch)
+        for definition, reduced in self._reduced(taken, batch).items():
             value, null = reduced[:, :, 0], reduced[:, :, 1:].mean(2)
+            if beside:
+                null[..., self.places] = beside[definition][:, :, 0][..., self.places]
             sums += [value, value - null]
         contrast = np.full((len(batch.inputs), sums[0].shape[1], len(WAYS) * len(self.features)), np.nan)
         if taken.cells is not None and batch.cells is not None:
@@ -217,6 +234,16 @@ class FeatureAttention:
         counts = np.concatenate([batch.counts, np.isfinite(contrast[:, 0]).astype(float)], 1)
         numbers = [self._numbers[k] for k in batch.inputs]
         self.means.update(layer, np.concatenate([*sums, contrast], 2), counts, numbers)
+
+    def _reduced(self, taken: _Taken, batch: _Batch) -> dict[str, Float[np.ndarray, "batch head mark feature"]]:
+        """Every definition's value of each group."""
+        gathered = {"mean": batch.gathered(taken.mean), "classifying": batch.gathered(taken.classifying)}
+        if taken.visible is not None:
+            gathered["max-visible"] = batch.gathered(taken.visible)
+        return {
+            name: batch.reduced(gathered.get(name, gathered["mean"]), np.add if name == "sum" else np.maximum)
+            for name in self.definitions
+        }
 
     def merge(self, other: "FeatureAttention") -> None:
         """Add what another observer of other inputs saw."""

@@ -68,6 +68,22 @@ def test_every_definition_equals_a_loop(causal):
     assert ("max-visible", "noun") in observer.result() or not causal
 
 
+def test_the_first_tokens_of_a_decoder_are_measured_against_an_even_spread():
+    """Uniform rows give the first token 1/2 + 1/3 + ... more than any other, and nothing is said of that."""
+    length = 6
+    even = torch.ones(length, length, dtype=torch.float64).tril()
+    even /= even.sum(-1, keepdim=True)
+    tokens = np.eye(length, dtype=bool)[[0, 3]]  # the start token, and a word
+    marks = [mark(tokens, range(1, length), classifying=length - 1, seed=[k]) for k in range(8)]
+    observer = FeatureAttention(1, 1, ["start", "verb"], causal=True, places=["start"])
+    observer.take(marks, range(8)).update(0, even.expand(8, 1, length, length), list(range(8)))
+    result = observer.result()
+    for definition in observer.definitions:
+        assert result[definition, "start"][1].value[0, 0, 0] == pytest.approx(0, abs=1e-12)
+    mean = sum(1 / (query + 1) for query in range(1, length)) / (length - 1)
+    assert result["max", "start"][0].value[0, 0, 0] == pytest.approx(mean)
+
+
 def test_a_feature_that_no_input_has_is_undefined_with_n_0():
     observer = FeatureAttention(1, 3, FEATURES, causal=False)
     observer.take(_marks(4, 7), range(4)).update(0, random_maps(4, 3, 7, 7), [0, 1, 2, 3])

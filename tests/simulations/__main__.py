@@ -2,10 +2,12 @@
 (`--calibration`), or docs/few-inputs.md (without either, about a minute), on standard output."""
 
 import argparse
+import itertools
 import json
+import pathlib
 import sys
 
-from tests.simulations import calibration_page, few_inputs, registry
+from tests.simulations import calibration_page, drawing, few_inputs, registry
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--json", action="store_true", help="{study: {world: {rate, draws, limit}}}")
@@ -15,25 +17,40 @@ parser.add_argument("--draws", type=int, default=None, help="of each case, inste
 parser.add_argument("--inputs", type=int, action="append", default=[], help="cases of so many inputs alone")
 parser.add_argument("--study", action="append", default=[], help="this study alone; several times")
 parser.add_argument("--world", action="append", default=[], help="worlds that begin so; several times")
+parser.add_argument(
+    "--values", type=pathlib.Path, action="append", default=[],
+    help="a file of drawn values: those in it are not drawn again, others are added to it; more files are read alone",
+)  # fmt: skip
+parser.add_argument("--drawn", action="store_true", help="of each case the draws that --values has, and no others")
 parser.add_argument("--studies", type=int, default=200)
 parser.add_argument("--heads", type=int, nargs="+", default=[24, 144])
 parser.add_argument("--seed", type=int, default=0)
 wanted = parser.parse_args()
 
 
+def _draws(case: registry.Case) -> int:
+    """How many are asked for; of what is drawn already, where --drawn, so many as there are."""
+    if wanted.drawn:
+        return next(seed for seed in itertools.count() if seed not in VALUES[case.name])
+    return case.quick if wanted.quick else wanted.draws or case.draws
+
+
 def _outcomes() -> list[registry.Outcome]:
-    outcomes = []
-    for case in registry.cases():
-        draws = case.quick if wanted.quick else wanted.draws or case.draws
-        if wanted.inputs and case.inputs not in wanted.inputs:
-            continue
-        of_study = not wanted.study or case.study in wanted.study
-        if draws and of_study and case.world.startswith(tuple(wanted.world) or ""):
-            outcomes.append(registry.simulate(case, draws))
-            sys.stderr.write(f"{case.name}: {outcomes[-1].rate:.3f} (limit {outcomes[-1].limit:.3f})\n")
+    chosen = [
+        case
+        for case in registry.cases()
+        if (not wanted.inputs or case.inputs in wanted.inputs)
+        and (not wanted.study or case.study in wanted.study)
+        and case.world.startswith(tuple(wanted.world) or "")
+        and _draws(case)
+    ]
+    outcomes = drawing.drawn(chosen, _draws, VALUES, wanted.values[0] if wanted.values else None)
+    for outcome in outcomes:
+        sys.stderr.write(f"{outcome.case.name}: {outcome.rate:.3f} (limit {outcome.limit:.3f})\n")
     return outcomes
 
 
+VALUES = drawing.read(wanted.values)
 if wanted.json:
     sys.stdout.write(json.dumps(registry.as_json(_outcomes()), indent=1) + "\n")
 elif wanted.calibration:

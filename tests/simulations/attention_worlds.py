@@ -6,61 +6,110 @@ words; uniform attention says nothing of where a head looks; noise says nothing;
 word, and nothing else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 import numpy as np
 
 from core.scoring.mean_patterns import redundancy_kept
-from core.studies.attention import features, relations
+from core.store.rows import Row
+from core.studies.attention import features, relations, roles, statistics
 from core.tasks.features import FEATURES, feature_of, is_role
-from tests.simulations import planted_attention as planted
+from tests.simulations.planted_draws import AT, drawn
 from tests.simulations.registry import Case
 
 INPUTS, MANY, FEW = 100, 250, 20
 SURE = 0.05
 PLACES = frozenset(name for name, feature in FEATURES.items() if feature.special)
-ROLES = frozenset(name for name in features.FEATURES if is_role(feature_of(name)))
-Claims = frozenset[tuple[str, str]]
+TYPES = frozenset(name for name in features.FEATURES if not is_role(feature_of(name)))
+SEQUENCES = 20  # of words that come twice
 
 
-def _claims(study: object, options: object, world: str, seed: int, relation: str | None) -> Claims:
-    """(feature or relation, definition or direction) that some head is claimed for."""
-    texts = options.texts  # type: ignore[attr-defined]
-    checkpoint = planted.encoder(planted.WORLDS[world], texts, seed, relation=relation)
-    rows = study.measured_now(options, checkpoint, planted.pipeline())  # type: ignore[attr-defined]
-    return frozenset(
-        (row["feature"], row["statistic"]) for row in rows if row.get("q", np.nan) < SURE and row.get("effect", 0) > 0
-    )
+def claimed(rows: Iterable[Row], way: bool = False) -> frozenset[str]:
+    """Features or relations that some head is claimed for (with the direction, as "name: forward")."""
+    sure = (row for row in rows if row.get("q", np.nan) < SURE and row.get("effect", 0) > 0)
+    return frozenset(f"{row['feature']}: {row['statistic']}" if way else str(row["feature"]) for row in sure)
 
 
-def relation_claims(world: str, seed: int, inputs: int = INPUTS, relation: str | None = None) -> Claims:
-    """Of `study relations` on rows of MRPC."""
-    texts = planted.drawn("mrpc", inputs, seed)
-    return _claims(relations.STUDY, relations.Options(texts=texts), world, seed, relation)
+def relation_rows(world: str, inputs: int, seed: int, **how: object) -> list[Row]:
+    """Of `study relations`."""
+    now = drawn(world, inputs, seed, **how)
+    return relations.rows_of(now.sums(relations.STUDY.measure(relations.Options(), now.checkpoint)))
 
 
-def feature_claims(world: str, seed: int, inputs: int = INPUTS) -> Claims:
-    """Of `study features` on rows of SST-2."""
-    texts = planted.drawn("sst2", inputs, seed)
-    return _claims(features.STUDY, features.Options(texts=texts), world, seed, None)
+def feature_rows(world: str, inputs: int, seed: int, **how: object) -> list[Row]:
+    """Of `study features`."""
+    now = drawn(world, inputs, seed, **how)
+    return features.rows_of(now.sums(features.STUDY.measure(features.Options(), now.checkpoint)))
 
 
-def _relation(world: str, inputs: int, allowed: frozenset[str], seed: int) -> float:
-    return float(any(name not in allowed for name, _ in relation_claims(world, seed, inputs)))
+def role_rows(world: str, inputs: int, seed: int, **how: object) -> list[Row]:
+    """Of `study roles`."""
+    now, options = drawn(world, inputs, seed, **how), roles.Options(sequences=SEQUENCES)
+    measure = roles.STUDY.measure(options, now.checkpoint)
+    now.sums(measure)
+    roles.STUDY.after(options, measure, 0)
+    return roles.rows_of(measure.sums(AT), times=options.times)
 
 
-def _feature(world: str, inputs: int, forbidden: Callable[[str], bool], seed: int) -> float:
-    return float(any(forbidden(name) for name, _ in feature_claims(world, seed, inputs)))
+def statistic_rows(world: str, inputs: int, seed: int, **how: object) -> list[Row]:
+    """Of `study statistics`."""
+    now, options = drawn(world, inputs, seed, **how), statistics.Options()
+    return statistics.rows_of(now.sums(statistics.STUDY.measure(options, now.checkpoint)), seed=0)
 
 
-def _found_relation(relation: str, inputs: int, seed: int) -> float:
-    return float((relation, "forward") in relation_claims("links", seed, inputs, relation))
+def relation_claims(*world: object, **how: object) -> frozenset[str]:
+    """Relations that some head is claimed for, as "name: direction"."""
+    return claimed(relation_rows(*world, **how), way=True)
 
 
-def _found_kind(inputs: int, seed: int) -> float:
-    """Heads of every kind are drawn; verbs or nouns are claimed."""
-    return float(any(name in ("noun", "verb") for name, _ in feature_claims("kind of word", seed, inputs)))
+def feature_claims(*world: object, **how: object) -> frozenset[str]:
+    """Features that some head is claimed for."""
+    return claimed(feature_rows(*world, **how))
+
+
+def role_claims(*world: object, **how: object) -> frozenset[str]:
+    """Roles that some head has."""
+    return frozenset(str(row["role"]) for row in role_rows(*world, **how) if row.get("has"))
+
+
+def kind_claims(*world: object, **how: object) -> frozenset[str]:
+    """What some head mostly does."""
+    return frozenset(str(row["kind"]) for row in statistic_rows(*world, **how) if row["statistic"] == "place")
+
+
+Claims = Callable[..., frozenset[str]]
+SAME_WORD = frozenset({"same-word: forward", "same-word: backward"})
+IN_PLACES = frozenset({"previous", "next", "first", "separator"})
+# Of each study and world what may be claimed there.
+ALLOWED: dict[str, tuple[Claims, dict[str, Collection[str]]]] = {
+    "relations": (
+        relation_claims,
+        {"uniform": (), "distance": (), "kind of word": (), "noise": (), "same word": SAME_WORD},
+    ),
+    "features": (
+        feature_claims,
+        {"uniform": (), "distance": PLACES, "kind of word": TYPES, "noise": ()},
+    ),
+    "roles": (
+        role_claims,
+        {"uniform": (), "distance": IN_PLACES, "kind of word": (), "noise": (), "same word": ("duplicate",)},
+    ),
+    "statistics": (
+        kind_claims,
+        {"uniform": ("broad",), "distance": (*IN_PLACES, "broad", "other"), "kind of word": ("broad", "other"),
+         "noise": ("broad", "other")},
+    ),
+}  # fmt: skip
+
+
+def _beyond(claims: Claims, allowed: Collection[str], world: str, inputs: int, seed: int, **how: object) -> float:
+    return float(bool(claims(world, inputs, seed, **how) - frozenset(allowed)))
+
+
+def _found(claims: Claims, names: Collection[str], world: str, inputs: int, seed: int, **how: object) -> float:
+    """Whether any of the names is claimed."""
+    return float(bool(claims(world, inputs, seed, **how) & frozenset(names)))
 
 
 def alike(same: bool, seed: int) -> float:
@@ -72,36 +121,43 @@ def alike(same: bool, seed: int) -> float:
     return float(redundancy_kept(first, other, layer=layer.tolist(), seed=seed, draws=99).p < SURE)
 
 
-def _nothing_is_there() -> list[Case]:
+def _nothing_is_there(causal: bool) -> list[Case]:
+    whose = ", decoder" if causal else ""
     cases = []
-    for world, allowed in (("uniform", ()), ("distance", ()), ("kind of word", ()), ("noise", ()),
-                           ("same word", ("same-word",))):  # fmt: skip
-        for inputs in (FEW, INPUTS, MANY):
-            draw = partial(_relation, world, inputs, frozenset(allowed))
-            quick = 2 if inputs == INPUTS else 0
-            cases.append(Case("relations", f"{world}, n = {inputs}", "nothing", draw, inputs, quick=quick))
-    forbidden: dict[str, Callable[[str], bool]] = {
-        "uniform": lambda _: True,
-        "noise": lambda _: True,
-        "distance": lambda name: name not in PLACES,
-        "kind of word": lambda name: name in ROLES,
-    }
-    for world, wrong in forbidden.items():
-        for inputs in (FEW, INPUTS, MANY):
-            draw = partial(_feature, world, inputs, wrong)
-            quick = 2 if inputs == INPUTS else 0
-            cases.append(Case("features", f"{world}, n = {inputs}", "nothing", draw, inputs, quick=quick))
-    cases.append(Case("redundancy", "alike through their layer alone", "nothing", partial(alike, False), 36, quick=20))
+    for world in dict.fromkeys(world for _, worlds in ALLOWED.values() for world in worlds):
+        for inputs in (FEW, INPUTS) if causal else (FEW, INPUTS, MANY):
+            for study, (claims, worlds) in ALLOWED.items():
+                if world in worlds:
+                    draw = partial(_beyond, claims, worlds[world], world, inputs, causal=causal)
+                    quick = int(inputs == INPUTS and (not causal or world == "kind of word"))
+                    cases.append(Case(study, f"{world}{whose}, n = {inputs}", "nothing", draw, inputs,
+                                      quick=quick, world_of=f"{world}{whose} {inputs}"))  # fmt: skip
     return cases
 
 
-CASES: tuple[Case, ...] = (
-    *_nothing_is_there(),
-    *(
-        Case("relations", f"planted {name}, n = {INPUTS}", "found", partial(_found_relation, name, INPUTS), INPUTS,
-             quick=1)
+def _planted() -> list[Case]:
+    of_relations = [
+        Case("relations", f"planted {name}, n = {INPUTS}", "found",
+             partial(_found, relation_claims, (f"{name}: forward",), "links", INPUTS, relation=name), INPUTS,
+             quick=1, world_of=f"links {name}")
         for name in ("verb-subject", "verb-object", "determiner-noun")
-    ),
-    Case("features", f"planted kinds, n = {INPUTS}", "found", partial(_found_kind, INPUTS), INPUTS, quick=1),
+    ]  # fmt: skip
+    others = (
+        ("features", "planted kinds", feature_claims, ("noun", "verb"), "kind of word", INPUTS),
+        ("roles", "planted distances", role_claims, IN_PLACES, "distance", INPUTS),
+        ("roles", "planted words that come again", role_claims, ("duplicate",), "same word", FEW),
+    )
+    return of_relations + [
+        Case(study, f"{said}, n = {inputs}", "found", partial(_found, claims, names, world, inputs, causal=False),
+             inputs, quick=1, world_of=f"{world} {inputs}")
+        for study, said, claims, names, world, inputs in others
+    ]  # fmt: skip
+
+
+CASES: tuple[Case, ...] = (
+    *_nothing_is_there(causal=False),
+    *_nothing_is_there(causal=True),
+    *_planted(),
+    Case("redundancy", "alike through their layer alone", "nothing", partial(alike, False), 36, quick=20),
     Case("redundancy", "the same heads", "found", partial(alike, True), 36, quick=20),
-)  # fmt: skip
+)

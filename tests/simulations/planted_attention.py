@@ -1,4 +1,4 @@
-"""A small encoder whose heads look where a world says, on real sentences: all weights are made by hand.
+"""A small encoder or decoder whose heads look where a world says, on real sentences: all weights are made by hand.
 
 The embedding gives every piece planted features (noise of its own, kinds of word, position, the word itself, ends of
 links); every layer hands them on unchanged; a head's query and key weights read some of them. So maps, words, tags and
@@ -7,19 +7,20 @@ the studies' own code are real, and where a head looks is known.
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 import torch
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, GPT2Config, GPT2Model
 
 from core import config
 from core.capture.words import groups_of
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.models.opening import open_checkpoint
+from core.scoring.links import Links
 from core.studies.tagging import open_pipeline, tag
 from core.tasks.features import NOUNS, PRONOUNS, VERBS
 from core.tasks.glue import read_rows
@@ -46,9 +47,9 @@ World = Callable[[np.random.Generator], Head]
 
 
 @cache
-def tokenizer() -> object:
-    """Of the bundled encoder."""
-    return _encoder().tokenizer
+def bundled(causal: bool = False) -> Checkpoint:
+    """The bundled encoder or decoder, whose tokenizer planted ones have."""
+    return open_checkpoint(config.DECODER if causal else config.ENCODER)
 
 
 @cache
@@ -58,25 +59,32 @@ def pipeline() -> object:
 
 
 @cache
-def pool(task: str) -> tuple[Text, ...]:
-    """The bundled dev rows of a task that are at most LONGEST pieces."""
-    rows = read_rows(task, "dev", folder=None, limit=None, seed=0)
-    texts = [(row.text, row.pair) if row.pair else row.text for row in rows]
-    return tuple(
-        text for text in texts if len(_encoder().encode(*([text] if isinstance(text, str) else text))) <= LONGEST
-    )
+def encoded(text: Text, causal: bool = False) -> Encoding:
+    """A sentence or pair in pieces."""
+    return bundled(causal).encode(*_sentences(text))
 
 
 @cache
-def _encoder() -> Checkpoint:
-    return open_checkpoint(config.ENCODER)
+def pool(task: str, causal: bool = False) -> tuple[Text, ...]:
+    """The bundled dev rows of a task that are at most LONGEST pieces."""
+    rows = read_rows(task, "dev", folder=None, limit=None, seed=0)
+    texts: list[Text] = [(row.text, row.pair) if row.pair else row.text for row in rows]
+    return tuple(text for text in texts if len(encoded(text, causal)) <= LONGEST)
 
 
-def drawn(task: str, inputs: int, seed: int) -> tuple[Text, ...]:
+def _sentences(text: Text) -> list[str]:
+    return [text] if isinstance(text, str) else list(text)
+
+
+def drawn(task: str, inputs: int, seed: int, *, causal: bool = False) -> tuple[Text, ...]:
     """So many of a task's rows, without replacement."""
-    texts = pool(task)
-    some = np.random.default_rng([seed, 1]).permutation(len(texts))[:inputs]
-    return tuple(texts[k] for k in some)
+    texts = pool(task, causal)
+    return tuple(texts[k] for k in permuted(len(texts), seed)[:inputs])
+
+
+def permuted(count: int, seed: int) -> list[int]:
+    """So many numbers in a drawn order."""
+    return np.random.default_rng([seed, 1]).permutation(count).tolist()
 
 
 # ---------------------------------------------------------------- worlds
@@ -156,12 +164,13 @@ WORLDS: dict[str, World] = {
 
 @dataclass(frozen=True)
 class Planter:
-    """Features of pieces by the ids of an input. relation: whose links have codes of their own; forward: from
-    dependent to governor."""
+    """Features of pieces by the ids of an input. relation: whose links have codes of their own; frames: links of some
+    inputs; forward: from dependent to governor, and from element to target."""
 
     seed: int
     relation: str | None = None
     forward: bool = True
+    frames: Mapping[tuple[int, ...], Links] = field(default_factory=dict)
 
     def of(self, encoding: Encoding, tagged: Sequence[TaggedSentence]) -> np.ndarray:
         """[position, feature]."""
@@ -170,36 +179,54 @@ class Planter:
         planted[:, BLOCKS["noise"]] = rng.normal(size=(len(encoding), NOISE))
         angles = np.arange(len(encoding))[:, None] * FREQUENCIES
         planted[:, BLOCKS["position"]] = np.stack([np.cos(angles), np.sin(angles)], -1).reshape(len(encoding), -1)
-        self._words(planted, encoding, tagged)
+        if encoding.ids not in _WORDS:
+            _WORDS[encoding.ids] = _words_planted(encoding, tagged)
+        planted += _WORDS[encoding.ids]
         self._links(planted, encoding, tagged, rng)
         return planted
-
-    def _words(self, planted: np.ndarray, encoding: Encoding, tagged: Sequence[TaggedSentence]) -> None:
-        start = BLOCKS["kind"].start
-        for number, sentence in enumerate(tagged):
-            for word, (a, b) in zip(sentence.words, sentence.spans, strict=True):
-                at = list(encoding.pieces(a, b, number))
-                kinds = (word.tag in NOUNS, word.tag in PRONOUNS, word.tag in VERBS, word.pos in CONTENT)
-                planted[at, start : start + len(kinds)] = kinds
-                planted[at, BLOCKS["identity"]] = _code(word.text.casefold(), IDENTITY)
-        first = groups_of(encoding)
-        ordinary = [word for word in first if encoding.offsets[word[0]] is not None]
-        planted[list(ordinary[0]) if ordinary else [], start + KINDS.index("first")] = 1.0
 
     def _links(
         self, planted: np.ndarray, encoding: Encoding, tagged: Sequence[TaggedSentence], rng: np.random.Generator
     ) -> None:
+        for element, target in self.frames.get(encoding.ids, ()):
+            code = _code_of(rng)
+            planted[list(element if self.forward else target), BLOCKS["from"]] += code
+            planted[list(target if self.forward else element), BLOCKS["to"]] += code
         if self.relation is None:
             return
         for number, sentence in enumerate(tagged):
             for a, b in links(relation_of(self.relation), sentence.words):
-                code = rng.normal(size=LINK)
-                code /= np.linalg.norm(code)
+                code = _code_of(rng)
                 ends = [list(encoding.pieces(*sentence.spans[k], number)) for k in ((a, b) if self.forward else (b, a))]
                 planted[ends[0], BLOCKS["from"]] += code
                 planted[ends[1], BLOCKS["to"]] += code
 
 
+_WORDS: dict[tuple[int, ...], np.ndarray] = {}  # ids of an input: what its words have, in every draw
+
+
+def _words_planted(encoding: Encoding, tagged: Sequence[TaggedSentence]) -> np.ndarray:
+    """Kinds and identity of the words."""
+    planted, start = np.zeros((len(encoding), _STARTS[-1])), BLOCKS["kind"].start
+    for number, sentence in enumerate(tagged):
+        for word, (a, b) in zip(sentence.words, sentence.spans, strict=True):
+            at = list(encoding.pieces(a, b, number))
+            kinds = (word.tag in NOUNS, word.tag in PRONOUNS, word.tag in VERBS, word.pos in CONTENT)
+            planted[at, start : start + len(kinds)] = kinds
+            planted[at, BLOCKS["identity"]] = _code(word.text.casefold(), IDENTITY)
+    ordinary = [word for word in groups_of(encoding) if encoding.offsets[word[0]] is not None]
+    planted[list(ordinary[0]) if ordinary else [], start + KINDS.index("first")] = 1.0
+    if not tagged:
+        planted[:, BLOCKS["identity"]] = [_code(str(number), IDENTITY) for number in encoding.ids]
+    return planted
+
+
+def _code_of(rng: np.random.Generator) -> np.ndarray:
+    code = rng.normal(size=LINK)
+    return np.asarray(code / np.linalg.norm(code))
+
+
+@cache
 def _code(word: str, width: int) -> np.ndarray:
     code = np.random.default_rng(zlib.crc32(word.encode())).normal(size=width)
     return np.asarray(code / np.linalg.norm(code))
@@ -219,9 +246,7 @@ class _Embeddings(torch.nn.Module):
         if ids not in self.planted:
             nothing: tuple[None, ...] = (None,) * len(ids)
             bare = Encoding("", None, ids, (0,) * len(ids), ("",) * len(ids), nothing, nothing, 0, (len(ids) - 1,))
-            planted = self.planter.of(bare, ())
-            planted[:, BLOCKS["identity"]] = [_code(str(number), IDENTITY) for number in ids]
-            self.planted[ids] = planted
+            self.planted[ids] = self.planter.of(bare, ())
         return spread(self.planted[ids])
 
 
@@ -233,37 +258,82 @@ def spread(planted: np.ndarray) -> np.ndarray:
     return np.concatenate([half, -half], 1) * (HIDDEN // 2) ** 0.5 / RADIUS
 
 
-def _config() -> BertConfig:
-    return BertConfig(
-        vocab_size=len(tokenizer()), hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-        intermediate_size=4, max_position_embeddings=512,
-    )  # fmt: skip
+BACK = RADIUS / (HIDDEN // 2) ** 0.5
+SMALL = 1e-3  # of values and outputs, where there are any: what heads add must not change what is planted
 
 
-def encoder(world: World, texts: Sequence[Text], seed: int, *, relation: str | None = None) -> Checkpoint:
-    """Heads of one world, each with its own draw, on these texts."""
+@dataclass(frozen=True)
+class Part:
+    """One head: weights of query, key and value, [WIDTH, feature] each, and the query's bias."""
+
+    weights: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    bias: torch.Tensor
+
+
+def _bert(heads: list[list[Part]]) -> BertModel:
+    sizes: dict[str, int] = {"vocab_size": 8, "hidden_size": HIDDEN, "intermediate_size": 4}
+    sizes |= {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
+    config = BertConfig(**sizes, max_position_embeddings=512, tie_word_embeddings=False)
+    model = BertModel(config, add_pooling_layer=False).eval().requires_grad_(False)
+    for layer, own in zip(model.encoder.layer, heads, strict=True):
+        attention, output = layer.attention.self, layer.attention.output.dense
+        for part in (output, layer.output.dense, attention.query, attention.key, attention.value):
+            part.weight.zero_()
+            part.bias.zero_()
+        output.weight.copy_(SMALL * torch.eye(HIDDEN))
+        names = ("query", "key", "value")
+        for number, head in enumerate(own):
+            rows = slice(number * WIDTH, (number + 1) * WIDTH)
+            for name, weight in zip(names, head.weights, strict=True):
+                getattr(attention, name).weight[rows, : weight.shape[1]] = weight
+            attention.query.bias[rows] = head.bias
+    return model
+
+
+def _gpt2(heads: list[list[Part]]) -> GPT2Model:
+    sizes = {"vocab_size": 8, "n_positions": 512, "n_embd": HIDDEN, "n_layer": LAYERS, "n_head": HEADS, "n_inner": 4}
+    config = GPT2Config(**sizes, tie_word_embeddings=False)
+    model = GPT2Model(config).eval().requires_grad_(False)
+    model.wpe.weight.zero_()
+    for block, own in zip(model.h, heads, strict=True):
+        for part in (block.attn.c_attn, block.attn.c_proj, block.mlp.c_proj):
+            part.weight.zero_()
+            part.bias.zero_()
+        block.attn.c_proj.weight.copy_(SMALL * torch.eye(HIDDEN))
+        for number, head in enumerate(own):
+            for which, weight in enumerate(head.weights):
+                rows = slice(which * HIDDEN + number * WIDTH, which * HIDDEN + (number + 1) * WIDTH)
+                block.attn.c_attn.weight[: weight.shape[1], rows] = weight.T
+            block.attn.c_attn.bias[number * WIDTH : (number + 1) * WIDTH] = head.bias
+    return model
+
+
+def _part(world: World, values: str, rng: np.random.Generator) -> Part:
+    query, bias, key = (torch.from_numpy(part).float() for part in world(rng))
+    value = torch.zeros(WIDTH, _STARTS[-1])
+    if values:
+        block = BLOCKS[values]
+        value[:NOISE, block] = torch.from_numpy(rng.normal(size=(NOISE, block.stop - block.start))).float() * SMALL
+    return Part((query * BACK * WIDTH**0.5, key * BACK, value * BACK), bias * WIDTH**0.5)
+
+
+def planted(
+    world: World, texts: Sequence[Text], seed: int, *, relation: str | None = None, causal: bool = False,
+    values: str = "", frames: Mapping[tuple[int, ...], Links] | None = None, noise_of: int | None = None,
+) -> Checkpoint:  # fmt: skip
+    """Heads of one world, each with its own draw, on these texts. values: the block that value vectors read; noise_of:
+    the seed of what is planted in the pieces, where it is another."""
     rng = np.random.default_rng([seed, 2])
-    model = BertModel(_config(), add_pooling_layer=False).eval().requires_grad_(False)
-    back = RADIUS / (HIDDEN // 2) ** 0.5
-    for layer in model.encoder.layer:
-        for part in (layer.attention.output.dense, layer.output.dense):
-            part.weight.zero_()
-            part.bias.zero_()
-        attention = layer.attention.self
-        for part in (attention.query, attention.key, attention.value):
-            part.weight.zero_()
-            part.bias.zero_()
-        for number in range(HEADS):
-            own = slice(number * WIDTH, (number + 1) * WIDTH)
-            query, bias, key = (torch.from_numpy(part).float() for part in world(rng))
-            attention.query.weight[own, : query.shape[1]] = query * back * WIDTH**0.5
-            attention.query.bias[own] = bias * WIDTH**0.5
-            attention.key.weight[own, : key.shape[1]] = key * back
-    checkpoint = Checkpoint("planted", model, tokenizer(), weights_hash=f"planted {seed}")
-    planter, planted = Planter(seed, relation), {}
+    heads = [[_part(world, values, rng) for _ in range(HEADS)] for _ in range(LAYERS)]
+    model = _gpt2(heads) if causal else _bert(heads)
+    checkpoint = Checkpoint("planted", model, bundled(causal).tokenizer, weights_hash=f"planted {seed}")
+    planter, features = Planter(seed if noise_of is None else noise_of, relation, frames=frames or {}), {}
     for text in texts:
-        both = [text] if isinstance(text, str) else list(text)
-        encoding = checkpoint.encode(*both)
-        planted[encoding.ids] = planter.of(encoding, tag(both, pipeline()))
-    model.embeddings = _Embeddings(planter, planted)
+        encoding = encoded(text, causal)
+        features[encoding.ids] = planter.of(encoding, tag(_sentences(text), pipeline()))
+    embeddings = _Embeddings(planter, features)
+    if causal:
+        model.wte = embeddings
+    else:
+        model.embeddings = embeddings
     return checkpoint

@@ -13,14 +13,15 @@ of 100 such simulations.
 """
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy.stats import binom
 
-MODULES = ("tests.simulations.attention_worlds", "tests.simulations.effect_worlds")
+_NAMES = ("attention_worlds", "frame_worlds", "share_worlds", "effect_worlds")
+MODULES = tuple(f"tests.simulations.{name}" for name in _NAMES)
 SURE = 0.99  # of simulations stay within a limit when the true rate is exactly at its bound
 
 Expected = Literal["nothing", "found", "covers", "at most"]
@@ -29,8 +30,12 @@ BOUNDS: dict[Expected, float] = {"nothing": 0.05, "found": 0.9, "covers": 0.93}
 
 @dataclass(frozen=True)
 class Case:
-    """One study in one world. draw: seed to claim; inputs: n of each draw; draws: of the whole form; quick: of the
-    form that every test run has (0: the whole form alone); bound: another than `BOUNDS` has."""
+    """One study in one world.
+
+    draw: seed to claim; inputs: n of each draw; draws: of the whole form; quick: of the form that every test run has
+    (0: the whole form alone); bound: another than `BOUNDS` has; world_of: what cases of one drawn world share, so that
+    it is drawn once for all of them ("": nothing).
+    """
 
     study: str
     world: str
@@ -40,6 +45,7 @@ class Case:
     draws: int = 200
     quick: int = 0
     bound: float | None = None
+    world_of: str = ""
 
     @property
     def name(self) -> str:
@@ -83,7 +89,12 @@ def limit(expected: Expected, bound: float, draws: int) -> float:
 
 def simulate(case: Case, draws: int) -> Outcome:
     """The rate over seeds 0 to draws - 1."""
-    values = np.array([float(case.draw(seed)) for seed in range(draws)])
+    return outcome(case, [float(case.draw(seed)) for seed in range(draws)])
+
+
+def outcome(case: Case, drawn: Sequence[float]) -> Outcome:
+    """What so many draws come to."""
+    values, draws = np.array(drawn), len(drawn)
     rate = np.median(values) if case.expected == "at most" else values.mean()
     return Outcome(case, float(rate), draws, limit(case.expected, case.wanted, draws))
 

@@ -15,10 +15,11 @@ from core.store import jobs as store
 from core.store.database import Database
 from core.studies.contract import Unit
 from core.studies.transport import decode
-from core.studies.tuning import finetune
+from core.studies.tuning import finetune, finetuning_run
 from core.studies.tuning.finetuning_results import TunedRuns, live_picture
 from core.tasks.glue import TASKS, read_rows
 from core.tasks.metrics import metrics
+from core.tuning.recipe import Recipe
 from tests.capture.conftest import tiny
 
 SMALL = {"epochs": 1, "train_limit": 24, "dev_limit": 16, "batch": 8, "max_length": 24}
@@ -57,6 +58,8 @@ def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):
     assert len({row["folder"] for row in rows}) == 8
     table = summarize("finetune", chosen, [row for outcome in outcomes for row in outcome["rows"]])["rows"]
     json.dumps(table, allow_nan=False)
+    runs = json.loads(json.dumps([row for row in table if row["kind"] == "run"]))
+    assert {(row["kept_epoch"], row["kept_because"]) for row in runs} == {(1, "the last (keep=last)")}
     means = [row for row in table if row["kind"] == "mean"]
     assert {(row["task"], row["initialisation"], row["n"]) for row in means} == {
         (task, one, 2) for task in ("sst2", "stsb") for one in ("pretrained", "untrained")
@@ -65,6 +68,14 @@ def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):
     assert means[0]["accuracy"] == pytest.approx(sum(two) / 2)
     assert means[0]["accuracy_sd"] == pytest.approx(abs(two[0] - two[1]) / 2**0.5)
     assert any(row["kind"] == "baseline" and row["task"] == "stsb" and row["pearson"] is None for row in table)
+
+
+def test_a_row_says_why_its_weights_are_those_of_the_epoch_that_was_kept():
+    """The untrained epoch 0 counts only where nothing learned."""
+    best, task = Recipe(keep="best"), TASKS["sst2"]
+    assert finetuning_run._why_kept(best, task, trained=3) == f"best {task.metric} on dev of epochs 1 to 3 (keep=best)"
+    assert finetuning_run._why_kept(Recipe(), task, trained=3) == "the last (keep=last)"
+    assert finetuning_run._why_kept(best, task, trained=0) == "nothing learned: as it began"
 
 
 def test_the_saved_checkpoint_scores_what_the_row_says(folder):
@@ -90,7 +101,7 @@ import os
 from core.tuning import training
 from core.store import jobs as store
 from core.store.database import Database
-from core.studies.tuning import finetune
+from core.studies.tuning import finetune, finetuning_run
 from core.studies.contract import Unit
 save = training.Fit._save
 def die(self):

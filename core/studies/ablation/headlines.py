@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from core.store.rows import Row
-from core.studies.ablation.records import Changed, SweptVariant, Untouched
+from core.studies.ablation.records import Changed, SweptVariant, Untouched, too_few_flips
+from core.studies.estimate import Estimate
 from core.studies.headline import SURE, Headline, defined, percent, plural
 
 
@@ -16,8 +17,13 @@ def sweep_headline(rows: Sequence[Row]) -> Headline:
     return Headline(
         f"Without {worst.name} {worst.metrics.first.name} changes most, by {100 * change.value:+.1f} points; "
         f"{plural(sure, len(variants), 'changes')} are beyond luck after correction.",
-        untouched.n, "rows", percent(change.low, change.high), score_of(untouched),
+        untouched.n, "rows", interval_of(change, worst.flipped, untouched.n), score_of(untouched),
     )  # fmt: skip
+
+
+def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
+    """The interval of a change in words, or why there is none."""
+    return too_few_flips(flipped, n) or percent(change.low, change.high)
 
 
 def score_of(untouched: Untouched) -> str:
@@ -28,9 +34,10 @@ def score_of(untouched: Untouched) -> str:
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
     """Of cuts, each with what was cut: which moves the metric furthest."""
     untouched = Untouched.among(rows)[0]
-    changes = [(name, cut.metrics.first.change) for name, cut in cuts]
-    name, most = max(((name, change) for name, change in changes if change), key=lambda pair: abs(pair[1].value))
+    changes = [(name, cut.metrics.first.change, cut.flipped) for name, cut in cuts]
+    told = [(name, change, flipped) for name, change, flipped in changes if change]
+    name, most, flipped = max(told, key=lambda one: abs(one[1].value))
     return Headline(
         f"Without {name} {untouched.metrics.first.name} changes most, by {100 * most.value:+.1f} points.",
-        untouched.n, "rows", percent(most.low, most.high), score_of(untouched),
+        untouched.n, "rows", interval_of(most, flipped, untouched.n), score_of(untouched),
     )  # fmt: skip

@@ -1,9 +1,10 @@
 """How often does a prediction change when the input does? And what can be said from half of the input?
 
 For every perturbation (core.tasks.perturbations) the rows it can be made of, the rate of changed predictions with its
-Wilson interval, and the metric before and after on those rows, paired. Partial input (Gururangan et al. 2018; Poliak
-et al. 2018): the first or second sentence alone, beside the full score and the best constant. Labels may change with
-the input's meaning (negation does), so a changed prediction is no error by itself.
+Wilson interval, and the metric before and after on those rows, paired, with p corrected over the kinds (Holm). Partial
+input (Gururangan et al. 2018; Poliak et al. 2018): the first or second sentence alone, beside the full score and the
+best constant. Labels may change with the input's meaning (negation does), so a changed prediction is no error by
+itself.
 """
 
 from collections.abc import Sequence
@@ -106,7 +107,8 @@ class PerturbStudy(Study[Options, Perturbations]):
         task = task_of(options.task)
         before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
         untouched = Untouched(task=task.key, n=len(merged.gold), metrics=before, constant=constant)
-        return [untouched, *(_perturbed(options, task, merged, k, kind) for k, kind in enumerate(options.kinds))]
+        return [untouched, *corrected([_perturbed(options, task, merged, k, kind)
+                                       for k, kind in enumerate(options.kinds)])]  # fmt: skip
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         rates = [(kind.changed_rate, kind) for kind in Perturbation.among(rows)
@@ -116,6 +118,19 @@ class PerturbStudy(Study[Options, Perturbations]):
             f"Predictions change most under {most.name} ({high:.0%}) and least under {least.name} ({low:.0%}).",
             most.n, "rows", percent(most.changed_low, most.changed_high, "{:.0f}"), "0 %: no change",
         )  # fmt: skip
+
+
+def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
+    """p of each kind corrected for all of them (Holm); they are of different rows, so one draw cannot serve all."""
+    from statsmodels.stats.multitest import multipletests  # 1 s of start-up
+
+    tested = [k for k, kind in enumerate(kinds) if kind.p is not None]
+    every = list(kinds)
+    if tested:
+        p = multipletests([kinds[k].p for k in tested], method="holm")[1]
+        for k, value in zip(tested, p, strict=True):
+            every[k] = replace(kinds[k], p=float(value))
+    return every
 
 
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:

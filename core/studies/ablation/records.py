@@ -4,6 +4,7 @@ patch, perturb."""
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from core.scoring.effects import FEW_FLIPS, rows_for_flips
 from core.studies.metric_columns import CHANGES, METRICS, Metrics
 from core.studies.records import Result, column, stated
 
@@ -42,6 +43,17 @@ class Component(Result):
     role: str | None = None
     group: int | None = None
     distance: float | None = None
+
+
+def too_few_flips(flipped: int | None, n: int) -> str:
+    """Why no interval of a change of accuracy or F1 is shown; "" where one is. flipped: None of scores."""
+    if flipped is None or flipped >= FEW_FLIPS:
+        return ""
+    least = "at least " if not flipped else "about "
+    return (
+        f"{flipped or 'none'} of {n:,} predictions changed, too few flips to say how far it reaches: an interval takes "
+        f"{FEW_FLIPS}, {least}{rows_for_flips(flipped, n):,} rows"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

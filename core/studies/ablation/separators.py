@@ -15,6 +15,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from core import capture
+from core.scoring.few_inputs import mean_interval
 from core.store.rows import Row
 from core.studies.ablation import disabling
 from core.studies.ablation.headlines import cut_headline
@@ -30,7 +31,6 @@ from core.studies.provenance import provenance
 from core.studies.records import Result
 from core.tasks.glue import task_of
 
-RESAMPLES = 2000
 FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_high")  # unknown without separators
 
 
@@ -107,7 +107,7 @@ class SeparatorsStudy(Study[Options, Slopes]):
         for k, (layers, change) in enumerate(zip(layers_of(merged.layers), changes, strict=True)):
             name = f"L{layers[0] + 1}" if len(layers) == 1 else "all layers"
             layer = k if k < merged.layers else None
-            facts = gradient_facts(merged, k, seed=options.seed) if k < merged.layers else {}
+            facts = gradient_facts(merged, k) if k < merged.layers else {}
             results.append(SeparatorLayer(name=name, layer=layer, task=task.key, **facts, **change))
         return results
 
@@ -117,30 +117,38 @@ class SeparatorsStudy(Study[Options, Slopes]):
         )
 
 
-def gradient_facts(merged: Slopes, layer: int, *, seed: int) -> Row:
+def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float | None, float | None]:
+    """sum(above) / sum(below) over rows with its 95 % interval: that of the mean of what each row adds to the ratio.
+
+    None where fewer than two rows differ.
+    """
+    ratio = float(above.mean() / below.mean())
+    influence = (above - ratio * below) / below.mean()
+    low, high = (float(end[0]) for end in mean_interval(influence[:, None]))
+    return (ratio, max(ratio + low, 0.0), ratio + high) if np.isfinite(low) else (ratio, None, None)
+
+
+def gradient_facts(merged: Slopes, layer: int) -> Row:
     """Mean gradients of a layer and their ratio (of means), and how much of weights and of norms separators have,
-    beside their share of the pieces; intervals by one bootstrap over rows."""
+    beside their share of the pieces; intervals over rows."""
     known = np.isfinite(merged.to_separator[layer])
     if not known.any():
         return dict.fromkeys(FACTS)
     separator, other, weight, norm = (
         column[layer, known] for column in (merged.to_separator, merged.to_other, merged.weight, merged.norm)
     )
-    n = int(known.sum())
-    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
-    low, high = np.quantile((counts @ separator) / (counts @ other), [0.025, 0.975])
+    ratio, low, high = ratio_interval(separator, other)
     facts: Row = {
         "gradient_separator": float(separator.mean()),
         "gradient_other": float(other.mean()),
-        "ratio": float(separator.mean() / other.mean()),
-        "ratio_low": float(low),
-        "ratio_high": float(high),
+        "ratio": ratio,
+        "ratio_low": low,
+        "ratio_high": high,
         "separators_of_pieces": float(merged.share[known].mean()),
-        "with_separators": n,
+        "with_separators": int(known.sum()),
     }
     for name, values in (("weight_on_separators", weight), ("norm_on_separators", norm)):
-        ends = np.quantile(counts @ values / n, [0.025, 0.975])
-        known_values = [float(values.mean()), *map(float, ends)]
+        known_values = [float(values.mean()), *(float(end[0]) for end in mean_interval(values[:, None]))]
         names = (name, f"{name}_low", f"{name}_high")
         facts |= {key: value if np.isfinite(value) else None for key, value in zip(names, known_values, strict=True)}
     return facts

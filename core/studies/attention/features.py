@@ -1,11 +1,12 @@
 """Which heads attend to nouns, verbs, subjects, negation, [CLS] ... (Kovaleva et al. 2019, 4.4, Figs 6 and 7).
 
 Rows, one a head, feature, definition, checkpoint and task: value with its 95% bootstrap interval over inputs, n inputs
-that have the feature, baseline (the mean of random tokens, as many and in similar places), effect (value less
-baseline, with interval), contrast (the mean log weight with the query and the distance taken out, and of roles of words
-the kind of word; with interval; none of special tokens, which are places), p, the larger of one-sided p that effect and
-contrast are above 0, and q, p corrected for all heads, features and definitions together. With a second checkpoint also
-rows of "difference", first less second, with a two-sided p.
+that have the feature, baseline (the mean of random tokens, as many and in similar places; of [CLS], separators and the
+first word in a causal model what an even spread gives them), effect (value less baseline, with interval), contrast (the
+mean log weight with the query and the distance taken out, and of roles of words the kind of word; with interval; none
+of special tokens, which are places), p, the larger of one-sided p that effect and contrast are above 0, and q, p
+corrected for all heads, features and definitions together. With a second checkpoint also rows of "difference", first
+less second, with a two-sided p.
 """
 
 from collections.abc import Sequence

@@ -45,7 +45,8 @@ class FeatureMeasure:
         self.causal, self.seed = checkpoint.causal, seed
         self.features = [feature_of(name) for name in dict.fromkeys(features)]
         names = [feature.name for feature in self.features]
-        self.attention = FeatureAttention(checkpoint.layers, checkpoint.heads, names, causal=self.causal)
+        places = [feature.name for feature in self.features if feature.special]
+        self.attention = FeatureAttention(checkpoint.layers, checkpoint.heads, names, causal=self.causal, places=places)
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Mark which tokens carry each feature."""

@@ -7,7 +7,7 @@ classified as they are computed and dropped; what is kept is a count by input, c
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pydantic.dataclasses
@@ -56,7 +56,8 @@ class Chunk:
 @dataclass(frozen=True)
 class Piece:
     """Class numbers [input, layer, head] of some inputs of a checkpoint; by input how many maps the classifier was
-    unsure of, how many lie outside what it was trained on, whether it was cut, and whether cropped."""
+    unsure of, how many lie outside what it was trained on, whether it was cut, and whether cropped; small: inputs that
+    are too small to have a pattern, which are left out."""
 
     checkpoint: str
     row_ids: tuple[str, ...]
@@ -66,6 +67,7 @@ class Piece:
     outside: np.ndarray
     cut: np.ndarray
     cropped: np.ndarray
+    small: int = 0
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,7 @@ class ClassifyMaps(Study[Options, Counts]):
         """Class number of every layer and head for each of some rows of the task."""
         of: Chunk = unit.arguments
         checkpoint = studies.worker_cache.checkpoint(of.checkpoint)
-        rows = _rows(options)[of.start : of.start + ROWS_A_UNIT]
-        encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
+        rows, encodings, small = _large_enough(checkpoint, _rows(options)[of.start : of.start + ROWS_A_UNIT])
         maps = studies.patterns.map_classification.classified(
             checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype
         )
@@ -127,7 +128,19 @@ class ClassifyMaps(Study[Options, Counts]):
         )
         return Done(
             Counts(
-                (Piece(checkpoint.name, row_ids, maps.names, maps.classes, maps.unsure, maps.outside, cut, cropped),)
+                (
+                    Piece(
+                        checkpoint.name,
+                        row_ids,
+                        maps.names,
+                        maps.classes,
+                        maps.unsure,
+                        maps.outside,
+                        cut,
+                        cropped,
+                        small,
+                    ),
+                )
             ),
             provenance,
         )
@@ -147,6 +160,11 @@ class ClassifyMaps(Study[Options, Counts]):
         class each): the change from the first checkpoint to the second, paired by input."""
         rows: list[Row] = []
         for piece in merged.pieces:
+            if not len(piece.classes):
+                raise InputError(
+                    f"A pattern takes maps of more than {patterns.suggestions.TOO_SMALL} tokens; all {piece.small} "
+                    f"inputs of {options.task} are shorter, too small to have one: take longer ones."
+                )
             about = {
                 "checkpoint": piece.checkpoint,
                 "task": options.task,
@@ -157,7 +175,7 @@ class ClassifyMaps(Study[Options, Counts]):
             rows += [{**about, **row} for row in _share_rows(options, piece.classes, piece.names)]
             rows += [{**about, **row} for row in _head_rows(piece.classes, piece.names)]
             doubts = {name: int(getattr(piece, name).sum()) / piece.classes.size for name in ("unsure", "outside")}
-            counts = {"cropped": int(piece.cropped.sum()), "cut": int((piece.cut > 0).sum())}
+            counts = {"cropped": int(piece.cropped.sum()), "cut": int((piece.cut > 0).sum()), "small": piece.small}
             rows.append({**about, "part": "note", "maps": int(piece.classes.size), **doubts, **counts})
         return rows + _moved_rows(options, merged.pieces)
 
@@ -179,6 +197,13 @@ def _rows(options: Options) -> list[TaskRow]:
     return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 
+def _large_enough(checkpoint: Any, rows: Sequence[TaskRow]) -> tuple[list[TaskRow], list[Any], int]:
+    """Rows whose maps can have a pattern, their encodings, and how many have none."""
+    both = [(row, checkpoint.encode(row.text, row.pair)) for row in rows]
+    large = [(row, encoding) for row, encoding in both if len(encoding) > patterns.suggestions.TOO_SMALL]
+    return [row for row, _ in large], [encoding for _, encoding in large], len(both) - len(large)
+
+
 def _bytes(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
@@ -189,10 +214,14 @@ def _bytes(file: str) -> bytes:
 
 
 def _together(pieces: Sequence[Piece]) -> Piece:
-    names = ("classes", "unsure", "outside", "cut", "cropped")
-    arrays = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in names)
+    def whole(name: str) -> np.ndarray:
+        return np.concatenate([getattr(piece, name) for piece in pieces])
+
     row_ids = tuple(row_id for piece in pieces for row_id in piece.row_ids)
-    return Piece(pieces[0].checkpoint, row_ids, pieces[0].names, *arrays)
+    return Piece(
+        pieces[0].checkpoint, row_ids, pieces[0].names, whole("classes"), whole("unsure"), whole("outside"),
+        whole("cut"), whole("cropped"), sum(piece.small for piece in pieces),
+    )  # fmt: skip
 
 
 def _moved_rows(options: Options, pieces: Sequence[Piece]) -> list[Row]:

@@ -75,7 +75,7 @@ class HeadClassShare(ClassRow):
 @dataclass(frozen=True, kw_only=True)
 class ClassNote(ClassRow):
     """Of all maps of one checkpoint: shares that the classifier was unsure of and that lie outside of what it learnt;
-    inputs whose maps were cropped, and that were cut."""
+    inputs whose maps were cropped, that were cut, and that are too small to have a pattern and were left out."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("note",)
     maps: int
@@ -83,6 +83,7 @@ class ClassNote(ClassRow):
     outside: float | None = None
     cropped: int | None = None
     cut: int | None = None
+    small: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import streamlit as st
 from core.attention import Head
 from core.store.runs import head_scores, run_rows
 from core.studies.ablation.disabling import PARTS
-from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched
+from core.studies.ablation.records import SplitHalf, SweptVariant, Untouched, too_few_flips
 from core.studies.ablation.shared_effects import shared_effects
 from core.studies.attention.records import Score
 from core.studies.estimate import Estimate
@@ -55,6 +55,7 @@ def show_results(study: str = "disable") -> StoredRun | None:
     if study == "disable" and baseline.what in ("heads", "layers", "all-but-one"):
         _beside_another(stored)
     _table(variants, metric)
+    _few(variants)
     st.caption(plain(" · ".join(_facts(stored, baseline, len(variants), first))))
     if baseline.what in ("heads", "all-but-one"):
         pick_and_link(stored.of, [str(_head_of(variant)) for variant in variants], here="interventions", key="go_on")
@@ -175,14 +176,27 @@ def said(variant: SweptVariant, metric: str) -> str:
     change = _change(variant, metric) or Estimate(float("nan"))
     low, high = _numbers(change.low, change.high)
     flips = f", {variant.flipped} predictions change" if variant.flipped is not None else ""
-    ends = f"{100 * low:+.1f} to {100 * high:+.1f}"
+    ends = f"this one alone, 95%: {100 * low:+.1f} to {100 * high:+.1f}"
     claim = f"corrected p {variant.p:.3f}{flips}"
-    return f"{metric} {100 * change.value:+.1f} points, {claim} (this one alone, 95%: {ends})"
+    return f"{metric} {100 * change.value:+.1f} points, {claim} ({too_few_flips(variant.flipped, variant.n) or ends})"
+
+
+def _shown(variant: SweptVariant, change: Estimate | None) -> Estimate:
+    """A change with the interval that is shown: none where too few predictions flipped."""
+    change = change or Estimate(float("nan"))
+    return Estimate(change.value) if too_few_flips(variant.flipped, variant.n) else change
+
+
+def _few(variants: Sequence[SweptVariant]) -> None:
+    """Of how many no interval is shown, and what that of the first takes."""
+    few = [said for variant in variants if (said := too_few_flips(variant.flipped, variant.n))]
+    if few:
+        st.caption(f"No interval of {len(few)} of {len(variants)}; of the first of them {few[0]}.")
 
 
 def _score(variant: SweptVariant, baseline: Untouched, metric: str) -> dict[str, Any]:
     """One variant's score, times 100, with the ends of its change around the untouched model's."""
-    change = _change(variant, metric) or Estimate(float("nan"))
+    change = _shown(variant, _change(variant, metric))
     low, high = (100 * (_value(baseline, metric) + end) for end in _numbers(change.low, change.high))
     return {"name": variant.name, "score": 100 * _value(variant, metric), "low": low, "high": high,
             "flipped": variant.flipped, "p": variant.p}  # fmt: skip
@@ -274,7 +288,7 @@ def _table(variants: list[SweptVariant], metric: str) -> None:
     lines = []
     for variant in variants:
         own = _metric_of(variant, metric)
-        change = own.change or Estimate(float("nan"))
+        change = _shown(variant, own.change)
         line: dict[str, Any] = {
             "name": variant.name,
             metric: own.value,

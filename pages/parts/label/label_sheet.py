@@ -126,7 +126,7 @@ def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, H
 @st.cache_data(show_spinner="Asking the classifier ...", max_entries=8)
 def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, Hint]:
     loading.wait()  # a network needs torch, which this page does not wait for
-    rows = labels.maps_of(_db, names)
+    rows = [row for row in labels.maps_of(_db, names) if row["length"] > patterns.suggestions.TOO_SMALL]
     maps: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]
     suggested = patterns.suggestions.suggestions(open_classifier(_db, classifier), maps)
     return {

@@ -95,6 +95,8 @@ def doubts(notes: Sequence[ClassNote]) -> None:
         maps = [note.maps for note in mine]
         unsure = float(np.average([float(note.unsure or 0) for note in mine], weights=maps))
         outside = float(np.average([float(note.outside or 0) for note in mine], weights=maps))
+        if small := sum(note.small or 0 for note in mine):
+            st.caption(plain(f"{shortened(str(name))}: {small} inputs are too small to have a pattern, and left out."))
         said = (
             f"{shortened(str(name))}: the classifier was unsure of {unsure:.1%} of its maps (no class has half of the "
             f"probability), and {outside:.1%} lie outside what it was trained on"

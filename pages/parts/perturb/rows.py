@@ -13,7 +13,15 @@ from core.store.rows import Row
 from core.store.runs import run_rows
 from core.studies.ablation import patch, perturb
 from core.studies.ablation.knockout import Options
-from core.studies.ablation.records import Changed, EdgeCut, Patched, Perturbation, SeparatorLayer, Untouched
+from core.studies.ablation.records import (
+    Changed,
+    EdgeCut,
+    Patched,
+    Perturbation,
+    SeparatorLayer,
+    Untouched,
+    too_few_flips,
+)  # fmt: skip
 from core.studies.contract import declared
 from core.studies.estimate import Estimate
 from core.studies.metric_columns import Metric
@@ -239,6 +247,8 @@ def _changes(row: Changed, name: str) -> dict[str, float | None]:
     """A metric with its change and the change's interval, as columns."""
     metric = _metric(row, name)
     change = metric.change or Estimate(float("nan"))
+    if too_few_flips(row.flipped, row.n):
+        change = Estimate(change.value)  # its interval would be a bound, several times too wide
     return {name: metric.value, f"{name}_change": change.value, f"{name}_low": change.low, f"{name}_high": change.high}
 
 

@@ -97,15 +97,15 @@ def dependencies() -> None:
     attending.notes(every)
     scores = [TreeScore.along(score) for score in every if score.note is None and score.layer is not None]
     best = [score for score in scores if score.chosen is not False]
-    columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over"]
+    columns = ["statistic", "value", "low", "high", "n", "baseline", "distance", "dev", "over", "q"]
     measured = attending.Measured(best, rows, "", stored.settings.checkpoint, "", "")
     attending.table(measured, best, columns, by="over", key="trees")
     show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [], "dependencies")
     st.caption(
         f"{plain(stored.of)} · {stored.date} · head, direction and fixed distance chosen on "
         "dev, reported on test (the file has both directions); value: accuracy with its 95% interval over sentences; "
-        "baseline: the fixed distance; forward: the dependent looks at its governor, backward: the governor at its "
-        "dependent."
+        "baseline: the fixed distance; q: that the head looks along the relation beyond distance and kinds of words; "
+        "forward: the dependent looks at its governor, backward: the governor at its dependent."
     )
 
 

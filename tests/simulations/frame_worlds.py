@@ -1,0 +1,177 @@
+"""Worlds of attention for studies with inputs of their own: frame links, gold trees, norms. Cases for `registry`.
+
+What may be claimed is that of `attention_worlds`: none of uniform attention, noise, distance alone and kind of word
+alone is a frame link or a dependency; norms add where the value vectors are long.
+"""
+
+from functools import cache, lru_cache, partial
+
+from core.capture.running import run
+from core.frames.records import AnnotatedSentence
+from core.store.rows import Row
+from core.studies.attention import dependencies, features, norms
+from core.studies.attention.inputs import Source
+from core.studies.attention.measures import RelationMeasure, linked_words
+from core.studies.attention.norm_measure import NormMeasure
+from core.studies.attention.partials import Place
+from core.studies.frames import frame_heads
+from core.studies.frames.frame_partials import links_in_pieces
+from core.studies.frames.frame_scoring import score_sentences
+from core.tasks.conllu import GoldSentence
+from tests.simulations import planted_attention as planting
+from tests.simulations.attention_worlds import FEW, INPUTS, TYPES, claimed
+from tests.simulations.planted_draws import AT
+from tests.simulations.registry import Case
+
+SURE = 0.05
+DRAWS = 1999  # of each null of frame links
+FRAMES = frame_heads.Options(draws=DRAWS, filter=False)
+
+
+@cache
+def _sentences() -> tuple[AnnotatedSentence, ...]:
+    """Those bundled with frames, one of each text, that are short enough."""
+    read = {sentence.text: sentence for sentence in frame_heads.chosen(FRAMES)[0].kept}
+    return tuple(one for one in read.values() if len(planting.encoded(one.text)) <= planting.LONGEST)
+
+
+def frame_claims(world: str, inputs: int, causal: bool, seed: int) -> float:
+    """Whether any head survives all nulls."""
+    summary = _frame_rows(world, inputs, causal, seed)[0]
+    return float(bool(summary["survivors"]))
+
+
+@lru_cache(maxsize=1)
+def _frame_rows(world: str, inputs: int, causal: bool, seed: int) -> list[Row]:
+    order = planting.permuted(len(_sentences()), seed)[:inputs]
+    chosen = [_sentences()[k] for k in order]
+    encodings = [planting.encoded(sentence.text, causal) for sentence in chosen]
+    links = {
+        encoding.ids: links_in_pieces(encoding, sentence) for encoding, sentence in zip(encodings, chosen, strict=True)
+    }
+    texts = [sentence.text for sentence in chosen]
+    checkpoint = planting.planted(
+        planting.WORLDS[world], texts, seed, causal=causal, frames=links if world == "links" else {}
+    )
+    direction = "later_to_earlier" if causal else "element_to_target"
+    options = frame_heads.Options(draws=DRAWS, filter=False, seed=seed, direction=direction)
+    return frame_heads.STUDY.rows(options, score_sentences(checkpoint, chosen, options))
+
+
+def dependency_claims(world: str, inputs: int, seed: int) -> float:
+    """Whether any head is said to look along a dependency."""
+    return float(any((row.get("q") or 1) < SURE for row in _dependency_rows(world, inputs, seed)))
+
+
+def _dependency_rows(world: str, inputs: int, seed: int) -> list[Row]:
+    texts = [text if isinstance(text, str) else text[0] for text in planting.drawn("mrpc", 2 * inputs, seed)]
+    checkpoint = planting.planted(
+        planting.WORLDS[world], texts, seed, relation="verb-subject" if world == "links" else None
+    )
+    parts = []
+    for number, part in enumerate(dependencies.PARTS):
+        trees = [_tree(text) for text in texts[number * inputs : (number + 1) * inputs]]
+        measure = RelationMeasure(checkpoint, dependencies._relations())
+        encodings, linked = [planting.encoded(tree.text) for tree in trees], []
+        for encoding, tree in zip(encodings, trees, strict=True):
+            pairs = [
+                [((0, a), (0, b)) for a, b in dependencies.tree_links(label, tree.words)]
+                for label in dependencies.RELATIONS
+            ]
+            linked.append(linked_words(encoding, [[(word.start, word.end) for word in tree.words]], pairs))
+        run(checkpoint, encodings, [measure.attention.take(linked, range(inputs))])
+        parts.append(measure.sums(Place(part, "", 0)))
+    return dependencies.STUDY.rows(dependencies.Options(), dependencies.Seen(tuple(parts)))
+
+
+@cache
+def _tree(text: str) -> GoldSentence:
+    (tagged,) = planting.tag([text], planting.pipeline())
+    return GoldSentence(text, tuple(tagged.words))
+
+
+def norm_claims(values: str, allowed: frozenset[str], inputs: int, seed: int) -> float:
+    """Whether a feature is claimed that the lengths of value vectors do not make, where all weights are equal."""
+    texts = planting.drawn("sst2", inputs, seed)
+    checkpoint = planting.planted(planting.WORLDS["uniform"], texts, seed, values=values)
+    measure = NormMeasure(checkpoint, features.FEATURES, seed=0)
+    measure.observe(planting.pipeline(), [Source(k, str(k), str(text), None) for k, text in enumerate(texts)])
+    return float(bool(claimed(norms.rows_of(measure.sums(AT))) - allowed))
+
+
+def _cases() -> list[Case]:
+    cases = []
+    for world in ("uniform", "distance", "kind of word", "noise"):
+        for inputs in (FEW, INPUTS):
+            quick = int(inputs == INPUTS and world == "kind of word")
+            cases.append(
+                Case(
+                    "frame-heads",
+                    f"{world}, n = {inputs}",
+                    "nothing",
+                    partial(frame_claims, world, inputs, False),
+                    inputs,
+                    draws=100,
+                    quick=quick,
+                )
+            )
+            cases.append(
+                Case(
+                    "dependencies",
+                    f"{world}, n = {inputs}",
+                    "nothing",
+                    partial(dependency_claims, world, inputs),
+                    inputs,
+                    draws=100,
+                    quick=quick,
+                )
+            )
+        cases.append(
+            Case(
+                "frame-heads",
+                f"{world}, decoder, n = {INPUTS}",
+                "nothing",
+                partial(frame_claims, world, INPUTS, True),
+                INPUTS,
+                draws=100,
+            )
+        )
+    for values, allowed in (("noise", frozenset()), ("kind", TYPES)):
+        for inputs in (FEW, INPUTS):
+            cases.append(
+                Case(
+                    "norms",
+                    f"lengths of values by {values}, n = {inputs}",
+                    "nothing",
+                    partial(norm_claims, values, frozenset(allowed), inputs),
+                    inputs,
+                    draws=100,
+                    quick=int(inputs == INPUTS and values == "kind"),
+                )
+            )
+    cases.append(
+        Case(
+            "frame-heads",
+            f"planted links, n = {INPUTS}",
+            "found",
+            partial(frame_claims, "links", INPUTS, False),
+            INPUTS,
+            draws=100,
+            quick=1,
+        )
+    )
+    cases.append(
+        Case(
+            "dependencies",
+            f"planted verb-subject, n = {INPUTS}",
+            "found",
+            partial(dependency_claims, "links", INPUTS),
+            INPUTS,
+            draws=100,
+            quick=1,
+        )
+    )
+    return cases
+
+
+CASES: tuple[Case, ...] = tuple(_cases())
