@@ -87,6 +87,7 @@ def lead_a_project(hands: Hands) -> None:
     for name, key in zip(NAMES, "134", strict=True):
         label_to_the_end(hands, project, name, key)
     hands.view("Adjudication")
+    hands.choose("Labels of", "Three of us")
     root = page.locator(".root[data-cursor]")
     root.wait_for()
     for _ in range(20):
@@ -97,6 +98,7 @@ def lead_a_project(hands: Hands) -> None:
     assert hands.keys
     expect(root).to_have_attribute("data-waiting", "0")
     hands.view("Aggregated labels")
+    hands.choose("Labels of", "Three of us")
     with page.expect_download() as sent:
         hands.click(page.get_by_role("button", name=re.compile("CSV")).first)
     table = sent.value.path().read_text(encoding="utf-8")
