@@ -20,6 +20,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "heads/overview": ("select", "Across", "to separator"),
     "heads/one": ("select", "Head", "L2H3"),
     "heads/similar": ("segment", "Colour", "layer"),
+    "heads/development": ("select", "Score", "to separator"),
     "maps/why": ("segment", "Contributions to", "the query"),
     "maps/norms": ("segment", "Measure", "rollout"),
     "maps/maps": ("segment", "Tokens", "words"),
@@ -54,7 +55,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "results/all": ("text", "Search", "mrpc"),
     "results/jobs": ("row", "", ""),
 }
-NOTHING_TO_CHOOSE = {"start/start", "start/path", "results/pinned"}
+NOTHING_TO_CHOOSE = {"start/start", "start/path", "results/pinned", "heads/counterparts"}
 ALWAYS = ("maps/maps", "linguistics/frames", "linguistics/tokens")  # 10 s a view: the others are with the slow tests
 TRIED = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in CHOICES]
 DRAWERS = {"finetuning/train": "Fine-tune a checkpoint", "reproduction/report": "Make a report of your own"}

@@ -65,6 +65,9 @@ PAGES = (
         View("one", "One head", "one_head", ("checkpoint", "rows", "head"),
              (("rows", "sst2"), ("head", "L1H1")), ready=True),
         View("similar", "Similar heads", "similar", _RESULT, (("rows", "sst2"),), ready=True),
+        View("counterparts", "Counterparts", "counterparts", ("checkpoint", "beside", "rows", "head in its picture"),
+             (("rows", "sst2"),)),
+        View("development", "Development", "development", ("checkpoint", "rows"), (("rows", "sst2"),)),
     )),
     Page("linguistics", "Linguistics", ":material/account_tree:", (
         View("tokens", "Token types", "token_types", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
@@ -146,6 +149,8 @@ RESULTS = {
     "transfer": Shown("linguistics/probes", "transferred", (("mode", "Transfer"),)),
     "statistics": Shown("statistics/heads", "run_statistics"),
     "redundancy": Shown("heads/similar", "run_redundancy"),
+    "match": Shown("heads/counterparts", "run"),
+    "development": Shown("heads/development", "run", (("snapshots_of", "snapshots of one's own"),)),
     "effective": Shown("statistics/effective", "effective_run"),
     "classify-maps": Shown("statistics/shares", "shares_run"),
     "finetune": Shown("finetuning/train", "run"),

@@ -1,0 +1,119 @@
+"""Counterparts: which head of another checkpoint is which of this one, and both heads' maps on one sentence."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.attention import Head
+from core.store.runs import run_rows
+from core.studies.comparison.match import STUDY
+from core.studies.comparison.records import Counterpart, MatchSummary
+from pages.parts.charts.ribbons import ribbons
+from pages.parts.charts.score_terms import token_map
+from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.stored_runs import drawer, pick_run
+from pages.parts.shell import context, links, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import job_progress
+from pages.parts.widgets.files import show_files
+
+SENTENCE = "The old dog saw the small engine and did not stop."
+MOST_TOKENS = 48
+
+
+def start() -> None:
+    """Compare the context's two checkpoints; the rows are the context's."""
+    here = context.now()
+    if not here.beside or here.beside == here.checkpoint:
+        st.caption(
+            "Choose another checkpoint in the line above (compare with): its heads are looked for in this one's."
+        )
+        return
+    options = {"checkpoint": here.checkpoint, "compare": here.beside, "tasks": [here.rows or "sst2"]}
+    job_progress.say_time("match", options)
+    if st.button(f"Match the heads of {here.checkpoint} with those of {here.beside}", type="primary"):
+        with clear_errors():
+            job_progress.begin("match", options, STUDY.title(STUDY.read(options)))
+            st.rerun()
+
+
+def picture(heads: Sequence[Counterpart], summary: MatchSummary) -> Counterpart:
+    """Both pictures and their ribbons; the head that was clicked, or that the context names."""
+    by_name = {head.name: head for head in heads}
+    named = context.heads_named(context.now().head or "")
+    first = st.session_state.get("counterpart_of") or (str(named[0]) if named else "")
+    chosen = by_name.get(first) or max(heads, key=lambda head: head.similarity or 0)
+    frame = pd.DataFrame([vars(head) for head in heads])
+    layers = 1 + max(max(head.best_layer, head.match_layer or 0) for head in heads)
+    width = max(summary.others // max(layers, 1), 1 + max(max(head.best_head, head.match_head or 0) for head in heads))
+    frame = frame.assign(others_layers=max(layers, summary.others // width), others_heads=width)
+    chart = ribbons(frame, first=plain(summary.checkpoint), other=plain(summary.compare), highlight=chosen.name)
+    picked = st.altair_chart(chart, on_select="rerun", selection_mode="cell", key="ribbons")
+    clicked = picked.selection.get("cell") or []
+    if clicked and clicked[0]["name"] in by_name and clicked[0]["name"] != chosen.name:
+        st.session_state.counterpart_of = clicked[0]["name"]
+        st.rerun()
+    return chosen
+
+
+def both_maps(chosen: Counterpart) -> None:
+    """The head's map and its counterpart's on one sentence, and a link to each."""
+    text = st.text_input("Sentence", SENTENCE, key="counterpart_text", max_chars=300)
+    sides = [(chosen.checkpoint, Head(chosen.layer, chosen.head))]
+    if chosen.match_layer is not None and chosen.match_head is not None:
+        sides.append((chosen.compare, Head(chosen.match_layer, chosen.match_head)))
+    for column, (name, head) in zip(st.columns(2), sides, strict=False):
+        with column, clear_errors():
+            maps = resources.shown(name, text or SENTENCE, most=MOST_TOKENS).maps
+            weights = maps.weights[head.layer, head.head]
+            frame = pd.DataFrame([{"query": q, "key": k, "weight": float(weights[q, k])}
+                                  for q in range(len(weights)) for k in range(len(weights))])  # fmt: skip
+            tokens = list(maps.tokens)
+            st.altair_chart(token_map(frame, tokens, tokens, title=f"{head} of {plain(name)}", marked=(-1, -1)),
+                            width="content")  # fmt: skip
+            links.link("heads/one", f"{head} of {name}", checkpoint=name, head=str(head))
+
+
+def said(chosen: Counterpart) -> str:
+    """One head's match in a sentence."""
+    if chosen.match_layer is None or chosen.similarity is None:
+        return f"{chosen.name} has no match: {chosen.compare} has fewer heads, and none is left."
+    found = (
+        "a counterpart" if chosen.matched else "no counterpart beyond chance that both halves of the inputs agree on"
+    )
+    interval = "" if chosen.low is None else f" ({chosen.low:.2f} to {chosen.high:.2f})"
+    p = "" if chosen.p is None else f", p = {chosen.p:.2f} beside random weights, over all heads"
+    return (
+        f"{chosen.name} has {found}: matched with {chosen.match}, similarity {chosen.similarity:.2f}{interval}, margin "
+        f"{chosen.margin or 0:+.2f}{p}; n = {chosen.n} inputs."
+    )
+
+
+def results(stored: StoredRun) -> None:
+    """A stored comparison."""
+    rows = run_rows(resources.database(), stored.run)
+    heads, summaries = Counterpart.among(rows), MatchSummary.among(rows)
+    if not heads or not summaries:
+        st.info("This comparison has no heads: run it again.")
+        return
+    headline = STUDY.headline(rows)
+    st.markdown(plain(headline.sentence) if headline else "")
+    chosen = picture(heads, summaries[0])
+    st.markdown(plain(said(chosen)))
+    both_maps(chosen)
+    show_files(pd.DataFrame([head.as_row() for head in heads]), [], "counterparts")
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The view."""
+    with drawer("Match the heads of two checkpoints", "match"):
+        start()
+    for job in job_progress.jobs_under_way("match")[:3]:
+        job_progress.show_job(job, rows=False)
+    with clear_errors():
+        stored = pick_run("match", "No checkpoints were compared yet: choose the one to compare with in the line "
+                          "above, and press Match.", icon=":material/compare_arrows:")  # fmt: skip
+        if stored is not None:
+            results(stored)

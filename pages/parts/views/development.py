@@ -1,0 +1,111 @@
+"""Development: scores of every head over snapshots of training, and which role came when."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.scoring.definitions import BOUNDS
+from core.scoring.registry import label_of
+from core.store.runs import run_rows
+from core.studies.comparison.bundled_curve import bundled_curve
+from core.studies.comparison.development import order_sentence, role_records
+from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
+from pages.parts.charts.development import small_multiples
+from pages.parts.reports.stored_runs import pick_run
+from pages.parts.shell import bound, context, resources
+from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import job_progress
+from pages.parts.widgets.files import show_files
+
+SHIPPED, MINE = "the bundled checkpoint's own", "snapshots of one's own"
+
+
+def start() -> None:
+    """Ask for snapshots; start the job."""
+    typed = st.text_area(
+        "Snapshots in order, one a line", key="snapshots", height=110,
+        help="Names, folders, hub ids, or owner/name@step0..step1000 for all revisions from one to the other.",
+    )  # fmt: skip
+    names = [line.strip() for line in typed.splitlines() if line.strip()]
+    if st.button("Measure", type="primary", disabled=not names):
+        with clear_errors():
+            options = {"checkpoints": names, "tasks": [context.now().rows or "sst2"]}
+            job_progress.begin("development", options, f"Development from {names[0]} to {names[-1]}")
+            st.rerun()
+    for job in job_progress.jobs_under_way("development")[:3]:
+        job_progress.show_job(job, rows=False)
+
+
+def show_curves(points: Sequence[CurvePoint], source: str) -> None:
+    """One score of every head over snapshots, in which order roles came about, and the rows as files."""
+    names = list(dict.fromkeys(point.score for point in points))
+    score = bound.pick(
+        st.selectbox, "Score", names, key="score", format_func=lambda name: label_of(f"statistics/{name}"), width=260
+    )
+    records = role_records(points)
+    orders = [record for record in records if isinstance(record, RoleBeginnings)]
+    st.markdown(plain(order_sentence(orders)))
+    frame = pd.DataFrame([vars(point) for point in points if point.score == score])
+    frame[["value", "low", "high"]] = frame[["value", "low", "high"]].astype(float)
+    label = label_of(f"statistics/{score}")
+    chart = small_multiples(frame, label=label, title=f"{label} over training", bound=BOUNDS.get(score))
+    st.altair_chart(chart, width="content")
+    snapshots = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
+    counted = f"n = {points[0].n} inputs, bands are 95 % intervals" if points[0].n else "no intervals are stored"
+    st.caption(plain(
+        f"{source} · {len(snapshots)} snapshots from {snapshots[0]} to {snapshots[-1]}, evenly spaced here · {counted}"
+        " · the dashed line is the bound above which a head is said to look there; what lies between two snapshots is "
+        "not known"
+    ))  # fmt: skip
+    st.subheader("Which role came when", anchor=False)
+    st.dataframe(_order_table(orders), hide_index=True)
+    begun = pd.DataFrame([_named(record) for record in records if isinstance(record, Beginning)])
+    with st.expander(f"The {len(begun)} heads one by one", icon=":material/table:"):
+        st.dataframe(begun, hide_index=True)
+    show_files(frame, [chart], "development")
+
+
+def _order_table(orders: Sequence[RoleBeginnings]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "look mostly at": order.score, "heads in the end": order.heads, "first one by": order.earliest,
+                "median": order.median, "95 % from": order.low, "to": order.high,
+                "comes first (share of draws)": round(order.first, 2),
+            }
+            for order in orders
+        ]
+    )  # fmt: skip
+
+
+def _named(record: Beginning) -> dict[str, object]:
+    return {
+        "head": f"L{record.layer + 1}H{record.head + 1}", "looks at": record.score, "began after": record.after,
+        "and by": record.by, "by interval from": record.earliest, "to": record.latest,
+    }  # fmt: skip
+
+
+def show(tools: DeltaGenerator) -> None:
+    """The curves that ship with a bundled checkpoint, or those of snapshots of one's own."""
+    name = str(context.now().checkpoint)
+    shipped = bundled_curve(name)
+    with tools:
+        chosen = bound.pick(
+            st.segmented_control, "Snapshots", [SHIPPED, MINE], key="snapshots_of", required=True,
+            default=SHIPPED if shipped else MINE, label_visibility="collapsed",
+        )  # fmt: skip
+    with clear_errors():
+        if chosen == SHIPPED and shipped:
+            show_curves(shipped, f"pre-training of {name}, 80 MRPC-like pairs")
+            return
+        if chosen == SHIPPED:
+            st.info(f"No curve ships with {plain(name)}: choose atlas-encoder or atlas-decoder above.")
+            return
+        start()
+        stored = pick_run("development", "Nothing was measured over training yet: name snapshots and press Measure.",
+                          icon=":material/timeline:")  # fmt: skip
+        if stored is not None:
+            points = CurvePoint.among(run_rows(resources.database(), stored.run))
+            show_curves(points, f"{stored.title}, {stored.date}")
