@@ -98,8 +98,6 @@ def results(stored: StoredRun) -> None:
     if not heads or not summaries:
         st.info("This comparison has no heads: run it again.")
         return
-    headline = STUDY.headline(rows)
-    st.markdown(plain(headline.sentence) if headline else "")
     chosen = picture(heads, summaries[0])
     st.markdown(plain(said(chosen)))
     both_maps(chosen)

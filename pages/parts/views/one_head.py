@@ -17,6 +17,7 @@ from core.scoring.registry import label_of
 from core.studies.lookup import section_of
 from pages.parts.atlas import choices
 from pages.parts.atlas.gallery import show_gallery
+from pages.parts.atlas.matched import show_counterparts
 from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.shell import bound, context, links
@@ -132,6 +133,7 @@ def show(tools: DeltaGenerator) -> None:
             show_example(checkpoint, head)
             show_links(checkpoint, head, here="heads/one")
             show_nearest(known, head, checkpoint, task)
+            show_counterparts(checkpoint, head)
             gallery = Gallery()
             st.subheader("Gallery", anchor=False)
             with clear_errors():

@@ -1,0 +1,37 @@
+"""The counterparts of one head in other checkpoints, as far as they were matched."""
+
+import streamlit as st
+
+from core.attention import Head
+from core.store.runs import run_rows
+from core.studies.comparison.records import Counterpart
+from pages.parts.reports.provenance import present_runs
+from pages.parts.shell import links, resources
+
+MOST = 4  # other checkpoints
+
+
+def counterparts_of(checkpoint: str, head: Head) -> list[Counterpart]:
+    """Of each other checkpoint the newest match, of the weights of today."""
+    found: dict[str, Counterpart] = {}
+    for stored in present_runs("match"):
+        if stored.checkpoint == checkpoint:
+            for record in Counterpart.among(run_rows(resources.database(), stored.run)):
+                if (record.layer, record.head) == (head.layer, head.head) and record.match:
+                    found.setdefault(record.compare, record)
+    return list(found.values())[:MOST]
+
+
+def show_counterparts(checkpoint: str, head: Head) -> None:
+    """Links to the matched heads, and to the picture of all; nothing where no checkpoint was compared."""
+    found = counterparts_of(checkpoint, head)
+    if not found:
+        return
+    st.subheader("Its counterparts", anchor=False)
+    with st.container(horizontal=True):
+        for record in found:
+            sure = "" if record.matched else ", not beyond chance"
+            links.link("heads/one", f"{record.match} of {record.compare} ({record.similarity:.2f}{sure})",
+                       checkpoint=record.compare, head=record.match)  # fmt: skip
+        links.link("heads/counterparts", checkpoint=checkpoint, head=str(head))
+    st.caption("similarity of their rows on common inputs, one to one over all heads")

@@ -1,0 +1,78 @@
+"""Counterparts and Development: a stored match as a picture with both heads' maps, and the curves that ship."""
+
+import json
+
+import pytest
+
+from core.models.present import present_weights
+from core.store.database import Database
+from core.store.runs import Provenance, record_run, store_rows
+from core.studies.comparison.records import Counterpart, MatchSummary
+from pages.parts.shell import resources
+from tests.pages.opening import opened
+
+NAME = "atlas-encoder"
+
+
+@pytest.fixture
+def matched(tmp_path, monkeypatch):
+    """A database with a match of the bundled encoder with itself: its last head alone has another place."""
+    file = tmp_path / "atlas.duckdb"
+    monkeypatch.setenv("ATLAS_DB", str(file))
+    resources.database.clear()
+    weights = present_weights(NAME)
+    heads = [
+        Counterpart(
+            checkpoint=NAME, compare=NAME, layer=layer, head=head, match_layer=layer, match_head=head, similarity=0.9,
+            low=0.8, high=0.95, margin=0.1, p=0.01, agrees=True, matched=True, best_layer=layer, best_head=head,
+            best=0.9, n=24,
+        )
+        for layer in range(6) for head in range(6)
+    ]  # fmt: skip
+    summary = MatchSummary(
+        checkpoint=NAME, compare=NAME, keys="tokens", visible="all", identical=False, matched=36, same_place=36,
+        heads=36, others=36, draws=99, rows=24, n=24, weights_hash=weights, compare_hash=weights,
+    )  # fmt: skip
+    with Database(file) as db:
+        where = Provenance(checkpoint=NAME, weights_hash=f"{weights} and {weights}", task="sst2")
+        run = record_run(db, "match", {"checkpoint": NAME, "compare": NAME}, where, title="Heads of A in B")
+        store_rows(db, run, [record.as_row() for record in (*heads, summary)])
+    yield
+    resources.database.clear()
+
+
+def plain_text(parts):
+    """Without the backslashes that keep Markdown out of names."""
+    return " ".join(part.value for part in parts).replace("\\", "")
+
+
+def charts(app):
+    return [json.loads(chart.proto.spec) for chart in app.get("arrow_vega_lite_chart")]
+
+
+def test_a_match_is_a_picture_with_ribbons_and_both_maps(matched):
+    app = opened("heads/counterparts", head="L2H3")
+    assert not app.exception
+    assert not app.error
+    said = plain_text(app.markdown)
+    assert "36 of 36 heads of atlas-encoder have a counterpart" in said
+    assert "L2H3 has a counterpart: matched with L2H3, similarity 0.90" in said
+    assert len(charts(app)) == 3  # the ribbons, and two maps
+
+
+def test_one_head_names_its_counterpart(matched):
+    app = opened("heads/one", head="L2H3")
+    assert not app.exception
+    assert "Its counterparts" in [one.value for one in app.subheader]
+
+
+def test_development_opens_on_the_curves_that_ship(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    resources.database.clear()
+    app = opened("heads/development")
+    assert not app.exception
+    said = plain_text(app.markdown)
+    assert "Heads that look mostly at one place, by when they begin" in said
+    assert "pre-training of atlas-encoder" in plain_text(app.caption)
+    assert len(charts(app)) == 1
+    resources.database.clear()
