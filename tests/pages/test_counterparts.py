@@ -47,7 +47,7 @@ def plain_text(parts):
 
 
 def charts(app):
-    return [json.loads(chart.proto.spec) for chart in app.get("arrow_vega_lite_chart")]
+    return [json.loads(chart.proto.spec) for chart in app.get("vega_lite_chart")]
 
 
 def test_a_match_is_a_picture_with_ribbons_and_both_maps(matched):
