@@ -54,6 +54,7 @@ def test_the_form_starts_a_study_of_a_circuit(db, options, monkeypatch):  # noqa
     assert (begun[0][1]["kind"], begun[0][1]["margin"]) == ("drop", 0.1)
 
 
+@pytest.mark.slow
 def test_gates_pairs_and_shapley_values_are_read(db, options):  # noqa: F811
     stored(db, "gates", options | GATES)
     stored(db, "pairs", options | {"limit": 24})

@@ -66,6 +66,7 @@ def test_the_edges_of_the_head_that_carries_the_answer_matter(rows):
     assert headline("circuit", rows).sentence.startswith(f"Of {len(edges)} edges")
 
 
+@pytest.mark.slow
 def test_no_verdict_contradicts_all_edges_on_all_pairs(options, rows):
     """Every edge exactly on every pair that decides: the clipped mean lies where the verdict says."""
     every = rows_of("circuit", options | {"first": 40})

@@ -25,7 +25,9 @@ EARLIER = json.loads(lzma.decompress(FILE.read_bytes()))
 WITHOUT = {
     "why",
     "circuit",
+    "development",
     "gates",
+    "match",
     "pairs",
     "shapley",
     "roles",

@@ -82,6 +82,7 @@ def test_twins_are_redundant_and_a_lone_carrier_is_not(options):
     assert headline("pairs", rows).sentence.startswith("Of 66 pairs")
 
 
+@pytest.mark.slow
 def test_of_many_heads_the_strongest_pairs_and_a_sample_are_taken(options, monkeypatch):
     given, twin = options
     if not twin:
