@@ -64,7 +64,7 @@ def _is_here(name: str) -> bool:
 def _commit(name: str, revision: str | None) -> str:
     import huggingface_hub  # half a second that folders need not wait for
 
-    from core.models.hub import said_of
+    from core.models.hub import said_of  # it needs the former
 
     try:
         return str(huggingface_hub.HfApi().model_info(name, revision=revision).sha)
@@ -99,9 +99,9 @@ def _frame(match: re.Match[str]) -> tuple[str, str]:
 
 def _revisions(name: str) -> dict[str, str]:
     """Branches and tags of a repository, with their commits; offline those that were downloaded."""
-    import huggingface_hub
+    import huggingface_hub  # half a second that folders need not wait for
 
-    from core.models.hub import said_of
+    from core.models.hub import said_of  # it needs the former
 
     if config.settings().offline:
         refs = Path(huggingface_hub.constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs"

@@ -10,6 +10,7 @@ from . import label_errors as label_errors
 from . import labelled_files as labelled_files
 from . import network as network
 from . import people_spread as people_spread
+from . import percentiles as percentiles
 from . import planted as planted
 from . import raster as raster
 from . import shapes as shapes

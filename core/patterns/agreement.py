@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from core.errors import InputError
-from core.patterns.evaluation import ends
+from core.patterns.percentiles import ends
 
 RESAMPLES = 1000
 PASS_WORD = ", pass "

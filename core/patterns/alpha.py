@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from core.patterns.agreement import RESAMPLES, inputs_of, opinions
-from core.patterns.evaluation import ends
+from core.patterns.percentiles import ends
 
 
 @dataclass(frozen=True)

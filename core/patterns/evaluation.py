@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # its parts load when they are used
 from jaxtyping import Float, Float64, Int
 from scipy.optimize import nnls
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from core.patterns.percentiles import ends
 
 RESAMPLES = 2000
 MOVED_SAMPLES, CORRECTED_SAMPLES = 10_000, 400  # resamples of inputs: a least-squares fit for each of the latter
@@ -112,17 +113,6 @@ def resampled(counts: Int[np.ndarray, "group *rest"], *, seed: int, samples: int
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)
-
-
-def ends(drawn: Float[np.ndarray, "sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
-    """The interval [two, ...] that resamples of so many inputs give, `tail` of the law beyond either end.
-
-    Percentiles are too narrow for few inputs: their spread is sqrt((n - 1) / n) of what it should be, and normal where
-    Student's is meant. So they are read farther out (Hesterberg 2015, "expanded percentiles"): at 1.6 % for 20 inputs.
-    """
-    farther = scipy.special.stdtrit(groups - 1, tail) * np.sqrt(groups / (groups - 1)) if groups > 1 else -np.inf
-    level = float(scipy.special.ndtr(farther))
-    return np.asarray(np.nanquantile(drawn, [level, 1 - level], axis=0))
 
 
 def macro_f1_interval(

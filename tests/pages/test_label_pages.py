@@ -215,3 +215,11 @@ def test_a_map_is_a_picture_that_its_caption_is_read_for():
     pixels = label_tools.picture(np.eye(3))
     stored = Image.open(io.BytesIO(base64.b64decode(label_tools._png(pixels))))
     np.testing.assert_array_equal(np.asarray(stored), pixels)
+
+
+def test_captions_of_pictures_stay_text(monkeypatch):
+    shown = []
+    monkeypatch.setattr(label_tools.st, "html", shown.append)
+    label_tools.show_pictures([np.zeros((2, 2, 3), np.uint8)], ["\"><script>alert('x')</script>"], width=10)
+    assert "<script" not in shown[0]
+    assert 'alt="Attention map: &quot;&gt;&lt;script&gt;' in shown[0]

@@ -55,7 +55,7 @@ def test_odd_text_is_shown_or_refused_in_a_sentence_and_never_lost(app, text):
     app.text_input(key="text").set_value(text).run()
     assert not app.exception
     assert app.text_input(key="text").value == text
-    assert "pieces" in said(app)
+    assert "tokens" in said(app)
     assert "defect" not in said(app)
 
 

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.jobs import api
 from core.jobs.worker import complete, divide, run_unit
+from core.models.present import present_weights
 from core.store import jobs, labels, runs
 from core.store.findings import findings
 from core.store.runs import Provenance, known_runs, record_run, store_rows
@@ -30,6 +31,7 @@ WORDS = {
     "annotate/codebook",
     "annotate/classes",
     "statistics/effective",
+    "interventions/circuit",  # edges are followed where [CLS] is read; the classifier that ships reads the mean
 }  # no result
 MODES = {
     "interventions/ablation": ["One sentence", "A task's rows"],
@@ -63,10 +65,11 @@ def sweep(db, change, title):
         {"kind": "baseline", "name": "untouched", "what": "layers", "operator": "zero", "task": "sst2", "n": 40,
          "accuracy": 0.8},
         {"kind": "variant", "name": "L1", "layer": None, "head": None, "heads": "L1H1", "accuracy": 0.8 + change,
-         "accuracy_change": change, "accuracy_low": change - 0.1, "accuracy_high": change + 0.1, "flipped": 4,
+         "accuracy_change": change, "accuracy_low": change - 0.1, "accuracy_high": change + 0.1, "flipped": 6,
          "mcnemar": 0.1, "p": 0.01, "n": 40},
     ]  # fmt: skip
-    about = Provenance(checkpoint="atlas-encoder", task="sst2", split="dev", dtype="float32")
+    weights = present_weights("atlas-encoder")
+    about = Provenance(checkpoint="atlas-encoder", weights_hash=weights, task="sst2", split="dev", dtype="float32")
     run = record_run(
         db, "disable", {"checkpoint": "atlas-encoder", "task": "sst2", "what": "layers"}, about, title=title
     )
@@ -84,6 +87,7 @@ def test_every_view_opens_with_results(db, name, mode):
     assert not app.exception
     assert not [error.value for error in app.error]
     drawn = app.get("vega_lite_chart") or app.dataframe or app.table or app.get("image")
+    drawn = drawn or [html for html in app.get("html") if "data:image/png" in html.proto.body]
     cards = [button for button in app.button if (button.key or "").startswith(("again_", "ready_"))]
     assert drawn or cards or (name in OF_COMPONENTS and app.get("bidi_component")), "nothing is shown"
     first = next((info.value for info in app.info if NOTHING.search(info.value)), "")

@@ -3,6 +3,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from core.patterns import evaluation
+from core.patterns.percentiles import ends
 
 NAMES = ("a", "b", "c")
 
@@ -131,6 +132,6 @@ def test_a_guess_from_the_head_takes_its_own_class_then_its_layers_then_the_most
 def test_few_inputs_have_expanded_percentiles():
     """Hesterberg 2015: 1.6 % of 20 inputs, 2.5 % of very many; of one input all that was drawn."""
     drawn = np.arange(10_001.0)
-    assert evaluation.ends(drawn, 20) == pytest.approx([159, 9841], abs=1)
-    assert evaluation.ends(drawn, 10**6) == pytest.approx([250, 9750], abs=1)
-    assert evaluation.ends(drawn, 1).tolist() == [0, 10_000]
+    assert ends(drawn, 20) == pytest.approx([159, 9841], abs=1)
+    assert ends(drawn, 10**6) == pytest.approx([250, 9750], abs=1)
+    assert ends(drawn, 1).tolist() == [0, 10_000]

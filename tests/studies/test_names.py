@@ -37,7 +37,8 @@ def tables(folder: str) -> dict[str, list[str]]:
 # Of pages: which view opens a study's results, old addresses (names of pages), questions and forms of one view.
 IN_PAGES = {
     "pages/parts/shell/page_table.py", "pages/parts/shell/addresses.py", "pages/parts/perturb/rows.py",
-    "pages/parts/probes/starting.py", "pages/parts/reports/attending.py",
+    "pages/parts/probes/starting.py", "pages/parts/reports/attending.py", "pages/parts/reports/at_chance.py",
+    "pages/parts/views/guided_path.py",
 }  # fmt: skip
 
 

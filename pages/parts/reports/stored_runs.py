@@ -67,7 +67,8 @@ def _opened(known: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRu
     asked = (context.now().checkpoint, context.now().rows)
     seen, st.session_state[newest] = st.session_state.get(newest), there[0]
     before, st.session_state[asked_key] = st.session_state.get(asked_key), asked
-    usual = max(there, key=lambda run: (*_fit(known[run]), prefer(known[run])))  # the first of those that fit best
+    # the first of those that fit best; one's own wherever no checkpoint was chosen
+    usual = max(there, key=lambda run: (_is_unasked(known[run]), *_fit(known[run]), prefer(known[run])))
     if key not in st.session_state or history.went_back():
         st.session_state[key] = st.query_params.get(key, usual)
     elif seen != there[0]:
@@ -80,6 +81,11 @@ def _opened(known: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRu
     if run != usual or key in st.query_params:
         history.keep({key: None if run == usual else run})
     return run
+
+
+def _is_unasked(stored: StoredRun) -> bool:
+    """Whether a run is one's own, of weights that are there, and no checkpoint was chosen."""
+    return context.chosen().checkpoint is None and stored.source == "yours" and not stored.is_outdated
 
 
 def _fit(stored: StoredRun) -> tuple[bool, bool]:
