@@ -41,8 +41,8 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
     )
     known = facts(scores, Head(0, 1))
     assert sentence(known) == (
-        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); looks at noun 0.30 (random "
-        "tokens 0.12); relates verb-object forward 0.40 (other words at the same distance 0.10); frame score 0.40, "
+        "Diagonal in 97% of 300 maps; previous token 0.99 [0.98, 0.99] (baseline 0.10); looks at noun 0.30 (0.12 by "
+        "chance); relates verb-object forward 0.40 (other words at the same distance 0.10); frame score 0.40, "
         "does not survive its nulls; accuracy -0.2 [-1.1, 0.6] points when changed (disable), may be luck; importance "
         "0.50, rank 2 of 2; cosine 0.93 with before fine-tuning."
     )

@@ -36,7 +36,7 @@ def test_scores_of_both_signs_are_painted(address, page):
 def test_the_gallery_shows_its_maps(address, page):
     visit(page, f"{address}/head?head=L2H3&gallery=true")
     maps = page.locator(".root figure canvas")
-    expect(maps).to_have_count(15)  # 3 highest, 9 deciles, 3 lowest
+    expect(maps).to_have_count(16)  # the head's own map; 3 highest, 9 deciles, 3 lowest
     inks = maps.first.evaluate(
         "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
     )

@@ -39,6 +39,7 @@ def show_live() -> None:
     """One sentence or pair, before and after."""
     here = context.now()
     name, text, pair = here.checkpoint, here.text or "", here.pair_or_none
+    chosen = context.chosen()
     left, right = st.columns([3, 1])
     operator = bound.pick(
         right.selectbox, "Instead of its attention", list(SWEPT), key="operator", format_func=SWEPT.__getitem__
@@ -47,7 +48,7 @@ def show_live() -> None:
         typed = pickers.pick_text(
             "Heads to change",
             key="heads",
-            default=here.head or "",
+            default=(chosen.head if chosen.text else here.head) or "",  # the example's head is of its sentence
             placeholder="L1H2, L7H6, L3-attention, L3-feedforward, L3-layer: type them, or click heads in the picture",
             help="[MASK] in the sentence asks a masked model for a word",
         )
