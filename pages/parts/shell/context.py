@@ -12,7 +12,6 @@ import streamlit as st
 
 from core.attention import Head
 from core.capture.components import parse_components
-from core.config import CLASSIFIER
 from core.errors import AtlasError
 
 LINK_CHARACTERS = 1500  # a longer text stays out of the URL, where servers and mail programs would cut it
@@ -103,11 +102,8 @@ def heads_named(text: str) -> list[Head]:
 
 
 def with_starts(context: Context, starts: Mapping[str, Any]) -> Context:
-    """The context with what a view starts with where nothing was chosen; a chosen sentence keeps its own pair, and one
-    with [MASK] asks a masked model, not the classifier."""
+    """The context with what a view starts with where nothing was chosen; a chosen sentence keeps its own pair."""
     left_out = {"pair"} if context.text is not None else set()
-    if "[MASK]" in (context.text or "") and starts.get("checkpoint") == CLASSIFIER:
-        left_out.add("checkpoint")
     missing = {name: value for name, value in starts.items()
                if getattr(context, name) is None and name not in left_out}  # fmt: skip
     return replace(context, **missing)

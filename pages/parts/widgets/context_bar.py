@@ -32,6 +32,8 @@ def show_bar(view: View) -> None:
     """One line with the fields that this view reads; what was chosen stands in the URL, also what it does not read."""
     shown = [name for use in view.uses for name in FIELDS_OF.get(use, (use,))]
     usual: dict[str, Any] = USUAL | dict(view.starts)
+    if "[MASK]" in (context.chosen().text or "") and usual["checkpoint"] == config.CLASSIFIER:
+        usual["checkpoint"] = config.ENCODER  # it asks for a word
     with st.container(horizontal=True, vertical_alignment="center", key="context", gap="small"):
         picked = {name: _FIELDS[name](usual) for name in shown}
     chosen = {name: None if picked[name] == usual[name] else picked[name] for name in shown}
