@@ -31,6 +31,7 @@ WORDS = {
     "annotate/codebook",
     "annotate/classes",
     "statistics/effective",
+    "interventions/together",  # none was measured on the classifier that ships
     "interventions/circuit",  # edges are followed where [CLS] is read; the classifier that ships reads the mean
 }  # no result
 MODES = {
