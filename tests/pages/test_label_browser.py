@@ -155,6 +155,7 @@ def test_a_new_tab_goes_on_and_undoes_what_the_old_one_did(page, tmp_path):
     assert list(decided.values()) == ["vertical"]
 
 
+@pytest.mark.slow  # 19 CPU seconds: a server and a training
 def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tmp_path):
     db = Database(tmp_path / "atlas.duckdb")
     label_everything(db)
@@ -284,6 +285,7 @@ def kept_boxes(page):
     return page.evaluate("Object.keys(localStorage).filter((key) => /^atlas-(event|outbox):/.test(key))")
 
 
+@pytest.mark.slow  # two servers, 11 CPU seconds; the script by itself is in test_outbox_browser.py
 def test_labels_of_one_database_never_reach_another_on_the_same_address(page, tmp_path):
     """The server stops with labels waiting; another starts there with another database, then the first again."""
     port, first, second = free_port(), tmp_path / "first", tmp_path / "second"

@@ -43,6 +43,7 @@ def test_curves_before_and_after_meet_at_nothing_and_end_at_a_constant(options):
     assert all(row["low"] <= row["value"] <= row["high"] for row in curves.values())
 
 
+@pytest.mark.slow  # 12 CPU seconds
 def test_good_bad_and_random_subnetworks_are_retrained_in_a_second_round(options):
     few = SETTINGS | {"train_limit": 16, "dev_limit": 10}  # it fine-tunes ten times, and prunes in steps
     rows = rows_of("subnetworks", options | {"moments": [], "seeds": 2, "settings": few})
