@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from core.scoring.shares import RESAMPLES, share_difference, share_of
 
@@ -15,7 +16,9 @@ def by_loop(hits, totals, seed):
         below = sum(c * t for c, t in zip(counts, totals, strict=True))
         if below:
             drawn.append(sum(c * h for c, h in zip(counts, hits, strict=True)) / below)
-    return np.quantile(drawn, [0.025, 0.975])
+    n = len(totals)  # Hesterberg 2015, section 4.2: Student's quantile and the spread's n / (n - 1)
+    level = stats.norm.cdf(stats.t.ppf(0.025, n - 1) * np.sqrt(n / (n - 1)))
+    return np.quantile(drawn, [level, 1 - level])
 
 
 @pytest.mark.parametrize("seed", [0, 3])
