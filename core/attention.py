@@ -101,6 +101,11 @@ class Head(tuple[int, int]):
         return self
 
 
+def all_heads(layers: int, heads: int) -> list[Head]:
+    """All heads of one set, layer by layer: number layer * heads + head."""
+    return [Head(layer, head) for layer in range(layers) for head in range(heads)]
+
+
 def parse_heads(names: str) -> list[Head]:
     """Read "L1H2,L7H6"; an empty text is no heads."""
     return [Head.parse(name) for name in names.split(",") if name.strip()]

@@ -18,12 +18,11 @@ FILE = config.DATA / "atlas" / "scores.parquet"
 def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> pd.DataFrame:
     """The shipped scores of a checkpoint, with the columns of `core.atlas.rows.ScoreRow` among them.
 
-    None where there is no record, or where the bundled weights (its own, or those that it was tuned from, in the
-    column `base`) are others than those that were measured.
+    None where there is no record, or where its bundled weights are others than those that were measured.
     """
     record = _record(file or FILE)
     mine = record[record["checkpoint"] == checkpoint] if len(record) else record
-    if mine.empty or _weights(mine["base"].iloc[0]) != mine["weights_file"].iloc[0]:
+    if mine.empty or _weights(checkpoint) != mine["weights_file"].iloc[0]:
         return pd.DataFrame()
     return mine[mine["task"].isna() | (mine["task"] == task)] if task else mine
 
@@ -43,8 +42,8 @@ def _record(file: Path) -> pd.DataFrame:
     return _read(file, file.stat().st_mtime_ns) if file.is_file() else pd.DataFrame()
 
 
-def _weights(base: str) -> str:
-    file = config.BUNDLED_MODELS / base / "model.safetensors"
+def _weights(checkpoint: str) -> str:
+    file = config.BUNDLED_MODELS / checkpoint / "model.safetensors"
     return file_hash(file) if file.is_file() else ""
 
 

@@ -28,11 +28,6 @@ class CommonInput:
     first: tuple[Group, ...]
     other: tuple[Group, ...]
 
-    @property
-    def swapped(self) -> "CommonInput":
-        """Seen from the other checkpoint."""
-        return CommonInput(self.other, self.first)
-
 
 def split_alike(first: Encoding, other: Encoding) -> bool:
     """Whether both split a text into the same tokens."""

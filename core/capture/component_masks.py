@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from core.attention import Head
+from core.attention import all_heads
 from core.capture.blocks import writer
 from core.capture.components import Component, Part, every_part
 from core.capture.importance import check_labels, gradients, importance, loss_of
@@ -28,7 +28,7 @@ BATCH_TOKENS = 2048
 
 def every_component(checkpoint: Checkpoint) -> list[Component]:
     """All heads, then all feed-forward blocks."""
-    heads = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    heads = all_heads(checkpoint.layers, checkpoint.heads)
     return [*heads, *every_part(checkpoint.layers, ["feedforward"])]
 
 

@@ -42,10 +42,6 @@ class Graph:
         """How many receivers there are; a head is three."""
         return self.layers * (3 * self.heads + 1) + 1
 
-    def head_sender(self, layer: int, head: int) -> int:
-        """A head's number as a sender; `head` one past the last is the layer's feed-forward block."""
-        return 1 + layer * (self.heads + 1) + head
-
     def receiver(self, layer: int, head: int, kind: int) -> int:
         """The number of a head's input: kind 0 query, 1 key, 2 value."""
         return layer * (3 * self.heads + 1) + 3 * head + kind

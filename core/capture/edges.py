@@ -15,10 +15,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from core.capture.edge_names import Edge, Graph
-from core.capture.outputs import Alignment
+from core.capture.outputs import Alignment, check_pairs
 from core.capture.running import predict
 from core.capture.stacks import Block, Stack, single_position, stack_of
-from core.errors import InputError, InterventionError
+from core.errors import InterventionError
 from core.models.arithmetic import arithmetic
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -38,13 +38,7 @@ class Pairs:
     alignments: Sequence[Alignment]
 
     def __post_init__(self) -> None:
-        if not self.firsts or not len(self.firsts) == len(self.seconds) == len(self.alignments):
-            raise InputError(
-                f"Edges need pairs of inputs with an alignment each; seen {len(self.firsts)} first, "
-                f"{len(self.seconds)} second and {len(self.alignments)} alignments."
-            )
-        for first, second, alignment in zip(self.firsts, self.seconds, self.alignments, strict=True):
-            alignment.within(first, second)
+        check_pairs("Edges need", self.firsts, self.seconds, self.alignments)
 
 
 @dataclass(frozen=True)

@@ -213,6 +213,22 @@ class Alignment:
         return self
 
 
+def check_pairs(
+    wanting: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
+) -> None:
+    """Raises InputError for unequal numbers, and for pairs that share no position or name one outside.
+
+    wanting: what needs them, as the error begins: "Patching needs".
+    """
+    if not firsts or not len(firsts) == len(seconds) == len(alignments):
+        raise InputError(
+            f"{wanting} pairs of inputs with an alignment each; seen {len(firsts)} first, {len(seconds)} second and "
+            f"{len(alignments)} alignments."
+        )
+    for first, second, alignment in zip(firsts, seconds, alignments, strict=True):
+        alignment.within(first, second)
+
+
 @dataclass(frozen=True)
 class Patched:
     """Patch: input number k takes its heads' outputs from another input's, at aligned positions.

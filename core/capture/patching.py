@@ -15,7 +15,7 @@ from torch import Tensor
 from core.capture.blocks import PartChange, parts_kept
 from core.capture.components import Component, Part
 from core.capture.interventions import Intervention
-from core.capture.outputs import Alignment, Patched, outputs_reported
+from core.capture.outputs import Alignment, Patched, check_pairs, outputs_reported
 from core.capture.running import Change, answers, batches, logits_at, model_inputs, prepared, stacked
 from core.capture.sweeping import Computing, heads_of, sweep
 from core.errors import InputError
@@ -36,13 +36,7 @@ class Pairs:
     places: tuple[tuple[int, int], ...] | None = None
 
     def __post_init__(self) -> None:
-        if not self.firsts or not len(self.firsts) == len(self.seconds) == len(self.alignments):
-            raise InputError(
-                f"Patching needs pairs of inputs with an alignment each; seen {len(self.firsts)} first, "
-                f"{len(self.seconds)} second and {len(self.alignments)} alignments."
-            )
-        for first, second, alignment in zip(self.firsts, self.seconds, self.alignments, strict=True):
-            alignment.within(first, second)
+        check_pairs("Patching needs", self.firsts, self.seconds, self.alignments)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from core.attention import Head
+from core.attention import Head, all_heads
 from core.capture.blocks import PartChange
 from core.capture.components import Component, Part
 from core.capture.interventions import Intervention, Operator, Source, check_source, operator_of
@@ -70,7 +70,7 @@ class Computing:
 
 def every_head(layers: int, heads: int) -> list[Variant]:
     """Each head on its own, layer by layer."""
-    return [frozenset({Head(layer, head)}) for layer in range(layers) for head in range(heads)]
+    return [frozenset({head}) for head in all_heads(layers, heads)]
 
 
 def every_layer(layers: int, heads: int) -> list[Variant]:

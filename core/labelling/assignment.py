@@ -14,7 +14,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from core.labelling.assignment_state import Participant, Slot
-from core.labelling.happenings import Answered, Choice, Claimed, Happening, Judged, Phase, Rules, Standing, Undone
+from core.labelling.happenings import (
+    Answered,
+    Cause,
+    Choice,
+    Claimed,
+    Happening,
+    Judged,
+    Phase,
+    Rules,
+    Standing,
+    Undone,
+)
 
 ROUNDS = 2  # of exemplars, before a person is paused
 FEWEST_GOLD = 5  # answers on gold before they can pause anybody
@@ -312,29 +323,32 @@ class Board:
         answers = [(name, given) for (number, name), given in known.training.items() if number == known.round]
         trained = sum(self.right(self.exemplars[name], given) for name, given in answers)
         standing = Standing("training", "", len(recent), right, len(answers), trained, known.round)
-        phase, why = self._phase(person, known, standing)
-        return replace(standing, phase=phase, why=why)
+        phase, why, cause = self._phase(person, known, standing)
+        return replace(standing, phase=phase, why=why, cause=cause)
 
-    def _phase(self, name: str, known: Participant, facts: Standing) -> tuple[Phase, str]:
+    def _phase(self, name: str, known: Participant, facts: Standing) -> tuple[Phase, str, Cause]:
         rules, exemplars = self.rules, len(self.exemplars)
         if rules.people and name not in rules.people:
-            return "paused", "This project is for named people, and you are not among them: ask an admin to be added."
+            said = "This project is for named people, and you are not among them: ask an admin to be added."
+            return "paused", said, "people"
         if known.verdict is False:
-            return "paused", "An admin has paused you in this project: ask them before you go on."
+            return "paused", "An admin has paused you in this project: ask them before you go on.", "admin"
         if facts.golds >= FEWEST_GOLD and facts.right < rules.threshold * facts.golds:
-            return "paused", (
+            said = (
                 f"You are paused: of the last {facts.golds} maps whose class is known you gave {facts.right} the right "
                 f"one, and this project asks for {rules.threshold:.0%}; read the codebook and ask an admin to let you "
                 "go on."
             )
+            return "paused", said, "gold"
         if known.verdict or not exemplars or self._passed(known):
-            return "labelling", ""
+            return "labelling", "", ""
         if facts.exemplars == exemplars and facts.round >= ROUNDS:
-            return "paused", (
+            said = (
                 f"You are paused: {facts.trained} of {exemplars} exemplars were right in round {facts.round}, and this "
                 f"project asks for {rules.pass_mark:.0%}; read the codebook and ask an admin to let you go on."
             )
-        return "training", ""
+            return "paused", said, "exemplars"
+        return "training", "", ""
 
     @property
     def people(self) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Literal
 
 Purpose = Literal["label", "gold", "repeat", "training"]
 Phase = Literal["training", "labelling", "paused"]
+Cause = Literal["", "people", "admin", "gold", "exemplars"]  # of a pause: not named, an admin, too few right
 ORDERS = ("random", "uncertain", "disagreement")
 
 
@@ -81,7 +82,7 @@ Happening = Claimed | Answered | Undone | Judged
 class Standing:
     """How a person stands. right of golds: recent gold; trained of exemplars: right in the present round.
 
-    phase: training, labelling, or paused; why: a sentence for the paused.
+    phase: training, labelling, or paused; why: a sentence for the paused, and its cause.
     """
 
     phase: Phase
@@ -91,3 +92,4 @@ class Standing:
     exemplars: int = 0
     trained: int = 0
     round: int = 1
+    cause: Cause = ""

@@ -7,8 +7,6 @@ or changed in Label Studio come back as new label events.
 import base64
 import html
 import json
-import struct
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from core.drawing.png import png_bytes
 from core.errors import InputError
 from core.patterns.classes import ClassSet
 from core.patterns.raster import from_float16
@@ -155,16 +154,7 @@ def png(weights: np.ndarray) -> bytes:
     """A map [query, key] of weights 0 to 1 as a grey PNG, dark where weight is, enlarged without smoothing."""
     side = max(1, -(-PIXELS // len(weights)))
     grey = np.rint(255 * (1 - np.clip(weights, 0, 1))).astype(np.uint8).repeat(side, 0).repeat(side, 1)
-    lines = b"".join(b"\0" + row.tobytes() for row in grey)
-    parts = [
-        (b"IHDR", struct.pack(">2I5B", *grey.shape[::-1], 8, 0, 0, 0, 0)),
-        (b"IDAT", zlib.compress(lines)),
-        (b"IEND", b""),
-    ]
-    body = (
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(body)
+    return png_bytes(grey)
 
 
 # ---------------------------------------------------------------- in

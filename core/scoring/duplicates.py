@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Float
 
-from core.attention import Head
+from core.attention import Head, all_heads
 from core.errors import InputError
 
 
@@ -56,7 +56,7 @@ def matched(group: Group, layers: int, heads: int, *, draws: int, seed: int) -> 
     """Random other heads, as many of each layer as the group has; of any layer where its own has too few left. None
     where fewer heads are left than the group has."""
     chance, matches = np.random.default_rng([seed, *(head.layer * heads + head.head for head in group.heads)]), []
-    others = {Head(layer, head) for layer in range(layers) for head in range(heads)} - set(group.heads)
+    others = set(all_heads(layers, heads)) - set(group.heads)
     for _ in range(draws if len(others) >= len(group.heads) else 0):
         chosen: list[Head] = []
         for layer in sorted({head.layer for head in group.heads}):

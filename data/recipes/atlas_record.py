@@ -70,7 +70,7 @@ def measured(asked: list[tuple[str, dict[str, object]]], called: str, only: list
 def _rows(name: str, study: object, given: dict[str, object], called: str) -> Rows:
     source = f"shipped with the Atlas, {datetime.now(UTC):%Y-%m-%d}"
     weights = file_hash(config.BUNDLED_MODELS / called / "model.safetensors")
-    about = {"checkpoint": called, "base": called, "weights_file": weights, "code": config.code_version()}
+    about = {"checkpoint": called, "weights_file": weights, "code": config.code_version()}
     options = study.read(given)
     rows = [asdict(score_row(name, row, source)) | about for row in scores_of(run_here(study, options))]
     print(f"{called}: {name}, {len(rows)} rows")

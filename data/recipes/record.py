@@ -62,12 +62,11 @@ def _of_database(database: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _beside(out: Path, known: pd.DataFrame, rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """These runs and rows, and those of the record in `out` of which there is no newer one."""
-    former = pd.read_parquet(out / RUNS)
-    anew = {tuple(map(str, run)) for run in known[SAME].itertuples(index=False)}
-    stay = [tuple(map(str, run)) not in anew for run in former[SAME].itertuples(index=False)]
-    former, bodies = former[stay], pd.read_parquet(out / ROWS)
-    bodies = bodies[bodies["run"].isin(former["run"])]
-    return pd.concat([known, former], ignore_index=True), pd.concat([rows, bodies], ignore_index=True)
+    runs_of_both = pd.concat([known, pd.read_parquet(out / RUNS)], ignore_index=True)
+    outdated = runs_of_both.duplicated(SAME) & (runs_of_both.index >= len(known))
+    runs_of_both = runs_of_both[~outdated]
+    rows_of_both = pd.concat([rows, pd.read_parquet(out / ROWS)], ignore_index=True)
+    return runs_of_both, rows_of_both[rows_of_both["run"].isin(runs_of_both["run"])]
 
 
 def _moved(text: object, root: str) -> object:

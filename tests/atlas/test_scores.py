@@ -123,7 +123,7 @@ def test_the_view_answers_in_sql_from_a_copy_that_is_only_read(db, tmp_path):
 
 def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
     weights = shipped.file_hash(shipped.config.BUNDLED_MODELS / "atlas-encoder" / "model.safetensors")
-    row = {"checkpoint": "atlas-encoder", "base": "atlas-encoder", "weights_file": weights, "task": "sst2", "layer": 0,
+    row = {"checkpoint": "atlas-encoder", "weights_file": weights, "task": "sst2", "layer": 0,
            "head": 0, "value": 0.1, "low": 0.0, "high": 0.2, "n": 5, "baseline": None, "q": None}  # fmt: skip
     rows = [row | {"score": key, "source": "shipped"} for key in ("statistics/previous", "statistics/next")]
     file = tmp_path / "scores.parquet"

@@ -1,6 +1,5 @@
 """The pages about labels, run as Streamlit runs them, on a real store with labels of two people."""
 
-import base64
 import io
 import shutil
 from dataclasses import replace
@@ -11,6 +10,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
+from core.drawing.png import png_bytes
 from core.jobs import api
 from core.labelling.queue import QueueOptions, progress, queue
 from core.patterns import snapshot as label_snapshot
@@ -213,7 +213,7 @@ def test_who_only_labels_is_offered_no_way_to_take_labels_back(filled, monkeypat
 
 def test_a_map_is_a_picture_that_its_caption_is_read_for():
     pixels = label_tools.picture(np.eye(3))
-    stored = Image.open(io.BytesIO(base64.b64decode(label_tools._png(pixels))))
+    stored = Image.open(io.BytesIO(png_bytes(pixels)))
     np.testing.assert_array_equal(np.asarray(stored), pixels)
 
 

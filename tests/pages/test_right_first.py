@@ -181,14 +181,14 @@ def test_a_difference_of_points_is_said_as_a_person_says_it():
     ("standing", "told"),
     [
         (
-            Standing("paused", "You are paused: of the last 8 maps ...", golds=8, right=3),
+            Standing("paused", "You are paused: of the last 8 maps ...", golds=8, right=3, cause="gold"),
             "3 of the last 8 gold maps were right",
         ),
         (
-            Standing("paused", "You are paused: 1 of 4 exemplars ...", 0, 0, 4, 1, 2),
+            Standing("paused", "You are paused: 1 of 4 exemplars ...", 0, 0, 4, 1, 2, "exemplars"),
             "1 of 4 exemplars were right in round 2",
         ),
-        (Standing("paused", "An admin has paused you in this project: ..."), "paused by an admin"),
+        (Standing("paused", "An admin has paused you in this project: ...", cause="admin"), "paused by an admin"),
         (Standing("labelling", ""), ""),
     ],
 )

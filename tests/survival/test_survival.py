@@ -1,8 +1,6 @@
 """The fast forms of what `python -m tests.survival` runs at length."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
-
+from tests.event_loops import finished
 from tests.pages.browsing import serving
 from tests.survival import kills, viewers
 
@@ -20,7 +18,7 @@ def test_a_viewer_without_a_screen_opens_pages_and_reads_what_is_wrong(tmp_path)
                 assert await viewer.visit(page, query) > 0
         return seen
 
-    with serving(tmp_path) as address, ThreadPoolExecutor(1) as elsewhere:  # playwright's loop may run in this thread
-        errors = elsewhere.submit(asyncio.run, look(address)).result().errors
+    with serving(tmp_path) as address:
+        errors = finished(look(address)).errors
     assert "/none" in errors[0]
     assert "none: there is no such page" in errors  # the first page is shown then, with what was typed there

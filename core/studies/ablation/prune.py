@@ -12,7 +12,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from core import capture
-from core.attention import Head
+from core.attention import Head, all_heads
 from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
@@ -160,7 +160,7 @@ STUDY = Prune()
 def order_of(options: Options, name: str, opened: Opened) -> list[Head]:
     """All heads, the first to go first."""
     checkpoint = opened.checkpoint
-    every = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    every = all_heads(checkpoint.layers, checkpoint.heads)
     if name.startswith("random"):
         seed = [options.seed, int(name.split()[1])]
         return [every[k] for k in np.random.default_rng(seed).permutation(len(every))]

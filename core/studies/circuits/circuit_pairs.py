@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,29 +16,13 @@ from core.tasks.glue import TaskRow
 if TYPE_CHECKING:
     from core.capture.edges import Pairs
     from core.models.encoding import Encoding
+    from core.studies.circuits.circuit import Options
 
 OTHER_ROW = "row"  # B is another row of as many tokens
 KINDS = (OTHER_ROW, *DEFAULT)
 ANSWERS = ("different", "same", "any")
 FLOOR = 0.1  # logits: pairs whose m differ less have nothing to trace
 Texts = tuple[str, str | None]
-
-
-class PairOptions(disabling.DisablingOptions, Protocol):
-    """The options that say which pairs there are."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def pairs_file(self) -> str | None: ...
-    @property
-    def answers(self) -> str: ...
-    @property
-    def pairs(self) -> int: ...
-    @property
-    def judging(self) -> int: ...
-    @property
-    def control(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -74,7 +58,7 @@ class Division:
     control: np.ndarray
 
 
-def check(options: PairOptions) -> None:
+def check(options: "Options") -> None:
     """Raises InputError for options that no pair can have."""
     if options.kind not in KINDS:
         raise InputError(f'A pair is made by one of {", ".join(KINDS)}; "{options.kind}" is none of them: choose one.')
@@ -88,7 +72,7 @@ def check(options: PairOptions) -> None:
         )
 
 
-def texts_of(options: PairOptions) -> list[tuple[Texts, Texts | None]]:
+def texts_of(options: "Options") -> list[tuple[Texts, Texts | None]]:
     """A's texts and, from a file of pairs, B's: one pair a line, a tab between the two sentences."""
     if options.pairs_file is None:
         return [((row.text, row.pair), None) for row in disabling.rows_of(options)]
@@ -109,7 +93,7 @@ def texts_of(options: PairOptions) -> list[tuple[Texts, Texts | None]]:
     return [((first, None), (second, None)) for first, second in split]
 
 
-def made_pairs(options: PairOptions, opened: disabling.Opened) -> PairSet:
+def made_pairs(options: "Options", opened: disabling.Opened) -> PairSet:
     """Every pair of the options with what the checkpoint says of it.
 
     Raises InputError where none can be made.
@@ -140,7 +124,7 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 
 
 def other_text(
-    options: PairOptions, opened: disabling.Opened, text: tuple[Texts, Texts | None], number: int
+    options: "Options", opened: disabling.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
     """B's texts; None where it cannot be made."""
     if text[1] is not None:
@@ -168,7 +152,7 @@ def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int)
 
 
 def _measured(
-    options: PairOptions, opened: disabling.Opened, places: tuple[np.ndarray, np.ndarray],
+    options: "Options", opened: disabling.Opened, places: tuple[np.ndarray, np.ndarray],
     logits: tuple[np.ndarray, np.ndarray], encodings: "Sequence[Encoding]", not_made: int,
 ) -> PairSet:  # fmt: skip
     """The logit difference of every pair: A's answer less B's, or its strongest rival where they agree."""
@@ -192,7 +176,7 @@ def _measured(
     )  # fmt: skip
 
 
-def division_of(options: PairOptions, pairs: PairSet) -> Division:
+def division_of(options: "Options", pairs: PairSet) -> Division:
     """The pairs by what they are for, drawn with the seed; two thirds decide where there are too few.
 
     Raises InputError where there are too few to decide anything.
@@ -215,7 +199,7 @@ def division_of(options: PairOptions, pairs: PairSet) -> Division:
 
 
 def run_inputs(
-    options: PairOptions, opened: disabling.Opened, pairs: PairSet, numbers: Sequence[int]
+    options: "Options", opened: disabling.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], Pairs]]":
     """The pairs of these numbers in batches of one length of A: their places among `numbers`, and the inputs."""
     every, checkpoint = texts_of(options), opened.checkpoint

@@ -3,32 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from core.capture.edge_names import Edge, Graph
 from core.scoring.racing import Rules, Standings, next_step, standings
-from core.studies.circuits.circuit_pairs import Division, PairOptions, PairSet, division_of
+from core.studies.circuits.circuit_pairs import Division, PairSet, division_of
+
+if TYPE_CHECKING:
+    from core.studies.circuits.circuit import Options
 
 EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attribution and a sample
-
-
-class CircuitOptions(PairOptions, Protocol):
-    """The options of a circuit."""
-
-    @property
-    def margin(self) -> float: ...
-    @property
-    def clip(self) -> float: ...
-    @property
-    def alpha(self) -> float: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def strongest(self) -> int: ...
-    @property
-    def sample(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -79,7 +65,7 @@ def merged(partials: Sequence[CircuitPartial]) -> CircuitPartial:
 class CircuitState:
     """A circuit's study at some point, from all that was measured."""
 
-    options: CircuitOptions
+    options: "Options"
     taken: CircuitPartial
 
     @property

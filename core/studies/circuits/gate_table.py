@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.attention import Head
+from core.attention import all_heads
 from core.scoring import effects
 from core.scoring.gate_classes import class_shares, classes_of
 from core.scoring.rank_bootstrap import rank_correlation
@@ -54,13 +54,13 @@ def results(partial: "GatePartial", prices: Sequence[float], *, seed: int) -> li
     alone = effects.mean_intervals(np.zeros(partial.effects.shape[1]), partial.effects[:count], most=None)
     heads = [
         GatedHead(
-            name=str(Head(k // partial.heads, k % partial.heads)), layer=k // partial.heads, head=k % partial.heads,
+            name=str(head), layer=head.layer, head=head.head,
             gate_class=claimed[k], facilitating=float(shares[k, 0]), interfering=float(shares[k, 1]),
             irrelevant=float(shares[k, 2]), up=float(up[k]), down=float(down[k]),
             effect=float(partial.effects[k].mean()), low=alone[k].low, high=alone[k].high,
             gradient=float(partial.gradient[k]), fits=len(partial.up), n=partial.effects.shape[1],
         )
-        for k in range(count)
+        for k, head in enumerate(all_heads(partial.layers, partial.heads))
     ]  # fmt: skip
     ways = {
         "gate": up + down,
@@ -102,11 +102,11 @@ def _path(partial: "GatePartial", prices: Sequence[float]) -> list[Result]:
 
 def _checks(partial: "GatePartial", claimed: Sequence[str]) -> list[Result]:
     assert partial.effects is not None  # noqa: S101 - all stages are there
-    count, rows = partial.layers * partial.heads, partial.effects.shape[1]
-    sets = partial.effects[count:].reshape(len(TOGETHER), -1, rows)
+    every, rows = all_heads(partial.layers, partial.heads), partial.effects.shape[1]
+    sets = partial.effects[len(every) :].reshape(len(TOGETHER), -1, rows)
     body: list[Result] = []
     for name, (own, *drawn) in zip(TOGETHER, sets, strict=True):
-        heads = [str(Head(k // partial.heads, k % partial.heads)) for k in range(count) if claimed[k] == name]
+        heads = [str(head) for head, own in zip(every, claimed, strict=True) if own == name]
         if not heads:
             body.append(TogetherCheck(name=name, heads="", count=0, margin=partial.margin, verdict="no heads", n=rows))
             continue

@@ -16,7 +16,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from core import capture
-from core.attention import Head
+from core.attention import all_heads
 from core.errors import InputError
 from core.scoring.gate_classes import class_shares, classes_of
 from core.store.rows import Row
@@ -211,7 +211,8 @@ def judged(options: Options, opened: disabling.Opened, rows: Sequence[TaskRow], 
         generator = np.random.default_rng([options.seed, number])
         drawn = [set(generator.permutation(layers * heads)[: len(some)].tolist()) for _ in range(RANDOM_SETS)]
         chosen += [set(some), *drawn]
-    variants = [frozenset(Head(k // heads, k % heads) for k in some) for some in chosen]
+    every = all_heads(layers, heads)
+    variants = [frozenset(every[k] for k in some) for some in chosen]
     empty = np.array([not variant for variant in variants])
     labelled = capture.losses.LabelledRows(encodings, labels, [row.id for row in rows])
     exact = capture.losses.effects(checkpoint, labelled, [variant for variant in variants if variant], "zero").exact

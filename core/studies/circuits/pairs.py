@@ -16,7 +16,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from core import capture
-from core.attention import Head
+from core.attention import all_heads
 from core.errors import InputError
 from core.scoring import effects
 from core.scoring.interactions import interactions
@@ -168,7 +168,7 @@ def measured(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """How far the logit difference falls without each head and pair, then what the loss gains: [head or pair, row]."""
     checkpoint = opened.checkpoint
-    every = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    every = all_heads(checkpoint.layers, checkpoint.heads)
     variants = [frozenset({head}) for head in every] + [frozenset({every[a], every[b]}) for a, b in pairs.tolist()]
     source = references.sources(options.operator, opened, options)[0]
     swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), variants, options.operator, source=source)
@@ -203,7 +203,7 @@ def table(options: Options, merged: PairPartial) -> list[Result]:
     p = effects.max_t(nothing, found, seed=options.seed)
     ends = effects.mean_intervals(nothing, found, most=None)
     alone, both = merged.alone.mean(1), merged.together.mean(1)
-    names = [str(Head(k // merged.heads, k % merged.heads)) for k in range(len(alone))]
+    names = [str(head) for head in all_heads(merged.layers, merged.heads)]
     records = []
     for k, (a, b) in enumerate(merged.pairs.tolist()):
         mean = float(found[k].mean())

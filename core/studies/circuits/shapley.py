@@ -15,7 +15,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from core import capture
-from core.attention import Head
+from core.attention import all_heads
 from core.errors import InputError
 from core.scoring.interactions import antithetic_orders, sets_along, shapley_values
 from core.store.rows import Row
@@ -146,7 +146,7 @@ def values_of(
 ) -> ShapleyPartial:
     """Shapley values of every row, each along orders of its own."""
     checkpoint = opened.checkpoint
-    every = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    every = all_heads(checkpoint.layers, checkpoint.heads)
     source, columns = references.sources(options.operator, opened, options)[0], []
     for row, place in zip(rows, places, strict=True):
         orders = antithetic_orders(len(every), options.orders, np.random.default_rng([options.seed, place]))
@@ -174,7 +174,7 @@ def along_orders(
 ) -> ShapleyPartial:
     """The logit difference of rows that made no order, heads taken out one after another in each order."""
     checkpoint = opened.checkpoint
-    every = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    every = all_heads(checkpoint.layers, checkpoint.heads)
     sets = [frozenset(every[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
     source = references.sources(options.operator, opened, options)[0]
     swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), sets, options.operator, source=source)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.attention import Head
+from core.attention import all_heads
 from core.scoring import effects
 from core.studies.circuits.gate_table import agreement
 from core.studies.circuits.records import OrderContrast, OrderStep, ShapleyHead, ShapleySum
@@ -48,11 +48,11 @@ def results(partial: "ShapleyPartial", *, orders: int, operator: str, seed: int)
     alone, gradient = partial.alone.mean(1), _gradient(partial)
     heads = [
         ShapleyHead(
-            name=str(Head(k // partial.heads, k % partial.heads)), layer=k // partial.heads, head=k % partial.heads,
+            name=str(head), layer=head.layer, head=head.head,
             value=float(means[k]), low=ends[k].low, high=ends[k].high, rank=ranks[k], effect=float(alone[k]),
             gradient=float(gradient[k]), orders=orders, operator=operator, n=n,
         )
-        for k in range(len(means))
+        for k, head in enumerate(all_heads(partial.layers, partial.heads))
     ]  # fmt: skip
     ways = {"Shapley value": means, "gradient": gradient, "effect": alone}
     body: list[Result] = [*sorted(heads, key=lambda head: head.rank)]

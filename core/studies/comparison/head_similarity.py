@@ -128,8 +128,12 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
     return similarity_sums(found, inputs.numbers)
 
 
-def largest_of_random(first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]) -> np.ndarray:
-    """Of each head the largest similarity to any head of random weights of the other's shape. *Shape:* (draw, head)."""
+def beside_random(
+    first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """How alike all heads are on these inputs, and of each head the largest similarity to any of random weights of the
+    other's shape. *Shapes:* (head, other head); (draw, head)."""
     mine = inputs.rows_of_first(first)
+    found = similarity_sums(distances(mine, inputs.rows_of_other(other)), inputs.numbers).similarity()
     drawn = [1 - distances(mine, inputs.rows_of_other(random_copy(other, seed=seed))).mean(0).min(1) for seed in seeds]
-    return np.stack(drawn)
+    return found, np.stack(drawn)

@@ -200,9 +200,8 @@ def _compared(first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs") 
 def _drawn(options: Options, first: "Checkpoint", other: "Checkpoint", shared: "CommonInputs", piece: Piece) -> Drawn:
     seen = shared.part(range(min(options.random_inputs, len(shared.numbers))))
     seeds = [options.seed * options.draws + draw for draw in range(piece.start, piece.stop)]
-    room = studies.comparison.head_similarity
-    similarity = room.compared(first, other, seen).similarity()
-    return Drawn(similarity, room.largest_of_random(first, other, seen, seeds), len(seen.numbers))
+    similarity, largest = studies.comparison.head_similarity.beside_random(first, other, seen, seeds)
+    return Drawn(similarity, largest, len(seen.numbers))
 
 
 def _sums(piece: Compared) -> "scoring.counterparts.SimilaritySums":

@@ -14,7 +14,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from core import capture, studies
-from core.attention import Head
+from core.attention import Head, all_heads
 from core.errors import InputError
 from core.store import labels
 from core.store.database import Database
@@ -206,7 +206,7 @@ def drawn(checkpoint: Any, options: Options, inputs: Sequence[int]) -> Iterator[
             f"Maps are drawn from inputs of at most {options.longest} word pieces; none of "
             f"{len(encodings)} is that short: raise the limit or choose another task."
         )
-    heads = [Head(layer, head) for layer in range(checkpoint.layers) for head in range(checkpoint.heads)]
+    heads = all_heads(checkpoint.layers, checkpoint.heads)
     chosen: dict[int, list[Head]] = {}
     planned = plan(fitting, heads, count=options.count, per_input=options.per_input, seed=options.seed)
     for number, head in planned:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from core.attention import Head
+from core.attention import all_heads
 from pages.parts.charts.colours import colours_of
 from pages.parts.maps.components import drawing_component
 
@@ -87,7 +87,7 @@ def show_atlas(
     }  # fmt: skip
     known = hashlib.blake2b(json.dumps(data).encode(), digest_size=8).hexdigest()
     result = _view(key=key, data=data | {"id": known}, on_selected_change=lambda: None, on_opened_change=lambda: None)
-    names = [str(Head(layer, head)) for layer in range(shape[0]) for head in range(shape[1])]
+    names = [str(head) for head in all_heads(*shape)]
     opened = (result.opened or "").partition(" ")[0]
     said = selected if result.selected is None else result.selected
     brushed = [name for name in said if name in names]

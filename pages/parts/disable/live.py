@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core import capture, models
-from core.attention import Head
+from core.attention import Head, all_heads
 from core.capture.components import Component, parse_components
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
@@ -105,7 +105,7 @@ def opened(name: str) -> Any:
 
 
 def _picture(moved: Any, heads: list[Head]) -> None:
-    every = [Head(layer, head) for layer in range(moved.shape[0]) for head in range(moved.shape[1])]
+    every = all_heads(*moved.shape)
     rows = [{"layer": head.layer, "head": head.head, "moved": float(moved[head.layer, head.head])} for head in every]
     others = [float(moved[head.layer, head.head]) for head in every if head not in heads]  # these are the small ones
     chart = head_picture(

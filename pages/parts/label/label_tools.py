@@ -1,9 +1,7 @@
 """What stands around the labelling sheet: drawing maps, the codebook, changing classes, files in and out."""
 
 import base64
-import struct
 import tempfile
-import zlib
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -14,6 +12,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.drawing.png import png_bytes
 from core.patterns import agreement
 from core.patterns.classes import SHIPPED, ClassSet
 from core.patterns.raster import from_float16
@@ -52,24 +51,11 @@ def show_pictures(pixels: Sequence[np.ndarray], captions: Sequence[str], *, widt
     figures = "".join(
         f'<figure style="margin:0;width:{width}px">'
         f'<img alt="Attention map: {escape(said, quote=True)}" width="{width}" '
-        f'src="data:image/png;base64,{_png(drawn)}"><figcaption style="font-size:0.8rem;opacity:0.86">{escape(said)}'
-        "</figcaption></figure>"
+        f'src="data:image/png;base64,{base64.b64encode(png_bytes(drawn)).decode()}">'
+        f'<figcaption style="font-size:0.8rem;opacity:0.86">{escape(said)}</figcaption></figure>'
         for drawn, said in zip(pixels, captions, strict=True)
     )
     st.html(f'<div style="display:flex;flex-wrap:wrap;gap:0.6rem">{figures}</div>')
-
-
-def _png(pixels: np.ndarray) -> str:
-    """A picture [height, width, RGB] as PNG in base64: each line unfiltered, all in one chunk."""
-    height, width, _ = pixels.shape
-    lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()
-    parts = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
-        (b"IDAT", zlib.compress(lines)),
-        (b"IEND", b""),
-    ]
-    chunks = (struct.pack(">I", len(of)) + name + of + struct.pack(">I", zlib.crc32(name + of)) for name, of in parts)
-    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(chunks)).decode()
 
 
 def show_disputed(db: Database, given: pd.DataFrame, maps: list[str]) -> None:

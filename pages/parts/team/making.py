@@ -120,13 +120,13 @@ def order_again(db: Database, known: projects.Project, by: str) -> None:
 
 def reason(level: Standing) -> str:
     """Why somebody is paused, as an admin reads it; "" for who is not."""
-    if level.phase != "paused":
-        return ""
-    if level.why.startswith("You are paused: of the last"):
-        return f"{level.right} of the last {level.golds} gold maps were right"
-    if level.why.startswith("You are paused:"):
-        return f"{level.trained} of {level.exemplars} exemplars were right in round {level.round}"
-    return "not among the named people" if "named people" in level.why else "paused by an admin"
+    told = {
+        "gold": f"{level.right} of the last {level.golds} gold maps were right",
+        "exemplars": f"{level.trained} of {level.exemplars} exemplars were right in round {level.round}",
+        "people": "not among the named people",
+        "admin": "paused by an admin",
+    }
+    return told.get(level.cause, "")
 
 
 def people_of(db: Database, known: projects.Project, by: str) -> None:

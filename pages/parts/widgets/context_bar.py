@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core import config
-from core.attention import Head
+from core.attention import all_heads
 from core.tasks.glue import TASKS
 from pages.parts.shell import bound, context, history
 from pages.parts.shell.context import CUT, FIELDS
@@ -182,4 +182,4 @@ def _heads_in(file: Path, modified: int) -> list[str]:
     said = json.loads(file.read_text(encoding="utf-8"))
     layers, heads = (next((int(said[name]) for name in names if name in said), 0) for names in
                      (("num_hidden_layers", "n_layer"), ("num_attention_heads", "n_head")))  # fmt: skip
-    return [str(Head(layer, head)) for layer in range(layers) for head in range(heads)]
+    return [str(head) for head in all_heads(layers, heads)]
