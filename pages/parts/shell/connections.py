@@ -51,15 +51,24 @@ def watched(
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
+            self._wait_or_let_go()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            half, _ = getattr(getattr(self, "conn", None), "trailing_data", (b"", False))  # h11 has it, httptools has not
+            if half:
+                self._wait_or_let_go()  # half of the next head came with this request; perhaps nothing more comes
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            let_go(self)
+            super().connection_lost(exc)
+
+        def _wait_or_let_go(self) -> None:
             idle = self.cycle is None or self.cycle.response_complete
             if self.transport.get_protocol() is not self or not idle:
                 let_go(self)
             elif self not in waiting and not self.transport.is_closing():
                 self._wait()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            let_go(self)
-            super().connection_lost(exc)
 
         def _wait(self) -> None:
             waiting[self] = self.loop.call_later(seconds, end, self)
