@@ -55,7 +55,9 @@ def watched(
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            half, _ = getattr(getattr(self, "conn", None), "trailing_data", (b"", False))  # h11 has it, httptools has not
+            half, _ = getattr(
+                getattr(self, "conn", None), "trailing_data", (b"", False)
+            )  # h11 has it, httptools has not
             if half:
                 self._wait_or_let_go()  # half of the next head came with this request; perhaps nothing more comes
 
