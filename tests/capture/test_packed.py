@@ -1,5 +1,7 @@
 """Packs of rows of many lengths under many variants give the numbers of one whole pass per variant."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -12,10 +14,14 @@ from core.capture.stacks import stack_of
 from tests.capture.test_interventions import classifier
 from tests.capture.test_sweeping import KINDS, encodings, one_by_one
 
+DEFAULT = {("bert", "zero", 200), ("gpt2", "disable", 1), ("bert", "first", 100_000)}
+CASES = [
+    case if case in DEFAULT else pytest.param(*case, marks=pytest.mark.slow)  # 1.5 CPU seconds each
+    for case in itertools.product(("bert", "gpt2"), ("disable", "zero", "first"), (1, 200, 100_000))
+]
 
-@pytest.mark.parametrize("pack_tokens", [1, 200, 100_000])
-@pytest.mark.parametrize("operator", ["disable", "zero", "first"])
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
+
+@pytest.mark.parametrize(("family", "operator", "pack_tokens"), CASES)
 def test_packing_changes_no_number(family, operator, pack_tokens):
     checkpoint = classifier(family)
     some, stack = encodings(checkpoint), stack_of(checkpoint)

@@ -61,6 +61,7 @@ def test_pages_cold_links_and_the_websocket_pass_the_proxy(proxied, page):
     expect(page.get_by_role("heading", level=1).first).to_be_visible(timeout=PATIENCE)
 
 
+@pytest.mark.slow  # 5 CPU seconds; cold links and the websocket pass it by default
 def test_an_upload_passes_the_proxy(proxied, page):
     page.goto(f"{proxied}/frames?view=A+set+of+sentences", timeout=PATIENCE)
     page.get_by_role("combobox", name="Sentences").click(timeout=PATIENCE)

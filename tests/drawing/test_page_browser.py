@@ -79,6 +79,7 @@ def test_charts_tables_and_two_grids_share_a_page(opened):
     expect(page.locator("td")).to_have_text(EVIL)
 
 
+@pytest.mark.slow  # 6 CPU seconds; charts, tables and grids on a page are below
 def test_a_results_and_the_reports_file_let_charts_and_heads_be_explored(opened, tmp_path):
     with Database(tmp_path / "atlas.duckdb") as db:
         about = Provenance(checkpoint="atlas-encoder", task=EVIL, split="dev", row_ids=(1, 2))

@@ -23,6 +23,7 @@ def test_the_first_page_shows_every_head_and_a_click_opens_one(address, page):
     expect(page.get_by_role("combobox", name="Head")).to_have_value("L2H2")
 
 
+@pytest.mark.slow  # 5 to 8 CPU seconds each; the first test walks from all heads to one, values are in test_atlas.py
 def test_scores_of_both_signs_are_painted(address, page):
     visit(page, f"{address}/atlas?checkpoint=atlas-decoder&colour=roles/copying")
     expect(page.locator("figure.picture .head")).to_have_count(36)
@@ -33,6 +34,7 @@ def test_scores_of_both_signs_are_painted(address, page):
     assert "colour=roles" in page.url  # a link names a score by its key
 
 
+@pytest.mark.slow  # 5 to 8 CPU seconds each; the first test walks from all heads to one, values are in test_atlas.py
 def test_the_gallery_shows_its_maps(address, page):
     visit(page, f"{address}/head?head=L2H3&gallery=true")
     maps = page.locator(".root figure canvas")
@@ -46,6 +48,7 @@ def test_the_gallery_shows_its_maps(address, page):
     expect(maps.first).to_have_attribute("title", re.compile(r"^from .* to .*: \d\.\d\d$"))
 
 
+@pytest.mark.slow  # 5 to 8 CPU seconds each; the first test walks from all heads to one, values are in test_atlas.py
 def test_a_drag_selects_heads_whose_rows_are_listed(address, page):
     visit(page, f"{address}/atlas")
     painted(page)

@@ -33,6 +33,7 @@ def click(page, head: str, chosen: str) -> None:
     settled(page)
 
 
+@pytest.mark.slow  # 6 CPU seconds; the other walk clicks heads too, words and numbers are in test_disabling.py
 def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(address, page):
     visit(page, f"{address}/disable?text={MASKED}")
     page.get_by_text("No head is changed yet", exact=False).wait_for(timeout=PATIENCE)

@@ -42,6 +42,7 @@ def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_t
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
+@pytest.mark.slow  # 5 CPU seconds each; the first test walks over the page
 def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
     visit(page, f"{address}/frames?text={SENTENCE}")
     link = page.get_by_role("link", name="Maps of")
@@ -53,6 +54,7 @@ def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
     assert "head=L" in page.url
 
 
+@pytest.mark.slow  # 5 CPU seconds each; the first test walks over the page
 def test_the_picture_of_a_sentence_can_be_kept(address, page):
     visit(page, f"{address}/frames?text={SENTENCE}")
     button = page.get_by_role("button", name="Picture (SVG)")

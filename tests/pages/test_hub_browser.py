@@ -35,6 +35,7 @@ def test_a_checkpoint_arrives_and_its_maps_are_painted(page, tmp_path, folder):
         assert hub.ranges("model.safetensors") == [None]
 
 
+@pytest.mark.slow  # 8 CPU seconds, a fresh server; each trouble's sentence is in tests/models/test_hub.py
 def test_a_hub_in_trouble_is_one_sentence(page, tmp_path, folder):
     with (
         serving_hub({NAME: {"main": folder}}) as hub,

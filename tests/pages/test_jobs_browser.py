@@ -93,6 +93,7 @@ def test_an_app_killed_during_a_job_resumes_it_and_a_stored_unit_is_not_run_agai
     db.close()
 
 
+@pytest.mark.slow  # 6 CPU seconds; a killed app is the test above
 def test_ending_the_app_leaves_a_running_job_to_be_resumed_and_no_worker_behind(tmp_path, browser):
     database, folder = tmp_path / "atlas.duckdb", tmp_path / "marks"
     queued(database, folder, count=100)

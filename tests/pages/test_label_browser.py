@@ -95,6 +95,7 @@ def test_keys_and_clicks_label_undo_takes_back_and_saved_means_stored(page, tmp_
     assert all(event["queue_order"] == "random" and event["suggestion"] is None for event in events)
 
 
+@pytest.mark.slow  # a server of its own; the first test walks over the whole sheet
 def test_a_note_in_writing_outlives_a_painting_and_is_kept_for_its_map(page, tmp_path):
     fill(tmp_path)
     with serving(tmp_path) as address:
@@ -119,6 +120,7 @@ def test_a_note_in_writing_outlives_a_painting_and_is_kept_for_its_map(page, tmp
     assert events[1]["map_id"] == events[2]["map_id"] != events[0]["map_id"]
 
 
+@pytest.mark.slow  # a server of its own; the script by itself is in test_outbox_browser.py
 def test_twenty_keys_a_second_lose_nothing_and_a_killed_server_catches_up(page, tmp_path):
     fill(tmp_path)
     port = free_port()
@@ -140,6 +142,7 @@ def test_twenty_keys_a_second_lose_nothing_and_a_killed_server_catches_up(page, 
     assert {event["way"] for event in events} == {"single"}
 
 
+@pytest.mark.slow  # a server of its own; the script by itself is in test_outbox_browser.py
 def test_a_new_tab_goes_on_and_undoes_what_the_old_one_did(page, tmp_path):
     fill(tmp_path, 10)
     with serving(tmp_path) as address:
@@ -192,6 +195,7 @@ def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tm
     db.close()
 
 
+@pytest.mark.slow  # a server of its own; the first test walks over the whole sheet
 def test_accepting_the_rest_takes_only_what_was_on_screen(page, tmp_path):
     fill(tmp_path)
     db = Database(tmp_path / "atlas.duckdb")
@@ -213,6 +217,7 @@ def test_accepting_the_rest_takes_only_what_was_on_screen(page, tmp_path):
     assert all(event["class"] == event["suggestion"] for event in events)
 
 
+@pytest.mark.slow  # a server of its own; the script by itself is in test_outbox_browser.py
 def test_the_next_tab_sends_what_a_closed_one_could_not(page, tmp_path):
     fill(tmp_path)
     port = free_port()
@@ -263,6 +268,7 @@ def test_a_full_storage_is_said_and_the_browser_asks_before_the_tab_is_closed(pa
     assert asked == ["beforeunload"]
 
 
+@pytest.mark.slow  # a server of its own; the first test walks over the whole sheet
 def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path):
     db = Database(tmp_path / "atlas.duckdb")
     label_everything(db)
@@ -310,6 +316,7 @@ def test_labels_of_one_database_never_reach_another_on_the_same_address(page, tm
     assert [event["class"] for event in stored(first)[0]] == ["vertical", "diagonal", "vertical+diagonal", "block"]
 
 
+@pytest.mark.slow  # a server of its own; the script by itself is in test_outbox_browser.py
 def test_an_outbox_that_cannot_be_read_hides_no_other_and_is_kept(page, tmp_path):
     fill(tmp_path, 10)
     port = free_port()
@@ -342,6 +349,7 @@ def test_an_outbox_that_cannot_be_read_hides_no_other_and_is_kept(page, tmp_path
     assert page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('atlas-unreadable:')).length") == 9
 
 
+@pytest.mark.slow  # a server of its own; the script by itself is in test_outbox_browser.py
 def test_what_cannot_be_kept_is_dropped_alone(page, tmp_path):
     """One bad event among good ones: the page says why, and dropping it keeps the others."""
     fill(tmp_path, 10)
@@ -383,6 +391,7 @@ def press(page, *keys):
         page.keyboard.press(key)
 
 
+@pytest.mark.slow  # a server of its own; the first test walks over the whole sheet
 def test_a_class_labels_the_chosen_map_a_stroke_is_one_undo_and_coming_back_shows_the_work(page, tmp_path):
     fill(tmp_path)
     with serving(tmp_path) as address:
@@ -415,6 +424,7 @@ def test_a_class_labels_the_chosen_map_a_stroke_is_one_undo_and_coming_back_show
     assert sorted(decided.values()) == ["block", "diagonal"]
 
 
+@pytest.mark.slow  # a server of its own; the first test walks over the whole sheet
 def test_a_sheet_is_what_the_window_holds_and_the_cursor_stays_on_it(page, tmp_path):
     fill(tmp_path)
     with serving(tmp_path) as address:

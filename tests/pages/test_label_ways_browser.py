@@ -18,6 +18,7 @@ FIRST_MAP = """canvas => { const scale = window.devicePixelRatio || 1;
   return [...canvas.getContext('2d').getImageData(10 * scale, 20 * scale, 60 * scale, 60 * scale).data].join() }"""
 
 
+@pytest.mark.slow  # 6 CPU seconds, a server of its own; test_label_browser.py walks over the sheet by default
 def test_keys_work_wherever_the_focus_is_but_in_a_field_and_what_is_saved_is_said_on_coming_back(page, tmp_path):
     fill(tmp_path, 12)
     with serving(tmp_path) as address:
@@ -43,6 +44,7 @@ def test_keys_work_wherever_the_focus_is_but_in_a_field_and_what_is_saved_is_sai
         expect(root).to_have_attribute("data-done", "3")
 
 
+@pytest.mark.slow  # 6 CPU seconds, a server of its own; test_label_browser.py walks over the sheet by default
 def test_maps_have_one_ground_in_both_themes_whole_captions_and_no_slivers(page, tmp_path):
     page.add_init_script(RECORD_TEXTS)
     fill(tmp_path, 30)

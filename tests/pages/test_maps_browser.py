@@ -78,6 +78,7 @@ def test_a_typed_sentence_shows_every_head_and_hover_reads_the_weight_that_core_
         assert read == pytest.approx(encoder_maps.weights[2, 1, query, key], abs=1e-4)  # sent as 16 bits, float32 sums
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_a_click_enlarges_the_head_under_the_pointer_and_arrows_walk_on(page, address):
     visit(page, f"{address}/maps?text={SENTENCE}")
     grid = painted(page)
@@ -92,6 +93,7 @@ def test_a_click_enlarges_the_head_under_the_pointer_and_arrows_walk_on(page, ad
     expect(grid).to_have_attribute("data-head", "")
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_another_sentence_keeps_the_head_and_the_links_below_are_of_it(page, address):
     visit(page, f"{address}/maps?text={SENTENCE}&head=L3H2")
     grid = painted(page)
@@ -104,6 +106,7 @@ def test_another_sentence_keeps_the_head_and_the_links_below_are_of_it(page, add
     expect(page.get_by_role("link", name="All about L3H2")).to_have_attribute("href", re.compile("head=L3H2"))
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_a_link_reopens_what_was_seen(page, address, browser):
     visit(page, f"{address}/maps?text={SENTENCE}&unit=words")
     grid = painted(page)
@@ -127,6 +130,7 @@ def test_a_link_reopens_what_was_seen(page, address, browser):
     other.close()
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_two_checkpoints_follow_each_other_under_one_set_of_controls(page, address):
     visit(page, f"{address}/maps?text={SENTENCE}&beside=atlas-decoder")
     grid = painted(page)
@@ -140,6 +144,7 @@ def test_two_checkpoints_follow_each_other_under_one_set_of_controls(page, addre
     expect(grid.get_by_role("button", name="Lines")).to_have_count(1)
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_the_difference_of_two_sentences_is_a_third_picture_with_its_scale(page, address):
     from core.capture.running import capture
     from core.models.opening import open_checkpoint
@@ -164,6 +169,7 @@ def test_the_difference_of_two_sentences_is_a_third_picture_with_its_scale(page,
     expect(third.locator(".reading")).to_contain_text("cat" if abs(expected) > 1 else "the")
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_pictures_and_weights_are_saved_as_files(page, address, encoder_maps):
     visit(page, f"{address}/maps?text={SENTENCE}&head=L1H1")
     grid = painted(page)
@@ -191,6 +197,7 @@ def test_pictures_and_weights_are_saved_as_files(page, address, encoder_maps):
     assert tuple(stored["tokens"]) == encoder_maps.tokens
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_script_in_a_sentence_is_text_everywhere(page, address):
     page.add_init_script("window.ran = 0; window.alert = () => { window.ran += 1; };")
     hostile = "<img src=x onerror=alert(1)> </script><script>alert(2)</script> **bold** [l](javascript:alert(3)) ok"
@@ -210,6 +217,7 @@ def test_script_in_a_sentence_is_text_everywhere(page, address):
     assert page.evaluate("window.ran") == 0
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_letters_typed_in_the_grid_do_not_reach_streamlit(page, address):
     visit(page, f"{address}/maps?text={SENTENCE}")
     painted(page).locator(".allBox").focus()
@@ -219,6 +227,7 @@ def test_letters_typed_in_the_grid_do_not_reach_streamlit(page, address):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_a_hundred_and_twenty_eight_tokens_are_read_by_pointing(page, address):
     words = " ".join(f"word{k}" for k in range(200))
     visit(page, f"{address}/maps?text={words}&head=L1H1")
@@ -228,6 +237,7 @@ def test_a_hundred_and_twenty_eight_tokens_are_read_by_pointing(page, address):
     assert json.loads(page.locator(".row").evaluate("row => JSON.stringify(row.children.length)")) == 128
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_a_long_prompt_has_a_window_of_exact_weights_below_it(page, address, tmp_path):
     checkpoint = tiny("gpt2")  # 1,024 positions
     checkpoint.model.save_pretrained(tmp_path)
@@ -263,10 +273,11 @@ def test_the_page_opens_full_and_on_one_screen(page, fresh_address):
     assert page.evaluate("document.querySelector('[data-testid=stMain] h1').getBoundingClientRect().top") <= 24
 
 
+@pytest.mark.slow  # 4 CPU seconds a size; the page in its usual window is walked by default
 @pytest.mark.parametrize(
     ("width", "height"),
     [
-        pytest.param(800, 800, id="800 px", marks=pytest.mark.slow),
+        pytest.param(800, 800, id="800 px"),
         pytest.param(853, 533, id="150 % of 1280 x 800"),  # the lowest
     ],
 )
@@ -307,6 +318,7 @@ def test_back_and_forward_restore_sentence_head_and_view(page, address):
     expect(page).to_have_url(re.compile("head=L3H5"))
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_lines_show_several_heads_and_what_each_word_receives(page, address, encoder_maps):
     visit(page, f"{address}/maps?text={SENTENCE}&head=L2H2")
     grid = painted(page)
@@ -328,6 +340,7 @@ def test_lines_show_several_heads_and_what_each_word_receives(page, address, enc
     expect(page).to_have_url(re.compile("line=0.95"))
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_a_list_of_ones_own_is_stepped_through(page, address):
     visit(page, f"{address}/maps")
     grid = painted(page)
@@ -346,6 +359,7 @@ def test_a_list_of_ones_own_is_stepped_through(page, address):
     expect(grid.locator(".seen")).not_to_be_empty()
 
 
+@pytest.mark.slow  # 4 to 8 CPU seconds; a sentence's grid and hover, and Back and Forward, are walked by default
 def test_a_screen_reader_hears_the_chosen_head(page, address):
     visit(page, f"{address}/maps?text={SENTENCE}&score=previous")
     grid = painted(page)

@@ -78,6 +78,7 @@ def serious_faults(page) -> list[tuple[str, list[str]]]:
     ]
 
 
+@pytest.mark.slow  # 4 CPU seconds; what the buttons write is in tests/drawing/test_csv.py
 @pytest.mark.browser
 def test_a_table_offers_no_csv_that_a_spreadsheet_would_run(page, address):
     """Streamlit's own export leaves formulas as they are; the buttons below a result escape them."""

@@ -68,6 +68,7 @@ def test_the_metrics_of_the_server_answer_nobody(address, path):
     assert status_of(address, "/_stcore/health") == 200
 
 
+@pytest.mark.slow  # 5 CPU seconds and a server that nobody visited
 def test_a_page_says_that_it_stands_past_the_script_so_that_nothing_typed_meanwhile_is_lost(fresh_address, page):
     """A component's message that left together with a typed name took the name along to its own fragment."""
     with page.expect_response(lambda answer: answer.url == f"{fresh_address}/painted", timeout=PATIENCE) as said:

@@ -76,6 +76,7 @@ def test_nobody_sees_a_page_before_signing_in(guarded, page):
     assert "No job has run" not in page.inner_text("body")
 
 
+@pytest.mark.slow  # 5 CPU seconds; nobody and an annotator walk by default, the rules are in tests/test_sign_in.py
 def test_an_admin_is_known_by_mail_address_and_can_leave(guarded, page):
     sign_in(page, guarded, "ada")
     page.get_by_text("ada@example.org · admin").wait_for(timeout=PATIENCE)
@@ -91,6 +92,7 @@ def open_label_page(page, address: str) -> None:
     settled(page)
 
 
+@pytest.mark.slow  # 5 CPU seconds; nobody and an annotator walk by default, the rules are in tests/test_sign_in.py
 def test_a_viewer_looks_and_labels_nothing(guarded, page):
     sign_in(page, guarded, "vera")
     page.get_by_text("vera@example.org · viewer").wait_for(timeout=PATIENCE)
@@ -119,12 +121,14 @@ def test_an_annotator_labels_under_their_own_name_and_changes_no_classes(guarded
     page.get_by_text("one must be admin").wait_for(timeout=PATIENCE)
 
 
+@pytest.mark.slow  # 5 CPU seconds; nobody and an annotator walk by default, the rules are in tests/test_sign_in.py
 def test_who_signs_in_opens_no_folder_that_the_app_was_not_given(guarded, page):
     sign_in(page, guarded, "ada")
     page.goto(f"{guarded}/maps?text=Hello&checkpoint=/etc")
     page.get_by_text("folders that this app was given").wait_for(timeout=PATIENCE)
 
 
+@pytest.mark.slow  # 5 CPU seconds; nobody and an annotator walk by default, the rules are in tests/test_sign_in.py
 @pytest.mark.parametrize(("sub", "said"), [("eve", "has no role here"), ("mallory", "not verified")])
 def test_someone_without_a_role_or_a_verified_address_stays_out(guarded, page, sub, said):
     sign_in(page, guarded, sub)

@@ -48,6 +48,7 @@ def test_labels_wait_in_the_browser_while_the_disk_is_full(page, tmp_path):
     assert len(decided) == 4
 
 
+@pytest.mark.slow  # 5 CPU seconds, a server of its own; the sentence and the store's side are in tests/store
 def test_a_read_only_file(page, tmp_path):
     fill(tmp_path)
     (tmp_path / "atlas.duckdb").chmod(0o444)
@@ -58,6 +59,7 @@ def test_a_read_only_file(page, tmp_path):
         expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.slow  # 5 CPU seconds, a server of its own; the sentence and the store's side are in tests/store
 def test_a_file_that_another_process_holds_until_it_ends(page, tmp_path):
     fill(tmp_path)
     holder = Database(tmp_path / "atlas.duckdb")

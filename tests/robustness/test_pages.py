@@ -11,12 +11,14 @@ from tests.pages.opening import VIEWS, switched
 from tests.robustness.doors import contents, one_sentence
 from tests.robustness.texts import NAMES, QUERIES, TEXTS
 
-PAGES = VIEWS
 SHOWN_TEXTS = {name: TEXTS[name] for name in ("NUL", "only combining marks", "300,000 characters", "a script", "SQL")}
 SHOWN_NAMES = {
     name: NAMES[name] for name in ("5,000 letters", "NUL", "another person's home", "a script", "a folder that is none")
 }
-OF_TEXTS = {"maps", "generation", "perturb"}
+OF_TEXTS = {"maps/maps", "maps/generation", "interventions/patching"}
+# a view of each page and those of a text; the others, a CPU second each, are with the slow tests, which try all alone
+ALWAYS = {next(view for view in VIEWS if view.startswith(f"{page.name}/")) for page in shell.PAGES} | OF_TEXTS
+TRIED = [view if view in ALWAYS else pytest.param(view, marks=pytest.mark.slow) for view in VIEWS]
 PATIENCE = 120  # s, on a machine that is busy
 
 
@@ -77,7 +79,7 @@ def test_links_hold_every_odd_value():
     assert len(links) < len(QUERIES)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", TRIED)
 def test_odd_links(page, store):
     """Most of the values in one link, and a checkpoint that is none; on pages of a text the rest too."""
     links = together(QUERIES)
@@ -86,7 +88,7 @@ def test_odd_links(page, store):
 
 
 @pytest.mark.slow  # nine links of each page, one oddity a link
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", VIEWS)
 def test_odd_links_one_by_one(page, store):
     changes_nothing(page, list(QUERIES.values()), store)
 

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.browser
 EVIL = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>[a](javascript:window.owned=1)'
 EVIL_FILE = "<img src=x onerror=window.owned=1>"
 FIELDS = ("text", "pair", "checkpoint", "beside", "task", "class_set", "study", "run")
+SHOWN = ("maps", "annotate", "results")  # sentences, maps with labels and notes, and titles of runs and jobs
+PAGES = [one.name if one.name in SHOWN else pytest.param(one.name, marks=pytest.mark.slow) for one in shell.PAGES]
 AFTER_THE_CHECKPOINT = ("text", "pair", "task", "class_set", "study")
 
 
@@ -74,7 +76,7 @@ def stays_text(page, address: str, name: str, *fields: str) -> None:
     assert not dialogs
 
 
-@pytest.mark.parametrize("name", [one.name for one in shell.PAGES])
+@pytest.mark.parametrize("name", PAGES)
 def test_script_is_text(address, page, name):
     """No field of these ends a page before it shows what is stored; one that does is tried on the page of maps."""
     stays_text(page, address, name, *(FIELDS if name == "maps" else AFTER_THE_CHECKPOINT))
@@ -87,6 +89,7 @@ def test_script_is_text_in_a_bare_link_and_in_every_field(address, page, name):
     stays_text(page, address, name, *FIELDS)
 
 
+@pytest.mark.slow  # 4 CPU seconds; the pages over the same store are above
 def test_names_of_files_and_folders_are_text(address, page):
     open_evil(page, address, "jobs", "")
     page.get_by_text(f"{EVIL_FILE}.jsonl").first.wait_for(timeout=PATIENCE)
@@ -97,6 +100,7 @@ def test_names_of_files_and_folders_are_text(address, page):
     nothing_ran(page)
 
 
+@pytest.mark.slow  # 8 CPU seconds; the pages over the same store are above
 @pytest.mark.parametrize(("name", "query"), [("label", ""), ("frames", "?view=A+set+of+sentences")])
 def test_the_name_of_an_upload_is_text(address, page, name, query):
     open_evil(page, address, name, query)
@@ -117,6 +121,7 @@ def test_the_name_of_an_upload_is_text(address, page, name, query):
     nothing_ran(page)
 
 
+@pytest.mark.slow  # 7 CPU seconds; the label page over the same store is above
 def test_classes_notes_and_the_name_of_who_labels_are_text(address, page):
     root = open_sheet(page, address, EVIL_FILE)
     page.keyboard.press("6")  # the class with the evil name
