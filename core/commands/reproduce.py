@@ -15,11 +15,11 @@ from core.errors import JobError
 from core.jobs import api
 from core.jobs.chain import JobRequest, run_in_turn
 from core.jobs.executors import Place
-from core.report import rendering, report
+from core.report import recorded, rendering, report
 from core.report.plan import ReportOptions
 from core.report.records import ClaimRecord, Records, records_of
 from core.report.rendering.words import About, numbers_of
-from core.store import exchange, runs
+from core.store import exchange, runs, shipped
 from core.store.database import Database
 from core.studies.contract import Flag
 from core.studies.options import LARGEST_SEED
@@ -29,7 +29,9 @@ from core.studies.options import LARGEST_SEED
 class Options:
     """What is reproduced, and where the report goes."""
 
-    checkpoints: Annotated[list[str], Flag("one or more: bundled names, folders or hub ids", argument=True)]
+    checkpoints: Annotated[list[str] | None, Flag("one or more: bundled names, folders or hub ids", argument=True)] = (
+        None
+    )
     data: Annotated[
         str | None, Flag("folder with GLUE's, the papers' lists, a treebank; default: the bundled samples")
     ] = None
@@ -51,6 +53,9 @@ class Options:
     folder: Annotated[str | None, Flag("where checkpoints go; default data/runs/finetuned")] = None
     seed: Annotated[int, Flag("of rows, nulls and intervals", least=0, most=LARGEST_SEED)] = 0
     stored: Annotated[bool, Flag("run nothing: report on what the database has", name="--stored")] = False
+    from_record: Annotated[bool, Flag("of the results that ship, without weights or data", name="--from-record")] = (
+        False
+    )
     figures: Annotated[bool, Flag("the pictures as SVG, too", name="--figures")] = False
     anew: Annotated[bool, Flag("run again what the database has already", name="--anew")] = False
 
@@ -58,7 +63,7 @@ class Options:
     def report(self) -> ReportOptions:
         """The report's own; a limit of 0 is none."""
         return ReportOptions.read({
-            "checkpoints": self.checkpoints, "data": self.data and str(Path(self.data).expanduser().resolve()),
+            "checkpoints": self.checkpoints or [], "data": self.data and str(Path(self.data).expanduser().resolve()),
             "hub": self.hub, "tasks": self.task or [], "parts": self.part or [], "limit": self.limit or None,
             "sweep_limit": self.sweep_limit or None, "effective_limit": self.effective_limit,
             "tree_limit": self.tree_limit, "train_limit": self.train_limit or None,
@@ -74,9 +79,12 @@ def reproduce(asked: Options, form: Form, where: Place) -> None:
 
     What the database holds is not run again, so the same command goes on after an interruption.
     """
+    started = time.monotonic()
+    if asked.from_record:
+        _of_the_record(asked, form, started)
+        return
     options = asked.report
     db, holder = open_or_beside(report.STUDY_NAME, asdict(options))
-    started = time.monotonic()
     try:
         api.runner(db, where)
         run = _make(db, options, anew=asked.anew, stored=asked.stored)
@@ -89,6 +97,16 @@ def reproduce(asked: Options, form: Form, where: Place) -> None:
     if left:
         typer.echo(f"{holder} {len(left)} runs are left in {left[0].parent}: import them on the Jobs page.", err=True)
     show_rows("reproduce", _about(known), [_short(claim) for claim in records.claims], form)
+    typer.echo(f"{written} ({time.monotonic() - started:.0f} s)", err=True)
+
+
+def _of_the_record(asked: Options, form: Form, started: float) -> None:
+    """Write the report of what ships; of these checkpoints, or of all."""
+    evidence = recorded.recorded_evidence(asked.checkpoints or ())
+    about, records = recorded.about_record(evidence), report.records_of(evidence)
+    written = write(asked.out, about, records, figures=asked.figures)
+    known = {"title": about.title, "created": about.created, "record": shipped.about()}
+    show_rows("reproduce", known, [_short(claim) for claim in records.claims], form)
     typer.echo(f"{written} ({time.monotonic() - started:.0f} s)", err=True)
 
 

@@ -1,0 +1,97 @@
+"""The report of the record that ships, made anew from its rows: no weights, no data, today's rules.
+
+The record keeps each report as a run whose steps name the runs of their studies. Here those steps are read back as
+evidence, all reports together, so that every exhibit and claim is computed as `core.report.report` computes it.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from core.errors import AtlasError, InputError
+from core.report.evidence import Evidence, Origin, StepResult
+from core.report.ids import Part
+from core.report.plan import ReportOptions, Step
+from core.report.published import REPLICATION
+from core.report.records import Records, StepRecord, records_of
+from core.report.rendering.words import About
+from core.store import shipped
+from core.studies.lookup import find_study
+from core.studies.tuning.records import TunedScore
+from core.tasks.glue import TASKS
+
+REPORT = "reproduce"  # the study that keeps reports
+
+
+def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
+    """What the record's reports left, by checkpoint; of equal steps the newest.
+
+    Args:
+        checkpoints: those that are wanted; none for all that the record has reports on.
+
+    Raises:
+        InputError: the record has no report, or none on one of these.
+        StoreError: the record is damaged.
+    """
+    reports = {run: records_of(shipped.run_rows(run)) for run in shipped.runs(REPORT)["run"]}
+    steps = _newest(step for records in reports.values() for step in records.steps)
+    names = list(checkpoints or dict.fromkeys(step.checkpoint for step in steps))
+    if not names:
+        raise InputError("A report from the record needs a report in it, but it has none: run one without it.")
+    if lacking := [name for name in names if name not in {step.checkpoint for step in steps}]:
+        there = ", ".join(dict.fromkeys(step.checkpoint for step in steps))
+        raise InputError(
+            f"The record has reports on {there or 'nothing'}, but none on {lacking[0]}: choose among them."
+        )
+    return [_evidence(name, [step for step in steps if step.checkpoint == name], reports.values()) for name in names]
+
+
+def about_record(evidence: Sequence[Evidence]) -> About:
+    """What a report of this evidence is called, and of when its newest numbers are."""
+    names = [known.checkpoint for known in evidence]
+    dates = [result.origin.created for known in evidence for result in known.results if result.origin.created]
+    newest = max((datetime.fromisoformat(str(date)) for date in dates), default=datetime(1970, 1, 1))
+    return About(f"Report on {', '.join(names)}, from the record", newest, ReportOptions(checkpoints=names))
+
+
+def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
+    """Of equal steps the newest that has a run; in the order in which they stand."""
+    chosen: dict[str, StepRecord] = {}
+    for step in steps:
+        same = json.dumps([step.part, step.study, step.checkpoint, step.task, step.options], sort_keys=True)
+        if same not in chosen or (step.run and (step.created or "") > (chosen[same].created or "")):
+            chosen[same] = step
+    return list(chosen.values())
+
+
+def _evidence(name: str, steps: Sequence[StepRecord], reports: Iterable[Records]) -> Evidence:
+    results = tuple(map(_result, steps))
+    sources = {value.source for records in reports for value in records.values if value.checkpoint == name}
+    own_rows = any(step.options.get("data") for step in steps)
+    return Evidence(name, REPLICATION in sources, _official(results), results, bundled=not own_rows)
+
+
+def _result(record: StepRecord) -> StepResult:
+    """A step with its rows, where its run is in the record; else with the reason why it has none."""
+    try:
+        options = find_study(record.study).read(record.options)
+    except AtlasError as error:
+        return StepResult(_step(record, None), None, (), str(error))
+    rows = shipped.run_rows(record.run) if record.run else []
+    if not rows:
+        return StepResult(_step(record, options), None, (), record.error or "its run is not in the record")
+    origin = Origin(
+        record.weights_hash, record.created, record.code_version, record.dtype, record.device, record.seconds
+    )
+    return StepResult(_step(record, options), record.run, tuple(rows), "", origin)
+
+
+def _step(record: StepRecord, options: object) -> Step:
+    return Step(Part(record.part), record.study, options, record.checkpoint, record.title, record.task)
+
+
+def _official(results: Sequence[StepResult]) -> tuple[str, ...]:
+    """The tasks whose checkpoints were tested on as many dev rows as GLUE's own has."""
+    tuned = [result for result in results if result.step.part == Part.TUNING]
+    sizes = {(score.task, score.dev_rows) for result in tuned for score in TunedScore.among(result.rows)}
+    return tuple(key for key, task in TASKS.items() if (key, task.dev_rows) in sizes)
