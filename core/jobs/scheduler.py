@@ -30,19 +30,26 @@ from core.studies.transport import decode
 
 log = logging.getLogger("atlas.jobs")
 SUMMARY_SECONDS = 3.0  # how often partial rows are summarised, at most
+SUMMARY_PAUSE = 20  # times what the last summary took, before the next; else a job of many units is all summaries
 SUMMARY_ROWS = 20_000  # beyond this, partial rows are not sent to be summarised
 
 
 @dataclass
 class Live:
-    """A job at work. before: tokens done when it was started; rows: the newest partial summary."""
+    """A job at work. before: tokens done when it was started; rows: the newest partial summary; next_summary: when
+    there may be another."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     started: float | None = None
     before: int = 0
     rows: list[Row] = field(default_factory=list)
-    summarised: float = 0.0
+    next_summary: float = 0.0
+
+    def pause_summaries(self, seconds: float) -> None:
+        """Leave time for units after a summary that took `seconds`."""
+        pause = max(SUMMARY_SECONDS, SUMMARY_PAUSE * seconds)
+        self.next_summary = max(self.next_summary, time.monotonic() + pause)
 
 
 class Runner:
@@ -226,6 +233,7 @@ class Runner:
         for unit, answer in execution.each_unit(known.study, known.options, open_units(self._db, known.job)):
             if unit is None:
                 live.rows = live.rows if answer.rows is None else list(answer.rows)
+                live.pause_summaries(answer.seconds)
                 continue
             store.store_outcome(
                 self._db,
@@ -240,11 +248,15 @@ class Runner:
                     deaths=answer.deaths,
                 ),
             )
-            if time.monotonic() - live.summarised > SUMMARY_SECONDS:
-                live.summarised = time.monotonic()
-                rows = store.job_rows(self._db, known.job)
-                if 0 < len(rows) <= SUMMARY_ROWS:
-                    execution.summarize(known.study, known.options, rows)
+            if time.monotonic() > live.next_summary:
+                self._ask_summary(known, live, execution)
+
+    def _ask_summary(self, known: Job, live: Live, execution: Execution) -> None:
+        """Have what is there so far summarised for those who watch, where that is not too much."""
+        began = time.monotonic()
+        if 0 < store.count_rows(self._db, known.job) <= SUMMARY_ROWS:
+            execution.summarize(known.study, known.options, store.job_rows(self._db, known.job))
+        live.pause_summaries(time.monotonic() - began)
 
     def _keep(self, known: Job, execution: Execution) -> None:
         """Summarise all rows and keep them as a run."""

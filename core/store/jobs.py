@@ -169,6 +169,12 @@ def job_rows(db: Database, job: str) -> list[Row]:
     return [from_json(body) for (body,) in bodies]
 
 
+def count_rows(db: Database, job: str) -> int:
+    """How many rows the units that are done have left."""
+    ((rows,),) = db.cursor().execute("SELECT count(*) FROM job_row WHERE job = ?", [job]).fetchall()
+    return int(rows)
+
+
 def job_provenance(db: Database, job: str) -> list[Row]:
     """What the units that are done said of where their rows come from, in the units' order."""
     cursor = db.cursor().execute(

@@ -10,6 +10,7 @@ import math
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -58,14 +59,20 @@ def decode(kind: Any, value: Any) -> Any:
     if origin in (Union, types.UnionType):
         return None if value is None else decode(_arm(inner, value), value)
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
-        hints = get_type_hints(kind, include_extras=True)
-        known = {field.name for field in fields(kind)}
-        return kind(**{name: decode(hints[name], item) for name, item in value.items() if name in known})
+        hints = _hints(kind)
+        return kind(**{name: decode(hints[name], item) for name, item in value.items() if name in hints})
     if hasattr(kind, "unpacked"):
         return kind.unpacked(decode(Any, value))
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(value)
     return _items(origin or kind, inner, value)
+
+
+@lru_cache(maxsize=256)
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of a record's fields."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def _items(kind: Any, inner: tuple, value: Any) -> Any:
