@@ -23,6 +23,7 @@ from core.drawing.csv import csv_text
 from core.errors import InputError, JobError
 from core.jobs import api
 from core.jobs.executors import Place
+from core.scoring.effects import FEW_FLIPS
 from core.store import backup, exchange, jobs, runs
 from core.store.database import Database
 from core.store.recovery import LockedError
@@ -30,6 +31,8 @@ from core.store.rows import Row, plain
 from core.studies.options import LARGEST_SEED
 
 TOO_FEW = "too few"
+FLIPS = "too few flips"
+BY_FLIPS = tuple(f"{metric}{end}" for metric in ("accuracy_", "f1_", "matthews_", "") for end in ("low", "high"))
 COPIED_WITHIN = 60.0  # seconds for the process that holds the database to make a copy
 CANCELLED_WITHIN = 5.0  # seconds for another process to take a request
 INTERRUPTED = 130  # exit status after Ctrl-C
@@ -98,9 +101,13 @@ def _print_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form) ->
 
 
 def _with_words(row: Row) -> Row:
-    """A row for people: a p or q that was asked for and is none had too few inputs that differ from 0."""
+    """A row for people: a p or q that was asked for and is none had too few inputs that differ from 0, and of few
+    changed predictions no interval is shown."""
     few = {name: TOO_FEW for name in ("p", "q") if name in row and (row[name] is None or row[name] != row[name])}
-    return row | few
+    flipped = row.get("flipped")
+    if flipped is None or flipped != flipped or flipped >= FEW_FLIPS:
+        return row | few
+    return row | few | {name: FLIPS for name in BY_FLIPS if row.get(name) is not None}
 
 
 class _Console(Console):

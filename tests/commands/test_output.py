@@ -68,6 +68,19 @@ def test_a_table_says_too_few_where_no_p_could_be_given(capsys):
     assert ["too few" in said[name] for name in ("L1H1", "L1H2", "L1H3", "x ")] == [False, True, True, False]
 
 
+def test_a_table_has_no_interval_of_few_flips_and_json_keeps_it(capsys):
+    ends = {"accuracy_change": 0.25, "accuracy_low": -0.125, "accuracy_high": 0.5, "low": -0.125, "high": 0.5}
+    rows = [{"name": "L1H1", **ends, "flipped": 4, "n": 60}, {"name": "L1H2", **ends, "flipped": 5, "n": 60}]
+    output.show_rows("disable", {}, rows)
+    said = {line.split()[1]: line for line in capsys.readouterr().out.splitlines() if "L1H" in line}
+    assert said["L1H1"].count("too few flips") == 4
+    assert "-0.125" not in said["L1H1"]
+    assert "0.25" in said["L1H1"]
+    assert said["L1H2"].count("-0.125") == 2
+    output.show_rows("disable", {}, rows, "json")
+    assert json.loads(capsys.readouterr().out)["rows"] == rows
+
+
 def test_csv_reads_back(capsys):
     output.show_rows("heads", {}, ROWS, "csv")
     first, second = csv_module.DictReader(io.StringIO(capsys.readouterr().out))

@@ -221,6 +221,7 @@ def _duplicates(variants: list[SweptVariant], metric: str) -> None:
     lines, worse = [], []
     for variant in variants:
         cost = _metric_of(variant, metric)
+        few = bool(too_few_flips(variant.flipped, variant.n))
         ways = {
             "together": cost.change,
             "one at a time, added up": cost.apart,
@@ -228,11 +229,11 @@ def _duplicates(variants: list[SweptVariant], metric: str) -> None:
         }
         lines += [
             {"group": variant.name, "disabled": way, "heads": variant.heads, "change": 100 * estimate.value,
-             "low": _points(estimate.low), "high": _points(estimate.high)}
+             "low": None if few else _points(estimate.low), "high": None if few else _points(estimate.high)}
             for way, estimate in ways.items() if estimate is not None
         ]  # fmt: skip
         beyond = cost.beyond_apart
-        if beyond is not None and beyond.high is not None and beyond.high < 0:
+        if not few and beyond is not None and beyond.high is not None and beyond.high < 0:
             worse.append(variant.name)
     chart = values_with_intervals(
         pd.DataFrame(lines),
