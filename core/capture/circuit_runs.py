@@ -51,7 +51,7 @@ class _Circuits:
             fed = feed(block, block.norms[1](middle) if block.norm_first else middle)
             self.added = torch.cat([self.added, fed[None]])
         last = self.streams([graph.block_receiver(graph.layers)], graph.layers, with_heads=False)[0]
-        return run.stack.classify(last[:, :, run.position].flatten(0, 1)).unflatten(0, last.shape[:2])
+        return run.stack.logits(last)
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
         """The stream that each receiver reads. *Shape:* (receiver, circuit, pair, position, hidden).

@@ -182,7 +182,7 @@ def _of_rows(
     y = block.after((joined + added).flatten(0, 1))
     for later in stack.blocks[layer + 1 :]:
         y = _next(later, y, stack.causal)
-    logits = stack.classify(y[:, stack.position(x.shape[1])])
+    logits = stack.logits(y)
     wanted = labels.repeat(len(added))
     if logits.shape[-1] == 1:
         losses = nn.functional.mse_loss(logits[:, 0], wanted.to(logits), reduction="none")

@@ -41,8 +41,7 @@ def edge_attributions(
     with torch.no_grad():
         for number, seen in enumerate(streams(run)):
             if isinstance(seen, Tensor):
-                logits = run.stack.classify(seen[:, :, run.position].flatten(0, 1)).unflatten(0, seen.shape[:2])
-                estimates[graph.block_receiver(number)] = (whole - difference(logits)).double().cpu()
+                estimates[graph.block_receiver(number)] = (whole - difference(run.stack.logits(seen))).double().cpu()
                 continue
             into_heads, into_block = _of_layer(run, number, seen, sums[number])
             first = graph.receiver(number, 0, 0)
@@ -78,6 +77,6 @@ def _slopes(stack: Stack, x: Tensor, difference: Difference) -> list[tuple[Tenso
             read = (block.norms[1](middle) if block.norm_first else middle) + 0.0  # a node of its own
             kept += [shared, read]
             x = after_feed(block, middle, feed(block, read))
-        m = difference(stack.classify(x[:, stack.position(x.shape[1])]))
+        m = difference(stack.logits(x))
         slopes = torch.autograd.grad(m.sum(), kept)
     return list(zip(slopes[::2], slopes[1::2], strict=True))

@@ -85,14 +85,9 @@ class PairRun:
         """Its nodes."""
         return Graph(len(self.stack.blocks), self.stack.blocks[0].heads)
 
-    @property
-    def position(self) -> int:
-        """The token that is read."""
-        return self.stack.position(self.last.shape[1])
-
     def logits(self) -> Float[Tensor, "pair choice"]:
         """Of A."""
-        return self.stack.classify(self.last[:, self.position])
+        return self.stack.logits(self.last)
 
 
 # ---------------------------------------------------------------- runs of A and B
@@ -237,7 +232,7 @@ def edge_effects(
         for layer, seen in enumerate(streams(run)):
             here = wanted.get(layer, {})
             if isinstance(seen, Tensor):
-                logits = run.stack.classify(seen[:, :, run.position].flatten(0, 1)).unflatten(0, seen.shape[:2])
+                logits = run.stack.logits(seen)
                 for sender, number in here.get(0, []):
                     found[number] = (whole - difference(logits[sender])).double().cpu()
                 continue
@@ -297,27 +292,28 @@ def _joined(run: PairRun, layer: int, moved: Tensor, part: Sequence[tuple[int, i
     block, last = run.stack.blocks[layer], layer + 1 == len(run.stack.blocks)
     rows, places = [row for row, _, _ in part], [place for _, place, _ in part]
     heads, kinds = [place // 3 for place in places], [place % 3 for place in places]
-    where = [run.position] if last else slice(None)
+    position = run.stack.position(run.last.shape[1]) if last else None
+    where = slice(None) if position is None else [position]
     outputs = moved[kinds, rows, :, :, heads][:, :, where]
     added = torch.einsum("vbld,vdi->vbli", outputs, block.separate["out"][heads])
     out = block.after(run.layers[layer].joined[:, where] + added)
     if last:
-        return run.stack.classify(out[:, :, 0].flatten(0, 1)).unflatten(0, out.shape[:2])
+        return run.stack.classify(out.flatten(0, 1)).unflatten(0, out.shape[:2])
     return _finish(run, out, layer + 1)
 
 
 def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], layer: int) -> Tensor:
     """Logits of every variant from the inputs of `layer` on."""
-    stack, position, y = run.stack, run.position, out.flatten(0, 1)
-    if layer == len(stack.blocks):
-        return stack.classify(y[:, position]).unflatten(0, out.shape[:2])
-    for block in stack.blocks[layer:-1]:
+    stack, y, position = run.stack, out.flatten(0, 1), run.stack.position(out.shape[2])
+    for block in stack.blocks[layer:] if position is None else stack.blocks[layer:-1]:
         y = block.after(block.joined(block.mixed_of(y, stack.causal)[0], y))
+    if position is None or layer == len(stack.blocks):
+        return stack.logits(y).unflatten(0, out.shape[:2])
     block = stack.blocks[-1]
     none = y.new_zeros(y.shape[1], y.shape[1], dtype=torch.float32)
     mixed, _ = single_position(block, y, position, none)
     last = block.after(block.joined(mixed[:, None], y[:, position, None]))
-    return stack.classify(last[:, 0]).unflatten(0, out.shape[:2])
+    return stack.classify(last).unflatten(0, out.shape[:2])
 
 
 def checked_stack(checkpoint: Checkpoint, encoding: Encoding, *, gradients: bool = False) -> Stack:
@@ -330,7 +326,7 @@ def checked_stack(checkpoint: Checkpoint, encoding: Encoding, *, gradients: bool
     kind = checkpoint.family.model_type
     if stack is not None and len(stack.read(encoding)) == len(encoding):
         with torch.no_grad():
-            own = stack.classify(run_all(stack, stack.embed([encoding]))[1][:, stack.position(len(encoding))])
+            own = stack.logits(run_all(stack, stack.embed([encoding]))[1])
         wanted = predict(checkpoint, [encoding])
         if float((own - wanted).abs().max()) <= AGREEMENT * max(1.0, float(wanted.abs().max())):
             return stack

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from core.attention import Head
 from core.capture.interventions import Operator, Source
 from core.capture.stacks import Block, Stack
-from core.capture.standins import StandIn, stand_in
+from core.capture.standins import StandIn, last_outputs, stand_in
 from core.models.encoding import Encoding
 
 PACK_TOKENS = 4096  # of all rows and variants of a pack, in the layers where every variant has begun
@@ -192,25 +192,24 @@ def _read(
     masks: Bool[Tensor, "variant head"],
     streams: Sequence[int],
 ) -> tuple[Tensor, Tensor]:
-    """The last layer at the classifier's token, for what has begun, and for variants that begin here."""
+    """The last layer where the classifier reads, for what has begun, and for variants that begin here."""
     block, count = stack.blocks[-1], len(masks)
     late = sorted(set(range(count)) - set(streams))
     chosen = torch.cat([masks.new_zeros(1, masks.shape[1]), masks[[*streams[1:], *late]]])
-    own: list[Tensor] = []
-    replaced: list[Tensor] = []
+    mixed: list[Tensor] = []
     residual: list[Tensor] = []
     sizes = [len(streams) * group.tokens for group in groups]
     for part, group in zip(x.split(sizes), groups, strict=True):
-        rows, position = len(group.encodings), stack.position(group.length)
-        lines = part.view(-1, group.length, part.shape[1])
-        pair = group.changed.at(block, lines, position)
-        for kept, tensor in zip((own, replaced, residual), (*pair, lines[:, position]), strict=True):
-            kept.append(torch.cat([tensor, tensor[:rows].repeat(len(late), *[1] * (tensor.dim() - 1))]))
-    ends = [len(tensor) for tensor in own]
-    some = torch.cat([chosen.repeat_interleave(len(group.encodings), 0) for group in groups])[:, :, None]
-    mixed = torch.where(some, torch.cat(replaced), torch.cat(own))
-    after = block.after(block.joined(mixed[:, None], torch.cat(residual)[:, None])[:, 0])
-    logits = stack.classify(after).split(ends)
+        rows, lines = len(group.encodings), part.view(-1, group.length, part.shape[1])
+        parts = (*last_outputs(stack, group.changed, lines), stack.read_of(lines))
+        own, replaced, read = (torch.cat([t, t[:rows].repeat(len(late), *[1] * (t.dim() - 1))]) for t in parts)
+        mixed.append(torch.where(chosen.repeat_interleave(rows, 0)[:, None, :, None], replaced, own).flatten(0, 1))
+        residual.append(read)
+    tokens = [read.flatten(0, 1) for read in residual]
+    after = block.after(block.joined(torch.cat(mixed)[None], torch.cat(tokens)[None])[0]).split(
+        [len(some) for some in tokens]
+    )
+    logits = [stack.classify(some.view(read.shape)) for some, read in zip(after, residual, strict=True)]
     every = torch.cat(
         [outcome.view(1 + count, len(g.encodings), -1) for outcome, g in zip(logits, groups, strict=True)], 1
     )

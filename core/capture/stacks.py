@@ -8,7 +8,7 @@ callers run the model itself.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float
@@ -18,9 +18,11 @@ from core.capture.interventions import Operator, pointing, uniform
 from core.capture.linear import Activation, Linear
 from core.capture.running import model_inputs
 from core.models.checkpoint import Checkpoint
+from core.models.classifier import POOLING_KEY
 from core.models.encoding import Encoding
 
 Norm = Callable[[Tensor], Tensor]
+Reading = Literal["cls", "last", "mean"]
 _ACTIVATIONS: dict[str, Activation] = {
     "gelu": "gelu",
     "gelu_new": "gelu_new",
@@ -77,9 +79,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model in pieces: inputs -> `embed` -> blocks -> the position that is read -> `classify`.
+    """A model in pieces: inputs -> `embed` -> blocks -> the positions that are read -> `classify`.
 
-    place: where a language model is read; None for classifiers, which have a position of their own.
+    place: where a language model is read; None for classifiers. reads: where these do, named as poolings are: at the
+    first token ("cls"), at the "last", or over all ("mean").
     """
 
     blocks: tuple[Block, ...]
@@ -90,6 +93,7 @@ class Stack:
     classified: Callable[[Tensor], Tensor]
     inputs_of: Callable[[Sequence[Encoding]], dict[str, Tensor]]
     place: int | None = None
+    reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
         """What can reach the logits: a decoder's pieces up to the right-most that is not the padding piece.
@@ -99,7 +103,7 @@ class Stack:
         """
         if self.causal and self.place is not None:
             return encoding.up_to(self.place + 1)
-        if not self.causal or self.padding is None:
+        if self.padding is None:
             return encoding
         last = max((k for k, piece in enumerate(encoding.ids) if piece != self.padding), default=0)
         return encoding.up_to(last + 1)
@@ -107,18 +111,29 @@ class Stack:
     def embed(self, encodings: Sequence[Encoding]) -> Float[Tensor, "batch length hidden"]:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
 
-    def classify(self, last: Float[Tensor, "rows hidden"]) -> Float[Tensor, "rows label"]:
-        return self.classified(last).to(torch.promote_types(self.dtype, torch.float32))
+    def classify(self, read: Float[Tensor, "rows position hidden"]) -> Float[Tensor, "rows label"]:
+        """The logits, from the last layer's output at the positions that are read (`read_of`)."""
+        return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
+
+    def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
+        """The logits, from the last layer's output at every position."""
+        read = self.read_of(last)
+        return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
+
+    def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
+        """Of states at every position those at the positions that are read."""
+        position = self.position(states.shape[-2])
+        return states if position is None else states[..., position, :].unsqueeze(-2)
 
     @property
     def device(self) -> torch.device:
         return self.blocks[0].separate["out"].device
 
-    def position(self, length: int) -> int:
-        """The token that is read: a classifier's first of an encoder, or last of a decoder's `read` input."""
+    def position(self, length: int) -> int | None:
+        """The one token that is read, of a decoder the last of its `read` input; None where all are."""
         if self.place is not None:
             return self.place
-        return length - 1 if self.causal else 0
+        return {"cls": 0, "last": length - 1, "mean": None}[self.reads]
 
     def visible(self, length: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
         every = torch.ones(1, 1, length, length, dtype=torch.bool, device=device)
@@ -183,6 +198,14 @@ def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradie
     if build is None or (checkpoint.labels is None and _words(checkpoint.model) is None):
         return None
     return build(checkpoint, dtype or next(checkpoint.model.parameters()).dtype, gradients)
+
+
+def _transformer(model: Any, name: str) -> Any:
+    """The Transformer of a model; None where it has another name, or a head that reads where a stack cannot."""
+    pooling = getattr(model.config, POOLING_KEY, None)
+    if pooling is None or not hasattr(model, "head"):
+        return getattr(model, name, None)
+    return model.base_model if pooling in get_args(Reading) else None
 
 
 def _words(model: Any) -> Callable[[Tensor], Tensor] | None:
@@ -250,7 +273,7 @@ def _per_head(weight: Tensor, heads: int, dtype: torch.dtype) -> Float[Tensor, "
 
 def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> Stack | None:
     model, config = checkpoint.model, checkpoint.model.config
-    core, words = getattr(model, config.model_type, None), _words(model)
+    core, words = _transformer(model, config.model_type), _words(model)
     if core is None or config.hidden_act not in _ACTIVATIONS:
         return None
 
@@ -269,19 +292,22 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         x = core.embeddings(input_ids=inputs["input_ids"], token_type_ids=inputs.get("token_type_ids"))
         return core.embeddings_project(x) if hasattr(core, "embeddings_project") else x
 
-    def classified(last: Tensor) -> Tensor:
-        sequence = last.to(model.dtype)[:, None]
+    def classified(read: Tensor) -> Tensor:
+        sequence = read.to(core.dtype)
+        if pooling is not None:
+            return model.head(sequence.mean(1))
         if words is not None:
             return words(sequence)[:, 0]
         return model.classifier(core.pooler(sequence) if config.model_type == "bert" else sequence)
 
-    blocks = tuple(block(layer) for layer in core.encoder.layer)
-    return Stack(blocks, False, dtype, None, embedded, classified, lambda some: model_inputs(checkpoint, some))
+    blocks, pooling = tuple(block(layer) for layer in core.encoder.layer), getattr(config, POOLING_KEY, None)
+    inputs = partial(model_inputs, checkpoint)
+    return Stack(blocks, False, dtype, None, embedded, classified, inputs, reads=pooling or "cls")
 
 
 def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> Stack | None:
     model, config = checkpoint.model, checkpoint.model.config
-    core, words = getattr(model, "transformer", None), _words(model)
+    core, words = _transformer(model, "transformer"), _words(model)
     if core is None or config.activation_function not in _ACTIVATIONS or config.scale_attn_by_inverse_layer_idx:
         return None
     if not config.scale_attn_weights or config.add_cross_attention:
@@ -302,13 +328,13 @@ def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         ids = inputs["input_ids"]
         return core.wte(ids) + core.wpe(torch.arange(ids.shape[1], device=ids.device))
 
-    def classified(last: Tensor) -> Tensor:
-        return (words or model.score)(core.ln_f(last.to(model.dtype)))
+    def classified(read: Tensor) -> Tensor:
+        normed = core.ln_f(read.to(core.dtype))
+        return (words or model.score)(normed[:, 0]) if pooling is None else model.head(normed.mean(1))
 
-    blocks = tuple(block(layer) for layer in core.h)
-    return Stack(
-        blocks, True, dtype, config.pad_token_id, embedded, classified, lambda some: model_inputs(checkpoint, some)
-    )
+    blocks, pooling = tuple(block(layer) for layer in core.h), getattr(config, POOLING_KEY, None)
+    padding, inputs = None if pooling else config.pad_token_id, partial(model_inputs, checkpoint)
+    return Stack(blocks, True, dtype, padding, embedded, classified, inputs, reads=pooling or "last")
 
 
 _BUILDERS: dict[str, Callable[[Checkpoint, torch.dtype, bool], Stack | None]] = {

@@ -80,6 +80,18 @@ def stand_in(
     return FixedMap(fixed_rows(operator, stack.visible(length, stack.device)))
 
 
+def last_outputs(
+    stack: Stack, changed: StandIn, x: Float[Tensor, "rows length hidden"]
+) -> tuple[Float[Tensor, "rows position head dim"], Float[Tensor, "rows position head dim"]]:
+    """The last layer's heads' outputs at the positions that are read: their own, and changed."""
+    block, position = stack.blocks[-1], stack.position(x.shape[1])
+    if position is not None:
+        at_one = changed.at(block, x, position)
+        return at_one[0][:, None], at_one[1][:, None]
+    mixed, values = block.mixed_of(x, stack.causal)
+    return mixed, changed.outputs(len(stack.blocks) - 1, mixed, values)
+
+
 def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
     """Every input's heads' outputs, as `core.capture.outputs.head_outputs` but from the stack."""
     kept: dict[int, Tensor] = {}

@@ -21,7 +21,7 @@ from core.capture.interventions import Intervention, Operator, Source, check_sou
 from core.capture.packed import packed_logits
 from core.capture.running import Change, answers, batches, predict
 from core.capture.stacks import Stack, contributions, stack_of
-from core.capture.standins import StandIn, stand_in
+from core.capture.standins import StandIn, last_outputs, stand_in
 from core.errors import InputError
 from core.models.arithmetic import arithmetic
 from core.models.checkpoint import Checkpoint
@@ -275,7 +275,7 @@ def _walks(stack: Stack, x: Tensor, start: int, walked: Mapping[int, Variant]) -
         y = x
         for layer in range(start, len(stack.blocks)):
             y = _layer_without(stack, y, layer, variant)
-        outcomes.append(([number], stack.classify(y[:, stack.position(x.shape[1])])[None]))
+        outcomes.append(([number], stack.logits(y)[None]))
     return outcomes
 
 
@@ -328,11 +328,9 @@ def _finish(
 def _last(
     stack: Stack, x: Tensor, chosen: Bool[Tensor, "variant head"], fixed: StandIn, *, shared: bool = True
 ) -> Float[Tensor, "rows label"]:
-    """The last layer at the classifier's token. shared: x [input, ...] serves every variant; else it is theirs."""
-    block, position = stack.blocks[-1], stack.position(x.shape[1])
-    own, replaced = fixed.at(block, x, position)
-    times = len(chosen) if shared else 1
-    rows = chosen.repeat_interleave(len(x) * times // len(chosen), 0)[:, :, None]
-    mixed = torch.where(rows, replaced.repeat(times, 1, 1), own.repeat(times, 1, 1))
-    residual = x[:, position].repeat(times, 1)
-    return stack.classify(block.after(block.joined(mixed.unsqueeze(1), residual.unsqueeze(1))[:, 0]))
+    """The last layer where the classifier reads. shared: x [input, ...] serves every variant; else it is theirs."""
+    block, times = stack.blocks[-1], len(chosen) if shared else 1
+    own, replaced = last_outputs(stack, fixed, x)
+    rows = chosen.repeat_interleave(len(x) * times // len(chosen), 0)[:, None, :, None]
+    mixed = torch.where(rows, replaced.repeat(times, 1, 1, 1), own.repeat(times, 1, 1, 1))
+    return stack.classify(block.after(block.joined(mixed, stack.read_of(x).repeat(times, 1, 1))))

@@ -50,9 +50,8 @@ class Hooked:
         self.checkpoint, self.model = checkpoint, checkpoint.model
         self.model.set_attn_implementation("eager")
         self.is_bert = self.model.config.model_type == "bert"
-        body = self.model.bert.encoder.layer if self.is_bert else self.model.transformer.h
+        body = self.model.base_model.encoder.layer if self.is_bert else self.model.base_model.h
         self.layers = [self._layer(layer) for layer in body]
-        self.final = self.model.bert.pooler if self.is_bert else self.model.transformer.ln_f
 
     def _layer(self, layer):
         if self.is_bert:
@@ -126,8 +125,10 @@ class Hooked:
         return float(difference(self.forward(first)) - difference(self.forward(first, hooks)))
 
     def _reader(self, layer, place, x):
+        if layer == 3 and self.is_bert:
+            return self.layers[-1].whole, False, lambda module, arguments, output: x[None]
         if layer == 3:
-            return self.final, True, lambda module, arguments: (x[None],)
+            return self.model.base_model.ln_f, True, lambda module, arguments: (x[None],)
         if place == 12:
             read = x if self.is_bert else self.layers[layer].norms[1](x)
             return self.layers[layer].wide, True, lambda module, arguments: (read[None],)
@@ -147,7 +148,7 @@ class Hooked:
         return module, False, put
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", "bert mean", pytest.param("gpt2 mean", marks=pytest.mark.slow)])
 def test_effects_equal_those_of_hooks_on_the_models_own_modules(family):
     checkpoint = double(family)
     pairs, every = pairs_of(checkpoint), GRAPH.edges
@@ -162,7 +163,7 @@ def test_effects_equal_those_of_hooks_on_the_models_own_modules(family):
     assert (found.abs() > 1e-7).float().mean() > 0.8
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", pytest.param("bert mean", marks=pytest.mark.slow)])
 def test_an_edge_is_the_circuit_of_all_others_and_ends_are_a_and_b(family):
     checkpoint = double(family)
     run, every = run_of(checkpoint), list(GRAPH.edges)
@@ -208,7 +209,7 @@ def test_value_edges_with_held_scales_add_up_to_the_whole_input(family):
         assert torch.allclose(last.sum(0), run.other.sum(0) - run.own.sum(0), atol=1e-6)
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", pytest.param("bert mean", marks=pytest.mark.slow)])
 def test_attribution_is_the_slope_of_the_exact_effect(family):
     """Edges whose sender hardly moves: what is left is of second order. Edges into the output are exact."""
     checkpoint = double(family)
@@ -271,8 +272,8 @@ def induction():
         x[..., PLACE] = torch.eye(PLACES, dtype=torch.float64)[: x.shape[1]]
         return x
 
-    return Stack(tuple(blocks), True, torch.float64, None, embedded, lambda last: last[..., ANSWER],
-                 lambda some: {"ids": torch.tensor([one.ids for one in some])})  # fmt: skip
+    return Stack(tuple(blocks), True, torch.float64, None, embedded, lambda read: read[:, 0, ANSWER],
+                 lambda some: {"ids": torch.tensor([one.ids for one in some])}, reads="last")  # fmt: skip
 
 
 def test_an_induction_circuit_has_exactly_the_edges_that_were_planted():
@@ -288,7 +289,7 @@ def test_an_induction_circuit_has_exactly_the_edges_that_were_planted():
                  for edge, effect in zip(graph.edges, found[:, 0], strict=True) if abs(effect) > 1e-9}  # fmt: skip
     assert important == {("embeddings", "L1H1", "v"), ("L1H1", "L2H1", "k"), ("L2H1", "output", "")}
     whole = run.logits()[0, 2] - run.logits()[0, 4]
-    other = stack.classify(run_pairs(stack, Pairs([b], [a], pairs.alignments)).last[:, -1])[0]
+    other = stack.logits(run_pairs(stack, Pairs([b], [a], pairs.alignments)).last)[0]
     into_output = found[[k for k, edge in enumerate(graph.edges) if edge.receiver == graph.receivers - 1]].sum()
     assert torch.isclose(into_output, whole - (other[2] - other[4]), atol=1e-9)  # m(A) - m(B)
     circuit = graph.mask([edge for edge, effect in zip(graph.edges, found[:, 0], strict=True) if abs(effect) > 1e-9])

@@ -11,6 +11,7 @@ from core.capture.interventions import OPERATORS, Intervention, operator_of, poi
 from core.capture.running import model_inputs, predict, run
 from core.errors import InputError, InterventionError
 from core.models.checkpoint import Checkpoint
+from core.models.classifier import fresh_classifier
 from core.models.family import family_of
 from tests.capture.conftest import FAMILIES, TEXT, tiny
 
@@ -18,8 +19,12 @@ INTERCEPTABLE = [name for name in FAMILIES if family_of(name).interceptable]  # 
 
 
 def classifier(family: str) -> Checkpoint:
-    """A tiny random classifier: so that "changes the logits" is about logits."""
+    """A tiny random classifier: so that "changes the logits" is about logits. "bert mean": reads the mean."""
+    family, *pooling = family.split()
     bare = tiny(family)
+    if pooling:
+        model = fresh_classifier(bare, ("no", "yes"), pooling=pooling[0], seed=1).eval()
+        return Checkpoint(name=f"{family}-classifier", model=model, tokenizer=bare.tokenizer)
     torch.manual_seed(1)
     model = AutoModelForSequenceClassification.from_config(bare.model.config).eval()
     return Checkpoint(name=f"{family}-classifier", model=model, tokenizer=bare.tokenizer)

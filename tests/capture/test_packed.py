@@ -31,6 +31,15 @@ def test_packing_changes_no_number(family, operator, pack_tokens):
         assert torch.allclose(changed, one_by_one(checkpoint, some, variants, operator), atol=1e-5), kind
 
 
+@pytest.mark.parametrize("family", ["bert mean", "gpt2 mean"])
+def test_a_head_that_reads_the_mean_has_the_same_numbers(family):
+    checkpoint, variants = classifier(family), KINDS["groups"]
+    some = encodings(checkpoint)
+    plain, changed = packed_logits(stack_of(checkpoint), some, variants, "zero", 200)
+    assert torch.allclose(plain, predict(checkpoint, some), atol=1e-5)
+    assert torch.allclose(changed, one_by_one(checkpoint, some, variants, "zero"), atol=1e-5)
+
+
 def test_variants_come_back_in_the_order_given_whatever_layer_they_begin_in():
     checkpoint = classifier("bert")
     some, stack = encodings(checkpoint)[:2], stack_of(checkpoint)
