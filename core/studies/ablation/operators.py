@@ -8,7 +8,7 @@ heads and operators together.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -20,9 +20,10 @@ from core.scoring.effects import max_t, mean_intervals
 from core.scoring.rank_agreement import operators_agree
 from core.store.rows import Row
 from core.studies.ablation import disabling, references
-from core.studies.ablation.records import OperatorEffect, Untouched
+from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Untouched
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline, percent, plural
+from core.studies.metric_columns import Metrics
 from core.studies.options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from core.studies.provenance import provenance
 from core.tasks.glue import task_of
@@ -127,8 +128,8 @@ class OperatorsStudy(Study[Options, Effects]):
     def rows(self, options: Options, merged: Effects) -> list[Row]:
         """The baseline, a row per head and operator, then a row per pair of operators."""
         task = task_of(options.task).key
-        about = {"task": task, "n": len(merged.plain)}
-        baseline = {"kind": "baseline", "name": "untouched", "loss": float(merged.plain.mean()), **about}
+        about: Any = {"task": task, "n": len(merged.plain)}
+        baseline = Untouched(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about).as_row()
         body = _effects(options, merged, about)
         return [baseline, *body, *_agreement(options, merged, about)]
 
@@ -151,7 +152,7 @@ def _fitting(opened: disabling.Opened, options: Options) -> np.ndarray:
     return np.stack([losses.flatten().double().numpy() for losses in (fitted.mean, fitted.zero, fitted.fitted)])
 
 
-def _effects(options: Options, merged: Effects, about: Row) -> list[Row]:
+def _effects(options: Options, merged: Effects, about: Any) -> list[Row]:
     operators, heads, n = merged.changes.shape
     p = max_t(np.zeros(n), merged.changes.reshape(-1, n), seed=options.seed).reshape(operators, heads)
     rows = []
@@ -159,20 +160,18 @@ def _effects(options: Options, merged: Effects, about: Row) -> list[Row]:
         intervals = mean_intervals(np.zeros(n), merged.changes[number], most=None)
         for head in range(heads):
             place = Head(*divmod(head, merged.heads))
-            value = float(merged.changes[number, head].mean())
-            row = {"kind": "effect", "name": str(place), "layer": place.layer, "head": place.head, **about}
-            row |= {"operator": operator, "value": value, "low": intervals[head].low, "high": intervals[head].high}
-            row |= {"p": float(p[number, head]), "baseline": 0.0}
-            row |= {"statistic": f"{operator} loss change", "feature": task_of(options.task).key}
-            if operator == "constant" and merged.fitting.size:
-                row |= dict(
-                    zip(("fit_mean", "fit_zero", "fit_constant"), merged.fitting[:, head].tolist(), strict=True)
-                )
-            rows.append(row)
+            fits = ("fit_mean", "fit_zero", "fit_constant") if operator == "constant" and merged.fitting.size else ()
+            effect = OperatorEffect(
+                name=str(place), layer=place.layer, head=place.head, operator=operator,
+                value=float(merged.changes[number, head].mean()), low=intervals[head].low, high=intervals[head].high,
+                p=float(p[number, head]), statistic=f"{operator} loss change", feature=task_of(options.task).key,
+                **about, **dict(zip(fits, merged.fitting[:, head].tolist() if fits else (), strict=True)),
+            )  # fmt: skip
+            rows.append(effect.as_row())
     return rows
 
 
-def _agreement(options: Options, merged: Effects, about: Row) -> list[Row]:
+def _agreement(options: Options, merged: Effects, about: Any) -> list[Row]:
     operators, heads, n = merged.changes.shape
     if operators < 2 or heads < 3 or n < 4:
         return []
@@ -182,6 +181,6 @@ def _agreement(options: Options, merged: Effects, about: Row) -> list[Row]:
         for other, second in enumerate(merged.operators[place + 1 :], place + 1):
             figures = {name: getattr(agreement, name)[place, other] for name in ("low", "high", "same_rows")}
             figures |= {"itself": agreement.itself(place, other), "kendall": agreement.tau[place, other]}
-            known = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
-            rows.append({"kind": "agreement", "name": f"{first} and {second}", **known, **about, "heads": heads})
+            known: Any = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
+            rows.append(OperatorAgreement(name=f"{first} and {second}", heads=heads, **known, **about).as_row())
     return rows

@@ -25,7 +25,7 @@ class SeededRun(Result):
     dev_rows: int
     baseline: float | None
     heads: str
-    folder: str
+    folder: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,7 @@ class SeedSource(Result):
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     name: str
+    task: str | None = None
     metric: str
     n: int
     share: float | None
@@ -47,19 +48,26 @@ class SeedSource(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread(Result):
-    """Scores over all runs; dev_error: standard error that the dev rows leave to one of them."""
+    """Scores over all runs, None where one is undefined; dev_error: standard error that the dev rows leave to one."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("spread",)
     task: str
     metric: str
     n: int
-    mean: float
-    deviation: float
-    least: float
-    most: float
+    mean: float | None
+    deviation: float | None
+    least: float | None
+    most: float | None
     dev_error: float | None
     dev_rows: int
     constant: int
+
+    @property
+    def ends(self) -> str:
+        """The lowest and the highest score, in points."""
+        if self.least is None or self.most is None:
+            return "is undefined in some run"
+        return f"{100 * self.least:.1f} to {100 * self.most:.1f}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +82,9 @@ class HeadOverlap(Result):
     high: float | None
     pairs: int
     by_chance: float
+    task: str | None = None
+    metric: str | None = None
+    n: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +97,9 @@ class StableHead(Result):
     head: int
     runs: int
     n: int
+    top: int | None = None
+    task: str | None = None
+    metric: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

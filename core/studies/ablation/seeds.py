@@ -13,7 +13,7 @@ head is among them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pydantic.dataclasses
@@ -24,7 +24,14 @@ from core.errors import InputError
 from core.scoring import effects
 from core.store.rows import Row
 from core.studies.ablation import disabling
-from core.studies.ablation.seed_records import SEED_WORDS, HeadOverlap, SeedSource, SeedSpread
+from core.studies.ablation.seed_records import (
+    SEED_WORDS,
+    HeadOverlap,
+    SeededRun,
+    SeedSource,
+    SeedSpread,
+    StableHead,
+)
 from core.studies.ablation.task_rows import RowOptions
 from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import SURE, Headline, defined, percent
@@ -122,12 +129,9 @@ class SeedStudy(Study[Options, SeedRuns]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         """Which seed has most of the spread, and how many of the most important heads two runs share."""
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
-        sources = [source for source in SeedSource.among(rows) if source.p is not None]
-        most = max(sources, key=lambda source: defined(source.share))
-        sure = "beyond luck" if defined(most.p) < SURE else "not beyond luck"
         return Headline(
-            f"{task_of(spread.task).name}: {spread.metric} {100 * spread.least:.1f} to {100 * spread.most:.1f} over "
-            f"{spread.n} runs; the seed of the {SEED_WORDS[most.name]} has {most.share:.0%} of that spread ({sure}). "
+            f"{task_of(spread.task).name}: {spread.metric} {spread.ends} over {spread.n} runs; "
+            f"{_largest_source(SeedSource.among(rows))} "
             f"Two runs share {shared.value * shared.top:.1f} of their {shared.top} most important heads.",
             spread.n, "runs", percent(shared.low, shared.high, "{:.0f}"),
             f"by chance {shared.by_chance * shared.top:.1f}",
@@ -135,6 +139,16 @@ class SeedStudy(Study[Options, SeedRuns]):
 
 
 STUDY = SeedStudy()
+
+
+def _largest_source(sources: Sequence[SeedSource]) -> str:
+    """Which seed has most of the spread; that there is none to divide, where runs score alike or one is undefined."""
+    known = [source for source in sources if source.p is not None and source.share is not None]
+    if not known:
+        return "there is no spread to divide among the seeds."
+    most = max(known, key=lambda source: defined(source.share))
+    sure = "beyond luck" if defined(most.p) < SURE else "not beyond luck"
+    return f"the seed of the {SEED_WORDS[most.name]} has {most.share:.0%} of that spread ({sure})."
 
 
 def _sampled(options: Options) -> int:
@@ -176,7 +190,7 @@ class _Table:
         flat = halves.reshape(len(runs), HALVES, -1)
         self.chosen = scoring.seeds.top_heads(flat.mean(1), self.top)
         self.halves = [scoring.seeds.top_heads(flat[:, half], self.top) for half in range(HALVES)]
-        self.about = {"task": self.task.key, "metric": self.metric, "n": len(runs)}
+        self.about: Any = {"task": self.task.key, "metric": self.metric, "n": len(runs)}
 
     def rows(self) -> list[Row]:
         """What the runs there are can say: sources of a whole square, spread and overlaps of two runs and more."""
@@ -192,11 +206,13 @@ class _Table:
 
     def _runs(self) -> list[Row]:
         return [
-            {"kind": "run", "task": self.task.key, "metric": self.metric, "name": _written(run.seeds),
-             **{f"{name}_seed": seed for name, seed in asdict(run.seeds).items()},
-             "score": finite(self.scores[k]), "constant": run.tuned.constant, "train_rows": run.tuned.train_rows,
-             "dev_rows": run.tuned.dev_rows, "baseline": run.tuned.baseline.get(self.metric), "heads": self._named(k),
-             "folder": run.tuned.folder}
+            SeededRun(
+                task=self.task.key, metric=self.metric, name=_written(run.seeds),
+                head_seed=run.seeds.head, rows_seed=run.seeds.rows, order_seed=run.seeds.order,
+                score=finite(self.scores[k]), constant=run.tuned.constant, train_rows=run.tuned.train_rows,
+                dev_rows=run.tuned.dev_rows, baseline=run.tuned.baseline.get(self.metric), heads=self._named(k),
+                folder=run.tuned.folder,
+            ).as_row()
             for k, run in enumerate(self.runs)
         ]  # fmt: skip
 
@@ -207,7 +223,7 @@ class _Table:
         parts = scoring.seeds.sources(self.scores, self.options.side)
         corrected = _holm([part.p for part in parts[:3]])
         return [
-            {"kind": "source", "name": name, **self.about, **asdict(part), "p": p}
+            SeedSource(name=name, **self.about, **asdict(part) | {"p": p}).as_row()
             for name, part, p in zip((*SOURCES, "rest"), parts, (*corrected, None), strict=True)
         ]
 
@@ -218,12 +234,11 @@ class _Table:
         drawn = np.random.default_rng(self.options.seed).multinomial(rows, np.full(rows, 1 / rows), size=DRAWS)
         drawn_scores = effects.counted(self.metric, first.gold, first.predicted[None], drawn.astype(float))
         deviation = float(self.scores.std(ddof=1))
-        return {
-            "kind": "spread", **self.about, "mean": finite(self.scores.mean()), "deviation": finite(deviation),
-            "least": finite(self.scores.min()), "most": finite(self.scores.max()),
-            "dev_error": finite(np.nanstd(drawn_scores)), "dev_rows": first.dev_rows,
-            "constant": sum(run.tuned.constant for run in self.runs),
-        }  # fmt: skip
+        return SeedSpread(
+            **self.about, mean=finite(self.scores.mean()), deviation=finite(deviation),
+            least=finite(self.scores.min()), most=finite(self.scores.max()), dev_error=finite(np.nanstd(drawn_scores)),
+            dev_rows=first.dev_rows, constant=sum(run.tuned.constant for run in self.runs),
+        ).as_row()  # fmt: skip
 
     def _overlaps(self) -> list[Row]:
         """Of all pairs of runs, of those that share a seed, of those that share none; beside the same run's halves."""
@@ -236,20 +251,27 @@ class _Table:
         shared = {name: scoring.seeds.overlap(self.chosen, pairs) for name, pairs in groups.items() if pairs}
         same = np.array([(one & other).sum() / self.top for one, other in zip(*self.halves, strict=True)])
         chance = scoring.seeds.by_chance(self.layers * self.heads, self.top)
-        rows = [
-            {"kind": "overlap", "name": name, "top": self.top, "by_chance": chance, "value": seen.value,
-             "low": finite(seen.low), "high": finite(seen.high), "pairs": seen.pairs, **self.about}
+        overlaps = [
+            HeadOverlap(
+                name=name, top=self.top, by_chance=chance, value=seen.value, low=finite(seen.low),
+                high=finite(seen.high), pairs=seen.pairs, **self.about,
+            )
             for name, seen in shared.items()
         ]  # fmt: skip
-        beside = {"kind": "overlap", "name": "same run, other rows", "top": self.top, "by_chance": chance}
-        return [*rows, beside | {"value": float(same.mean()), "low": None, "high": None, "pairs": 0} | self.about]
+        beside = HeadOverlap(
+            name="same run, other rows", top=self.top, by_chance=chance, value=float(same.mean()), low=None, high=None,
+            pairs=0, **self.about,
+        )  # fmt: skip
+        return [overlap.as_row() for overlap in (*overlaps, beside)]
 
     def _heads(self) -> list[Row]:
         counts = self.chosen.sum(0)
         order = sorted(np.flatnonzero(counts), key=lambda place: (-counts[place], place))
         return [
-            {"kind": "head", "name": str(self._head(place)), "layer": self._head(place).layer,
-             "head": self._head(place).head, "runs": int(counts[place]), "top": self.top, **self.about}
+            StableHead(
+                name=str(self._head(place)), layer=self._head(place).layer, head=self._head(place).head,
+                runs=int(counts[place]), top=self.top, **self.about,
+            ).as_row()
             for place in order
         ]  # fmt: skip
 

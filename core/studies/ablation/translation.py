@@ -8,7 +8,7 @@ translation is the reference, word for word; the share of right tokens stands be
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -19,7 +19,13 @@ from core.errors import InputError
 from core.scoring import effects
 from core.scoring.word_alignment import PositionTable, hits
 from core.store.rows import Row
-from core.studies.ablation.translation_records import UntouchedTranslation, ZeroedHead
+from core.studies.ablation.translation_records import (
+    AlignedHead,
+    ImportantTranslationHead,
+    PrunedColumn,
+    UntouchedTranslation,
+    ZeroedHead,
+)
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import Headline, percent
 from core.studies.options import Checkpoint, Data, Dtype, Limit, Seed
@@ -220,7 +226,7 @@ def _seen(what: str, heads: Sequence[Head], **arrays: np.ndarray) -> Seen:
 # ---------------------------------------------------------------- rows
 
 
-def _about(name: str) -> Row:
+def _about(name: str) -> Any:
     head = Head.parse(name)
     return {"name": name, "part": head.part, "layer": head.layer, "head": head.head}
 
@@ -232,27 +238,24 @@ def _sweep_rows(seen: Seen, seed: int) -> list[Row]:
     tokens = effects.mean_intervals(seen.share[0], seen.share[1:])
     rows: list[Row] = [_baseline(seen)]
     for k, name in enumerate(seen.names):
-        rows.append(
-            {
-                "kind": "zeroed", **_about(name), "statistic": "exact change", "value": intervals[k].value,
-                "low": intervals[k].low, "high": intervals[k].high, "n": len(before), "p": float(p[k]),
-                "flipped": int((before != after[k]).sum()), "tokens_change": tokens[k].value,
-                "tokens_low": tokens[k].low, "tokens_high": tokens[k].high,
-            }
+        head = ZeroedHead(
+            **_about(name), statistic="exact change", value=float(after[k].mean() - before.mean()),
+            low=intervals[k].low, high=intervals[k].high, n=len(before), p=float(p[k]),
+            flipped=int((before != after[k]).sum()),
+            tokens_change=tokens[k].value, tokens_low=tokens[k].low, tokens_high=tokens[k].high,
         )  # fmt: skip
+        rows.append(head.as_row())
     return rows
 
 
 def _baseline(seen: Seen) -> Row:
-    return {
-        "kind": "baseline", "name": "untouched", "exact": float(seen.exact[0].mean()),
-        "tokens": float(seen.share[0].mean()), "n": int(seen.exact.shape[1]),
-    }  # fmt: skip
+    exact, tokens = float(seen.exact[0].mean()), float(seen.share[0].mean())
+    return UntouchedTranslation(name="untouched", exact=exact, tokens=tokens, n=int(seen.exact.shape[1])).as_row()
 
 
 def _importance_rows(seen: Seen, seed: int) -> list[Row]:
     return [
-        {"kind": "importance", **_about(name), "statistic": "importance", "value": float(value)}
+        ImportantTranslationHead(**_about(name), statistic="importance", value=float(value)).as_row()
         for name, value in zip(seen.names, seen.values, strict=True)
     ]
 
@@ -267,13 +270,12 @@ def _prune_rows(seen: Seen, seed: int) -> list[Row]:
         none = effects.Interval(0.0, 0.0, 0.0)
         for removed, change in enumerate([none, *(intervals[k] for k in mine)]):
             gone = [seen.names[k] for k in mine[:removed]]
-            rows.append(
-                {
-                    "kind": "pruned", "column": column, "removed": removed, "share": removed / len(mine),
-                    "heads": ",".join(gone), "exact": whole + (change.value or 0), "change": change.value,
-                    "low": change.low, "high": change.high, "n": int(seen.exact.shape[1]), "baseline": whole,
-                }
+            pruned = PrunedColumn(
+                column=column, removed=removed, share=removed / len(mine), heads=",".join(gone),
+                exact=whole + (change.value or 0), change=change.value, low=change.low, high=change.high,
+                n=int(seen.exact.shape[1]), baseline=whole,
             )  # fmt: skip
+            rows.append(pruned.as_row())
     return rows
 
 
@@ -289,11 +291,11 @@ def _align_rows(seen: Seen, seed: int) -> list[Row]:
     p = effects.max_t(by_row[0], by_row[1:], seed=seed)
     best = int(seen.share[1:].mean(1).argmax())
     return [
-        {
-            "kind": "alignment", **_about(name), "statistic": "alignment", "value": alone[k].value,
-            "low": alone[k].low, "high": alone[k].high, "baseline": float(by_row[0].mean()),
-            "above": intervals[k].value, "above_low": intervals[k].low, "above_high": intervals[k].high,
-            "p": float(p[k]), "n": len(sentences), "words": int(seen.exact.shape[1]), "best": k == best,
-        }
+        AlignedHead(
+            **_about(name), statistic="alignment", value=float(by_row[1 + k].mean()), low=alone[k].low,
+            high=alone[k].high, baseline=float(by_row[0].mean()), above=intervals[k].value, above_low=intervals[k].low,
+            above_high=intervals[k].high, p=float(p[k]), n=len(sentences), words=int(seen.exact.shape[1]),
+            best=k == best,
+        ).as_row()
         for k, name in enumerate(seen.names)
     ]  # fmt: skip

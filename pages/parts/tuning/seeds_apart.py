@@ -65,9 +65,12 @@ def _spread(spread: SeedSpread) -> None:
     error = spread.dev_error
     beside = "" if error is None else f"; {spread.dev_rows} dev rows alone leave {100 * error:.1f} in any one of them"
     constant = f" {spread.constant} runs predict one label for all rows." if spread.constant else ""
+    if spread.deviation is None:
+        st.markdown(f"{spread.metric} {spread.ends}, so there is no standard deviation over runs.{constant}")
+        return
     st.markdown(
         f"Standard deviation over {spread.n} runs: **{100 * spread.deviation:.1f}** points of {spread.metric} "
-        f"({100 * spread.least:.1f} to {100 * spread.most:.1f}){beside}.{constant}"
+        f"({spread.ends}){beside}.{constant}"
     )
 
 
