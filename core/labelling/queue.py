@@ -50,7 +50,7 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
         if hints is None:
             raise InputError(
                 "The most uncertain maps come first only when a classifier suggests; none does: choose one "
-                "on the Pattern classifier page, or another order."
+                "on the Classifier page, or another order."
             )
         margins = hints(shuffled)
         return sorted(shuffled, key=lambda name: margins[name][2])

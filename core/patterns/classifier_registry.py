@@ -157,5 +157,5 @@ def _best_of_ours(db: Database, class_set: str) -> str | None:
 def _none_of(class_set: str) -> InputError:
     return InputError(
         f'Classifying needs a trained classifier of "{class_set}"; there is none: run `python -m core '
-        f"patterns train --class-set {class_set}` or train one on the Pattern classifier page."
+        f"patterns train --class-set {class_set}` or train one on the Classifier page."
     )

@@ -3,7 +3,7 @@
 Kovaleva et al. 2019, Table 1 (BERT-base; dev sets; F1/accuracy for MRPC and QQP, one number elsewhere; the STS-B
 column is headed "Acc" there but can only be a correlation). Lalwani 2024, Table 1 (GPT-2; accuracy 0 to 1 there;
 STS-B as mean squared error). Seven cells of the first equal a constant predictor to the printed digit, and the second
-came from a forward pass of which only the last block reached the logits (see the docs of the Fine-tune page).
+came from a forward pass of which only the last block reached the logits (see the docs of the Fine-tuning page).
 """
 
 from dataclasses import dataclass

@@ -81,7 +81,7 @@ def one_classifier(db: Database, classifier: str) -> Row:
     if row is None:
         raise StoreError(
             f"A classifier must be one of those stored; {classifier[:60]!r} is not: train one, or see the "
-            "list on the Pattern classifier page."
+            "list on the Classifier page."
         )
     about = dict(zip(names, row, strict=True))
     return about | {name: json.loads(about[name]) for name in ("recipe", "classes", "snapshot", "scores")}

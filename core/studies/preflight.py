@@ -30,7 +30,7 @@ def check_runnable(study: Study, options: Mapping[str, Any]) -> None:
     known = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if "SequenceClassification" not in " ".join(known.get("architectures") or []) and not _tuned_on(folder):
         raise InputError(
-            f"This needs a checkpoint with a classifier; {checkpoint} has none: fine-tune it on the Fine-tune page "
+            f"This needs a checkpoint with a classifier; {checkpoint} has none: fine-tune it on the Fine-tuning page "
             "(about a minute with the small recipe), or choose a fine-tuned one."
         )
     if task and (trained := _tuned_on(folder)) and not _judges(trained, task, known.get("id2label")):
@@ -55,7 +55,7 @@ def _must_be_there(name: str) -> None:
     if name.startswith(("data/", "/", "./", "~")) and _folder(name) is None:
         raise InputError(
             f"{name} is not on this machine (results that ship were measured on checkpoints that do not): fine-tune "
-            "one on the Fine-tune page, and choose it."
+            "one on the Fine-tuning page, and choose it."
         )
 
 

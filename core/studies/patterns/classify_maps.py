@@ -92,9 +92,7 @@ class ClassifyMaps(Study[Options, Counts]):
     def units(self, options: Options) -> list[Unit]:
         """Rows of the task in pieces, for each checkpoint."""
         if not options.classifier:
-            raise InputError(
-                "Shares need a trained classifier; none was given: train one on the Pattern classifier page."
-            )
+            raise InputError("Shares need a trained classifier; none was given: train one on the Classifier page.")
         count = len(_rows(options))
         return [
             Unit(

@@ -26,7 +26,7 @@ def show_groups() -> None:
     """The newest stored groups of a checkpoint, and how far its redundancy is kept."""
     stored = pick_run(
         "redundancy", "No heads have been grouped yet: choose “nearest heads and groups by mean pattern” under Measure "
-        "more of this checkpoint on the Atlas.", "run_redundancy", icon=":material/database:",
+        "more of this checkpoint on Overview.", "run_redundancy", icon=":material/database:",
     )  # fmt: skip
     if stored is None:
         links.link("heads", "Overview of heads")

@@ -10,7 +10,7 @@ from pages.parts.widgets import job_progress, pickers
 
 MEASURED = [module.STUDY for module in (statistics, roles, norms, features, relations, redundancy, effective)]
 STUDIES = {study.name: study.gives for study in MEASURED}
-EFFECTS = "Effects, importance and change need a classifier: Disable heads, Prune and Change measure them."
+EFFECTS = "Effects, importance and change need a classifier: Ablation, Pruning and Change in attention measure them."
 
 
 def offer_to_measure(checkpoint: str, *, known: pd.DataFrame) -> None:

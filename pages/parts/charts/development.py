@@ -30,7 +30,8 @@ def small_multiples(frame: pd.DataFrame, *, label: str, title: str, bound: float
     if drawn["low"].notna().any():
         layers.insert(0, base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", title=None), y2="high:Q"))
     if bound is not None:
-        layers.append(base.mark_rule(strokeDash=[4, 3], color="#D55E00", aria=False).encode(y="bound:Q"))
+        # a line and no rule: in a facet a rule takes x as well, and stands upright at every snapshot
+        layers.append(base.mark_line(strokeDash=[4, 3], color="#D55E00", strokeWidth=1, aria=False).encode(y="bound:Q"))
     one = alt.layer(*layers).properties(width=size, height=round(size * 0.6))
     header = alt.Header(labelPadding=2, titlePadding=2)
     return one.facet(

@@ -6,6 +6,7 @@ import pandas as pd
 from pages.parts.charts.encoding import Layers
 
 WIDTH, GAP, CELL = 860, 4, 30  # pixels; columns between the two pictures
+AROUND = 110  # pixels of title and legend, which are fitted into a chart's height
 
 
 def ribbons(frame: pd.DataFrame, *, first: str, other: str, highlight: str | None = None) -> Layers:
@@ -26,11 +27,12 @@ def ribbons(frame: pd.DataFrame, *, first: str, other: str, highlight: str | Non
     )  # fmt: skip
     strong = drawn["name"] == highlight
     kind = alt.Scale(domain=["beyond chance, same in both halves", "not beyond chance"], range=["#0072B2", "#8C8C8C"])
-    colour = alt.Color("found:N", scale=kind, title=None, legend=alt.Legend(orient="top"))
+    colour = alt.Color("found:N", scale=kind, title=None, legend=alt.Legend(orient="top", labelLimit=400))
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0.4, heads + GAP + shape[1] + 0.6], nice=False))
     deepest = max(int(drawn["y"].max()), shape[0])
     y = alt.Y("y:Q", title="layer", scale=alt.Scale(domain=[0.4, deepest + 0.6], reverse=True, nice=False),
-              axis=alt.Axis(values=list(range(1, deepest + 1)), format="d", grid=False))  # fmt: skip
+              axis=alt.Axis(values=list(range(1, deepest + 1)), format="d", grid=False,
+                            labelOverlap=deepest > 24))  # fmt: skip
     read = ["name:N", "counterpart:N", *(alt.Tooltip(f"{k}:Q", format=".3~g") for k in ("similarity", "margin", "p"))]
     thick = alt.condition(f"datum.name === '{highlight}'", alt.value(4), alt.value(1.2))
     lines = alt.Chart(drawn[drawn["x2"].notna()]).mark_rule(strokeCap="round").encode(
@@ -54,6 +56,6 @@ def ribbons(frame: pd.DataFrame, *, first: str, other: str, highlight: str | Non
                                                 aria=False).encode(x=x, y=y)  # fmt: skip
     return alt.layer(lines, cells, others, ring).properties(
         width=min(WIDTH, (heads + GAP + shape[1]) * CELL),
-        height=CELL * deepest + 10,
+        height=CELL * deepest + AROUND,
         title=f"{first} (left) and {other} (right)",
     )

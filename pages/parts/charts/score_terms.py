@@ -7,7 +7,8 @@ import pandas as pd
 
 from pages.parts.charts.encoding import Layers, Shade
 
-ROW, CELL, LARGEST = 24, 22, 300  # pixels of a term, of a cell of a map, and of a map at most
+ROW, CELL, LARGEST = 24, 22, 360  # pixels of a term, of a cell of a map, and of a map at most
+WRITTEN = 11  # pixels of a cell beside which a token is written
 
 
 def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
@@ -18,8 +19,11 @@ def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
     order = list(frame["term"])
     base = alt.Chart(frame).encode(y=alt.Y("term:N", sort=order, title=None, axis=alt.Axis(labelLimit=420)))
     kinds = alt.Scale(domain=["raises", "lowers", "sum"], range=["#d55e00", "#0072b2", "#888888"])
+    ends = frame[["start", "end"]].to_numpy()
+    room = 0.12 * (ends.max() - min(0.0, ends.min()))  # for the number beside the longest bar
+    scale = alt.Scale(domain=[min(0.0, float(ends.min())), float(ends.max() + room)], nice=False)
     bars = base.mark_bar().encode(
-        x=alt.X("start:Q", title="score less the row's mean (log of odds)"),
+        x=alt.X("start:Q", title="score less the row's mean (log of odds)", scale=scale),
         x2="end:Q",
         color=alt.Color("kind:N", scale=kinds, title=None, legend=alt.Legend(orient="top")),
         tooltip=["term:N", alt.Tooltip("value:Q", format="+.3f")],
@@ -30,16 +34,22 @@ def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
     return alt.layer(bars, written).properties(title=title, height=alt.Step(ROW))
 
 
-def token_map(frame: pd.DataFrame, tokens: list[str], keys: list[str], *, title: str, marked: tuple[int, int],
+def token_map(frame: pd.DataFrame, tokens: list[str], keys: list[str], *, title: str, marked: tuple[int, int] | None,
               select: bool = False) -> Layers:  # fmt: skip
-    """A head's map between numbered tokens. frame: columns query, key, weight; marked: the cell with a ring."""
+    """A head's map between numbered tokens. frame: columns query, key, weight; marked: the cell with a ring, if any."""
     side = max(8, min(CELL, LARGEST // max(len(tokens), len(keys), 1)))
+    shown = alt.Undefined if side < WRITTEN else False  # each token is named, where its name has the room
     labels = [f"{place + 1} {token}" for place, token in enumerate(tokens)]
     key_labels = [f"{place + 1} {token}" for place, token in enumerate(keys)]
     frame = frame.assign(from_token=[labels[k] for k in frame["query"]], to_token=[key_labels[k] for k in frame["key"]])
     places: dict[str, Any] = {
-        "x": alt.X("to_token:N", sort=key_labels, title="looks at (key)", axis=alt.Axis(orient="top", labelAngle=-60)),
-        "y": alt.Y("from_token:N", sort=labels, title="looks from (query)"),
+        "x": alt.X(
+            "to_token:N",
+            sort=key_labels,
+            title="looks at (key)",
+            axis=alt.Axis(orient="top", labelAngle=-60, labelOverlap=shown),
+        ),
+        "y": alt.Y("from_token:N", sort=labels, title="looks from (query)", axis=alt.Axis(labelOverlap=shown)),
     }
     base = alt.Chart(frame).encode(**places)
     cells = base.mark_rect().encode(
@@ -49,8 +59,8 @@ def token_map(frame: pd.DataFrame, tokens: list[str], keys: list[str], *, title:
     if select:
         fields = ["from_token", "to_token"]
         cells = cells.add_params(alt.selection_point(name="cell", fields=fields, on="click", toggle=False))
-    query, key = marked
+    query, key = marked or (-1, -1)
     ring = base.transform_filter((alt.datum.query == query) & (alt.datum.key == key)).mark_rect(
-        filled=False, stroke="#d55e00", strokeWidth=2.5
+        filled=False, stroke="#d55e00", strokeWidth=2.5, aria=False
     )
     return alt.layer(cells, ring).properties(title=title, width=alt.Step(side), height=alt.Step(side))

@@ -80,7 +80,7 @@ def start_sweep() -> None:
             title = f"{operator}: {WHAT[what]}, {pickers.named([shared.task])}"
             job_progress.begin("disable", options, title)
             st.rerun()
-    st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tune page makes one.")
+    st.caption("Sweeps need a checkpoint with a classifier for the task: the Fine-tuning page makes one.")
 
 
 def _groups(what: str) -> dict[str, Any]:

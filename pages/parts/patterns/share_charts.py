@@ -107,7 +107,7 @@ def doubts(notes: Sequence[ClassNote]) -> None:
         st.warning(
             plain(
                 f"{said}: do not trust these shares yet. Label 50 of this checkpoint's maps (about four minutes) on "
-                "the Label page, then retrain (about a minute) on the Pattern classifier page."
+                "the Label page, then retrain (about a minute) on the Classifier page."
             ),
             icon=":material/help:",
         )

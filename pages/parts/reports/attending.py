@@ -320,7 +320,7 @@ def table(measured: Measured, scores: Sequence[Score], columns: Sequence[str], *
     event = st.dataframe(
         shown,
         hide_index=True,
-        height=280,
+        height=min(280, 37 + 35 * len(shown)),
         column_config=short,
         on_select="rerun",
         selection_mode="single-row",

@@ -94,8 +94,8 @@ PAGES = (
         View("patching", "Patching and perturbation", "patching", ("checkpoint", "rows", "input"), (
             *_TUNED, ("text", "The film is warm and funny, though far too long."))),
         View("subnetworks", "Subnetworks", "subnetworks", _RESULT, (("rows", "sst2"),)),
-        View("together", "Gates and pairs", "gates_pairs", _RESULT, (("rows", "sst2"),)),
-        View("circuit", "Circuit", "circuit", _RESULT, (("rows", "sst2"),)),
+        View("together", "Gates and pairs", "gates_pairs", _RESULT, _TUNED),
+        View("circuit", "Circuit", "circuit", _RESULT, _TUNED),
     )),
     Page("reproduction", "Reproduction", ":material/menu_book:", (
         View("report", "Report", "reproduction"),

@@ -111,7 +111,7 @@ def _known(recipe: Recipe, rules: Rules, names: list[str]) -> tuple[Recipe, Rule
 def order_again(db: Database, known: projects.Project, by: str) -> None:
     """A button that hands out first what the classifier is least sure of by now."""
     suggesting = classifiers.suggesting(db, known.class_set) or ""
-    why = None if suggesting else "Choose a classifier that suggests on the Pattern classifier page."
+    why = None if suggesting else "Choose a classifier that suggests on the Classifier page."
     if st.button("Most uncertain first, by the classifier as it is now", disabled=not suggesting, help=why):
         with clear_errors():
             count = order_anew(db, known.project, lambda names: hints_of(db, suggesting, names), annotator=by)

@@ -128,7 +128,7 @@ def show(tools: DeltaGenerator) -> None:
         plain(
             f"{len(table)} maps, {len(truth.ties)} of them ties; the {min(MOST, len(table))} least sure are shown. "
             "Train "
-            "on these soft labels on the Pattern classifier page, under One label a map by."
+            "on these soft labels on the Classifier page, under One label a map by."
         )
     )
     person_part(db, truth, votes, class_set, names)

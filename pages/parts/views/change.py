@@ -42,7 +42,7 @@ def start() -> None:
             job_progress.begin("change", options, f"Change of {before}")
             st.rerun()
     if not known:
-        st.caption("No checkpoint was fine-tuned here yet: the Fine-tune page makes one in minutes.")
+        st.caption("No checkpoint was fine-tuned here yet: the Fine-tuning page makes one in minutes.")
 
 
 def results() -> None:

@@ -49,7 +49,7 @@ def picture(heads: Sequence[Counterpart], summary: MatchSummary) -> Counterpart:
     layers = 1 + max(max(head.best_layer, head.match_layer or 0) for head in heads)
     width = max(summary.others // max(layers, 1), 1 + max(max(head.best_head, head.match_head or 0) for head in heads))
     frame = frame.assign(others_layers=max(layers, summary.others // width), others_heads=width)
-    chart = ribbons(frame, first=plain(summary.checkpoint), other=plain(summary.compare), highlight=chosen.name)
+    chart = ribbons(frame, first=summary.checkpoint, other=summary.compare, highlight=chosen.name)
     picked = st.altair_chart(chart, on_select="rerun", selection_mode="cell", key="ribbons")
     clicked = picked.selection.get("cell") or []
     if clicked and clicked[0]["name"] in by_name and clicked[0]["name"] != chosen.name:
@@ -64,14 +64,15 @@ def both_maps(chosen: Counterpart) -> None:
     sides = [(chosen.checkpoint, Head(chosen.layer, chosen.head))]
     if chosen.match_layer is not None and chosen.match_head is not None:
         sides.append((chosen.compare, Head(chosen.match_layer, chosen.match_head)))
-    for column, (name, head) in zip(st.columns(2), sides, strict=False):
-        with column, clear_errors():
+    both = st.container(horizontal=True)  # one below the other where the window is narrow
+    for name, head in sides:
+        with both.container(width="content"), clear_errors():
             maps = resources.shown(name, text or SENTENCE, most=MOST_TOKENS).maps
             weights = maps.weights[head.layer, head.head]
             frame = pd.DataFrame([{"query": q, "key": k, "weight": float(weights[q, k])}
                                   for q in range(len(weights)) for k in range(len(weights))])  # fmt: skip
             tokens = list(maps.tokens)
-            st.altair_chart(token_map(frame, tokens, tokens, title=f"{head} of {plain(name)}", marked=(-1, -1)),
+            st.altair_chart(token_map(frame, tokens, tokens, title=f"{head} of {name}", marked=None),
                             width="content")  # fmt: skip
             links.link("heads/one", f"{head} of {name}", checkpoint=name, head=str(head))
 

@@ -22,7 +22,7 @@ def show(tools: DeltaGenerator) -> None:
     """The view."""
     st.caption(
         "A probe is a small classifier on what a checkpoint computes, whose weights stay as they are. What it finds is "
-        "there to be read; whether the checkpoint uses it is another question (Disable heads, Perturb)."
+        "there to be read; whether the checkpoint uses it is another question (Ablation, Patching and perturbation)."
     )
     view = bound.pick(
         st.segmented_control, "What is shown", list(VIEWS), key="mode", required=True, label_visibility="collapsed"

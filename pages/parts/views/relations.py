@@ -138,7 +138,7 @@ def show(tools: DeltaGenerator) -> None:
             drawn = attending.pictures(chosen, value, VALUES[value], title=measured.title, diverging=value == "effect")
             st.caption(
                 f"{measured.caption} · n = {attending.most_inputs(chosen)} links · {said[way]} · "
-                "excess: above the same distance elsewhere, by the piece; outlined: so, and more than query, key "
+                "excess: above the same distance elsewhere, by the token; outlined: so, and more than query, key "
                 f"(such as any noun) and the distance explain, q < {attending.SURE} over all heads, relations and "
                 f"directions (from {FEWEST} inputs on)"
             )

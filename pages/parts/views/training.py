@@ -31,7 +31,8 @@ def start() -> None:
         format_func=INITIALISATIONS.__getitem__,
     )  # fmt: skip
     left, middle, right = st.columns([3, 3, 3], vertical_alignment="bottom")
-    small = "small" if (config.BUNDLED_MODELS / str(checkpoint)).is_dir() else "paper"
+    bundled = config.BUNDLED_MODELS / str(checkpoint)
+    small = "small" if bundled.parent == config.BUNDLED_MODELS and bundled.is_dir() else "paper"
     preset = bound.pick(left.selectbox, "Recipe", list(PRESETS), key="preset",
                         default="bundled" if checkpoint == config.ENCODER else small,
                         help="The paper's, and for the small bundled checkpoints the one that suits them; every "

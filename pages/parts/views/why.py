@@ -40,7 +40,8 @@ def show(tools: DeltaGenerator) -> None:
             group = bound.pick(st.selectbox, "Group", groups, key="group", label_visibility="collapsed", width=220,
                                default=decisive if decisive in groups else None)  # fmt: skip
         sentence = st.container()
-        own, alone = st.columns(2)
+        both = st.container(horizontal=True)  # one below the other where the window is narrow
+        own, alone = both.container(width="content"), both.container(width="content")
         with own:
             chart = _map(scores, scores.inputs.weights[0, head.head], f"{head} as it is", (query, key), select=True)
             picked = st.altair_chart(chart, width="content", on_select="rerun", selection_mode="cell", key="why_cell")
