@@ -9,9 +9,12 @@ import pandas as pd
 
 from core.errors import InputError
 from core.patterns.agreement import disputed
+from core.patterns.codebook import dispute, measured, sentences
+from core.patterns.raster import from_float16
 from core.patterns.snapshot import standing_labels
 from core.store import labels
 from core.store.database import Database
+from core.store.rows import Row
 
 NEARLY_UNIFORM = 0.1  # largest weight; blank on the absolute scale
 Hint = tuple[str, float, float]  # class, probability, margin to the second class
@@ -20,7 +23,8 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """What a person asked for. order: random, uncertain, disagreement or adjudication. None is everything.
+    """What a person asked for. order: random, uncertain, disagreement, adjudication or codebook.
+    None is everything.
 
     review: a class name shows the maps this person gave that class, instead of undecided ones.
     """
@@ -41,8 +45,9 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
     """Map ids in the order they are shown.
 
     random: by a hash of seed and map, so that the order holds when maps are added. uncertain: smallest margin of the
-    classifier first. disagreement: maps whose raters differ first. adjudication: only those. Raises InputError when
-    an order needs a classifier and none suggests.
+    classifier first. disagreement: maps whose raters differ first. adjudication: only those. codebook: maps first that
+    somebody gave a class which the codebook's measurements dispute. Raises InputError when an order needs a classifier
+    and none suggests.
     """
     chosen = _undecided(db, options, _filtered(labels.map_facts(db), options))
     shuffled = sorted(chosen, key=lambda name: hashlib.sha256(f"{options.seed}:{name}".encode()).digest())
@@ -58,7 +63,29 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
         differ = set(disputed(standing_labels(db, options.class_set)))
         first = [name for name in shuffled if name in differ]
         return first if options.order == "adjudication" else first + [name for name in shuffled if name not in differ]
+    if options.order == "codebook":
+        why = disputes(db, options.class_set, shuffled)
+        return sorted(shuffled, key=lambda name: name not in why)
     return shuffled
+
+
+def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, str]:
+    """Why the codebook disputes a class that somebody gave, by map; maps without such a class are left out."""
+    given = standing_labels(db, class_set)
+    classes = given[given["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
+    why: dict[str, str] = {}
+    for row in labels.maps_of(db, list(classes.index)):
+        reasons = (dispute_of(class_set, str(name), row) for name in sorted(classes[row["map_id"]]))
+        if reason := next((reason for reason in reasons if reason), None):
+            why[row["map_id"]] = reason
+    return why
+
+
+def dispute_of(class_set: str, name: str, row: Row) -> str | None:
+    """Why the codebook disputes a class given to a stored map, None where it does not. row: as the store has it."""
+    weights = from_float16(row["weights"], row["length"])
+    found = measured(weights, separators=row["separators"], causal=row["causal"])
+    return dispute(class_set, name, found, sentences=sentences(row["separators"], row["length"]))
 
 
 class Progress(NamedTuple):

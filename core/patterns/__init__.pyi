@@ -3,6 +3,7 @@ from . import alpha as alpha
 from . import baseline as baseline
 from . import classes as classes
 from . import classifier_registry as classifier_registry
+from . import codebook as codebook
 from . import evaluated as evaluated
 from . import evaluation as evaluation
 from . import forest as forest

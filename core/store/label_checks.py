@@ -16,7 +16,7 @@ from core.store.rows import Row
 KINDS = ("label", "skip", "flag", "note", "undo", "retire")
 TAKES_BACK = ("undo", "retire")  # one's own; somebody else's, by an admin
 SCALES = ("absolute", "own")
-ORDERS = ("random", "uncertain", "disagreement", "adjudication")
+ORDERS = ("random", "uncertain", "disagreement", "adjudication", "codebook")
 LONGEST_NAME, LONGEST_NOTE = 200, 4000  # characters
 HEADS = 10_000  # layers of a model, and heads of a layer, at the very most
 LONGEST_MAP = 4096  # tokens; 32 MB of float16

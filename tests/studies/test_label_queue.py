@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.labelling.queue import QueueOptions, queue
+from core.labelling.queue import QueueOptions, disputes, queue
 from core.store import labels
 from core.store.database import Database
 from tests.store.labelling import SET, a_map, event
@@ -67,3 +68,23 @@ def test_disputed_maps_come_first_or_alone(db):
     )
     assert queue(db, QueueOptions(SET, "ada", order="disagreement"))[0] == "m4"
     assert queue(db, QueueOptions(SET, "ada", order="adjudication")) == ["m4"]
+
+
+def test_what_the_codebook_disputes_comes_first_with_a_reason(db):
+    length = 9
+    striped = np.full((length, length), 0.6 / (length - 1))
+    striped[:, 4] = 0.4
+    flat = np.full((16, 16), 1 / 16, dtype="<f2")
+    labels.store_maps(
+        db,
+        [
+            a_map("striped", length=length, weights=striped.astype("<f2").tobytes(), maximum=0.4),
+            a_map("flat", length=16, weights=flat.tobytes(), maximum=0.0625),
+        ],
+    )
+    labels.record_events(db, [event(1, "striped", cls="heterogeneous", batch="x", annotator="bob")])
+    labels.record_events(db, [event(1, "flat", cls="heterogeneous", batch="y", annotator="bob")])
+    names = queue(db, QueueOptions(SET, "ada", order="codebook"))
+    assert names[0] == "striped"
+    assert len(names) == 8
+    assert disputes(db, SET, names) == {"striped": "a column has 0.15 or more in 100% of the rows"}

@@ -16,6 +16,7 @@ ORDERS = {
     "uncertain": "most uncertain first",
     "disagreement": "disagreements first",
     "adjudication": "adjudicate disagreements",
+    "codebook": "disputed by the codebook first",
 }
 ALL = "all"
 
