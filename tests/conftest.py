@@ -42,6 +42,10 @@ def shared_data() -> Path:
     return SHARED
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    shape_checks.looking.closely = bool(config.getoption("--jaxtyping-packages", default=None))
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()  # what the imports made is not worth looking at again
     gc.enable()
@@ -65,6 +69,15 @@ def forked_servers() -> None:
     from tests.pages import browsing
 
     browsing.FORKS = True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def scanned_packages() -> None:
+    """AppTests do not look through all installed packages each time (tests/pages/scanned.py)."""
+    if "streamlit.testing.v1" in sys.modules:
+        from tests.pages.scanned import scan_once
+
+        scan_once()
 
 
 @pytest.fixture(scope="session", autouse=True)

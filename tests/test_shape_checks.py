@@ -1,16 +1,19 @@
 """Shapes that annotations state are checked when a function of core is called, whatever imported it first."""
 
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
+from beartype import beartype
 from jaxtyping import TypeCheckError
 
 from core.scoring import heads
-from tests.shape_checks import modules_with_shapes, when_called
+from tests.shape_checks import EVERY, FIRST, jaxtyped, looking, modules_with_shapes
 
 
-def test_a_wrong_shape_is_an_error_in_tests():
+def test_a_wrong_shape_is_an_error_in_tests(monkeypatch):
+    monkeypatch.setattr(looking, "calls", Counter())
     with pytest.raises(TypeCheckError):
         heads.entropy(np.zeros(3))
 
@@ -22,12 +25,32 @@ def test_every_imported_module_that_states_shapes_is_checked():
     assert set(loaders.values()) == {"_JaxtypingLoader"}, loaders
 
 
-def test_a_function_is_prepared_by_its_first_call_and_named_as_before():
+def doubling():
+    """A function made anew by each call, as a closure is."""
+
     def doubled(number: int) -> int:
         return 2 * number
 
-    checked = when_called(doubled)
+    return jaxtyped(doubled, typechecker=beartype)
+
+
+def test_a_function_is_prepared_by_its_first_call_and_named_as_before():
+    checked = doubling()
     assert checked.__name__ == "doubled"
     assert checked(2) == 4
     with pytest.raises(Exception, match="number"):
         checked("two")
+
+
+@pytest.mark.parametrize("closely", [False, True])
+def test_the_first_calls_and_some_later_ones_are_looked_at_or_all_of_them(monkeypatch, closely):
+    monkeypatch.setattr(looking, "closely", closely)
+    monkeypatch.setattr(looking, "calls", Counter())
+    refused = []
+    for call in range(1, 2 * EVERY + 1):
+        try:
+            doubling()("two")
+        except TypeCheckError:
+            refused.append(call)
+    every = range(1, 2 * EVERY + 1)
+    assert refused == (list(every) if closely else [call for call in every if call <= FIRST or call % EVERY == 0])

@@ -1,17 +1,23 @@
-"""Each page opened by its link where nothing was opened before: `python -m tests.pages.opened FOLDER NAME ...`.
+"""Each page opened by its link where torch is not: `python -m tests.pages.opened FOLDER NAME ...`.
 
-One interpreter imports all parts of pages and the libraries that most of them need, and forks for each page, so that
-what a page itself brings in can be told apart, and imports are paid once.
+One interpreter imports all parts of pages and the libraries that most of them need, and a fork of it opens views one
+after the other, until one of them brings in a heavy module: the next fork goes on after it. So imports, and what ships,
+are paid once, and what a view itself brings in can be told apart.
 """
 
 import importlib
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from core.store import database
+from pages.parts.shell import resources
 from tests.pages.opening import opened
+from tests.pages.scanned import scan_once
+from tests.store.template import Template
 
 PARTS = Path(__file__).resolve().parents[2] / "pages" / "parts"
 LIGHT = ("altair", "pandas", "PIL.Image", "pyarrow.parquet", "scipy.stats")
@@ -24,6 +30,7 @@ def import_parts() -> None:
     names = [".".join(file.relative_to(PARTS.parents[1]).with_suffix("").parts) for file in PARTS.rglob("*.py")]
     for name in (*LIGHT, *(name.removesuffix(".__init__") for name in names)):
         importlib.import_module(name)
+    scan_once()
     assert not HEAVY & set(sys.modules), "parts of pages must not import torch, transformers or spaCy"
 
 
@@ -39,25 +46,46 @@ def looked_at(name: str) -> dict[str, Any]:
     }
 
 
-def _in_a_fork(name: str, folder: Path) -> dict[str, Any]:
+def _until_heavy(names: list[str], folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Views in turn, each with an empty database, until one has brought in a heavy module: later ones would have it."""
+    for name in names:
+        os.environ["ATLAS_DB"] = str(folder / f"{name.replace('/', '-')}.duckdb")
+        resources.database.clear()
+        yield name, looked_at(name)
+        if HEAVY & set(sys.modules):
+            return
+
+
+def _in_a_fork(names: list[str], folder: Path) -> dict[str, dict[str, Any]]:
+    """The first of these views, at least: what ships is read once for all of a fork."""
     reader, writer = os.pipe()
     if os.fork() == 0:
-        os.environ["ATLAS_DB"] = str(folder / f"{name.replace('/', '-')}.duckdb")
         status = 1
         try:
             with os.fdopen(writer, "w") as stream:
-                json.dump(looked_at(name), stream)
+                for name, page in _until_heavy(names, folder):
+                    print(json.dumps({name: page}), file=stream, flush=True)
             status = 0
         finally:
             os._exit(status)
     os.close(writer)
     with os.fdopen(reader) as stream:
-        text = stream.read()
+        found = {name: page for line in stream for name, page in json.loads(line).items()}
     _, status = os.wait()
-    return json.loads(text) if status == 0 else {"troubles": [f"its process ended with {status}"]}
+    if status:
+        found[names[len(found)]] = {"troubles": [f"its process ended with {status}"], "titles": [], "heavy": []}
+    return found
+
+
+def _all(names: list[str], folder: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    while len(found) < len(names):
+        found |= _in_a_fork(names[len(found) :], folder)
+    return found
 
 
 if __name__ == "__main__":
     folder, *names = sys.argv[1:]
     import_parts()
-    print(json.dumps({name: _in_a_fork(name, Path(folder)) for name in names}))
+    database._connect = Template(Path(folder) / "template.duckdb")
+    print(json.dumps(_all(names, Path(folder))))

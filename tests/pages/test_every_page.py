@@ -35,7 +35,7 @@ def own_database(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory) -> dict[str, dict]:
-    """Every view as a link opens it, each in a process that has opened no other; this one has imported everything."""
+    """Every view as a link opens it where torch is not; this process has imported everything."""
     folder = tmp_path_factory.mktemp("opened")
     done = subprocess.run(
         [sys.executable, "-m", "tests.pages.opened", str(folder), *LIGHT],
