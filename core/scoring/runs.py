@@ -6,6 +6,7 @@ degrees of freedom, few where few runs differ much. What rows add to a metric, a
 """
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import scipy  # its parts load when they are used
@@ -26,10 +27,17 @@ class Score:
     low: float | None
     high: float | None
 
-    def fields(self, prefix: str = "") -> dict[str, float | None]:
-        """As fields of a row: value, low, high, or with a prefix."""
-        names = (prefix, f"{prefix}_low", f"{prefix}_high") if prefix else ("value", "low", "high")
-        return dict(zip(names, (self.value, self.low, self.high), strict=True))
+    def fields(self) -> "ScoreFields":
+        """As fields of a record."""
+        return ScoreFields(value=self.value, low=self.low, high=self.high)
+
+
+class ScoreFields(TypedDict):
+    """What a record says of a score."""
+
+    value: float | None
+    low: float | None
+    high: float | None
 
 
 def score(name: str, gold: Rows, predicted: Runs) -> Score:

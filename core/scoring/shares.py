@@ -6,6 +6,7 @@ Percentiles are read farther out the fewer sentences there are (Hesterberg 2015,
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypedDict
 
 import numpy as np
 import scipy  # its parts load when they are used
@@ -23,9 +24,18 @@ class Share:
     high: float
     n: int
 
-    def fields(self) -> dict[str, float | int]:
-        """As fields of a row."""
-        return {"value": self.value, "low": self.low, "high": self.high, "n": self.n}
+    def fields(self) -> "ShareFields":
+        """As fields of a record."""
+        return ShareFields(value=self.value, low=self.low, high=self.high, n=self.n)
+
+
+class ShareFields(TypedDict):
+    """What a record says of a share."""
+
+    value: float
+    low: float
+    high: float
+    n: int
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Share:

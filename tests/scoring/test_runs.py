@@ -22,7 +22,7 @@ def test_a_mean_over_runs_and_its_difference():
     same = runs.difference("accuracy", gold, half, half)
     assert (same.value, same.low, same.high) == (0, 0, 0)
     assert runs.score("pearson", gold, np.zeros((1, 60))) == runs.Score(None, None, None)
-    assert some.fields("gain") == {"gain": some.value, "gain_low": some.low, "gain_high": some.high}
+    assert some.fields() == {"value": some.value, "low": some.low, "high": some.high}
 
 
 def test_intervals_cover_the_share_that_was_planted():

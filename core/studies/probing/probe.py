@@ -26,7 +26,7 @@ from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Seed
-from core.studies.probing.records import ProbedLayer
+from core.studies.probing.records import MixingWeight, ProbedLayer
 from core.studies.probing.syntax import RANDOM, TRAINED, Treebank, TreeLimit
 from core.studies.provenance import provenance
 from core.tasks import diagnostic
@@ -208,30 +208,38 @@ def probe_rows(of: Answered, fresh: Answered | None, seed: int) -> list[Row]:
     for layer in range(len(of.right)):
         share = share_of(of.right[layer], of.words, seed=seed)
         selective = share_difference(of.right[layer], of.control[layer], of.words, seed=seed)
-        row: Row = {"kind": "probe", "property": of.property, "probe": of.probe, "layer": layer,
-                    "name": f"{of.property}, layer {layer}"} | share.fields()  # fmt: skip
-        row |= {"control": float(of.control[layer].sum() / of.words.sum()), "selectivity": selective.value,
-                "selectivity_low": selective.low, "selectivity_high": selective.high}  # fmt: skip
+        probed = ProbedLayer(
+            property=of.property, probe=of.probe, layer=layer, name=f"{of.property}, layer {layer}", **share.fields(),
+            control=float(of.control[layer].sum() / of.words.sum()), selectivity=selective.value,
+            selectivity_low=selective.low, selectivity_high=selective.high,
+            word_alone=of.alone, majority=of.majority, classes=of.classes, linear_rule=of.linear,
+        )  # fmt: skip
         if fresh is not None:
             more = share_difference(of.right[layer], fresh.right[layer], of.words, seed=seed)
-            row |= {"random_weights": float(fresh.right[layer].sum() / fresh.words.sum()), "gain": more.value,
-                    "gain_low": more.low, "gain_high": more.high}  # fmt: skip
-        row |= {"word_alone": of.alone, "majority": of.majority, "classes": of.classes}
-        rows.append(row if of.linear is None else row | {"linear_rule": of.linear})
+            probed = replace(
+                probed, random_weights=float(fresh.right[layer].sum() / fresh.words.sum()), gain=more.value,
+                gain_low=more.low, gain_high=more.high,
+            )  # fmt: skip
+        rows.append(probed.as_row())
     return rows
 
 
 def mixing_rows(mixed: Mixed) -> list[Row]:
     """Weights of all layers, then their centre of gravity: the layer at which they balance."""
     layers = mixed.weights.shape[1]
-    rows: list[Row] = [
-        {"kind": "mixing", "property": mixed.property, "layer": layer, "name": f"{mixed.property}, layer {layer}",
-         "value": float(weight), "uniform": 1 / layers} for layer, weight in enumerate(mixed.weights[0])
+    weights = [
+        MixingWeight(
+            kind="mixing", property=mixed.property, layer=layer, name=f"{mixed.property}, layer {layer}",
+            value=float(weight), uniform=1 / layers,
+        )
+        for layer, weight in enumerate(mixed.weights[0])
     ]  # fmt: skip
     centres = mixed.weights @ np.arange(layers)
-    row: Row = {"kind": "centre", "property": mixed.property, "name": f"{mixed.property}, centre of gravity"}
-    row |= {"value": float(centres[0]), "uniform": (layers - 1) / 2, "n": len(centres) - 1}
+    centre = MixingWeight(
+        kind="centre", property=mixed.property, name=f"{mixed.property}, centre of gravity", value=float(centres[0]),
+        uniform=(layers - 1) / 2, n=len(centres) - 1,
+    )  # fmt: skip
     if len(centres) > 2:
         reach = scipy.special.stdtrit(len(centres) - 2, 0.975) * centres[1:].std(ddof=1)
-        row |= {"low": float(centres[0] - reach), "high": float(centres[0] + reach)}
-    return [*rows, row]
+        centre = replace(centre, low=float(centres[0] - reach), high=float(centres[0] + reach))
+    return [weight.as_row() for weight in (*weights, centre)]

@@ -99,7 +99,7 @@ class TreeDifference(Valued):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftOut(Result):
+class LeftOutSentences(Result):
     """How many sentences were left out of a part, why, and which (note)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("left out",)

@@ -18,7 +18,7 @@ intervals are over rows and seeds.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -35,7 +35,7 @@ from core.studies.contract import Done, Flag, Need, Study, Unit
 from core.studies.headline import Headline, defined, percent, points_more
 from core.studies.options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
 from core.studies.outcomes import metrics_of
-from core.studies.probing.subnetwork_records import Subnetwork
+from core.studies.probing.subnetwork_records import Subnetwork, SubnetworkComponent, SurvivorClass
 from core.studies.provenance import provenance
 from core.tasks.glue import task_of
 from core.tasks.metrics import majority
@@ -204,11 +204,14 @@ class SubnetworksStudy(Study[Options, Subnetworks]):
     def rows(self, options: Options, merged: Subnetworks) -> list[Row]:
         """The constant predictor, curves, subnetworks, differences, components, classes of survivors."""
         metric = metrics_of(task_of(options.task))[0]
-        about: Row = {"metric": metric, "constant": merged.baseline}
-        n = len(merged.gold)
-        rows: list[Row] = [{"kind": "baseline", "name": f"always {merged.constant}", "value": merged.baseline, "n": n,
-                            "metric": metric}]  # fmt: skip
-        rows += [row | about for row in (*curve_rows(merged, metric), *subnetwork_rows(merged, metric))]
+        baseline = Subnetwork(
+            kind="baseline", name=f"always {merged.constant}", value=merged.baseline, n=len(merged.gold), metric=metric
+        )
+        networks = [
+            replace(network, metric=metric, constant=merged.baseline)
+            for network in (*curve(merged, metric), *retrained(merged, metric))
+        ]
+        rows = [network.as_row() for network in (baseline, *networks)]
         return [*rows, *component_rows(merged.orders), *class_rows(merged.orders)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -274,7 +277,7 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 # ---------------------------------------------------------------- rows
 
 
-def curve_rows(merged: Subnetworks, metric: str) -> list[Row]:
+def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
     """One a scope, moment and share; what it loses against nothing pruned, paired by row."""
     points: dict[tuple[str, str, float], list[np.ndarray]] = {}
     for pruned in merged.pruned:
@@ -282,34 +285,36 @@ def curve_rows(merged: Subnetworks, metric: str) -> list[Row]:
             points.setdefault((pruned.scope, pruned.moment, pruned.share), []).append(pruned.predicted)
     rows = []
     for (scope, moment, share), predicted in sorted(points.items()):
-        row: Row = {"kind": "curve", "scope": scope, "moment": moment, "share": share,
-                    "name": f"{share:.0%} by magnitude, {scope}, {moment} fine-tuning"}  # fmt: skip
-        row |= runs.score(metric, merged.gold, np.stack(predicted)).fields()
+        point = Subnetwork(
+            kind="curve", scope=scope, moment=moment, share=share,
+            name=f"{share:.0%} by magnitude, {scope}, {moment} fine-tuning", n=len(merged.gold), seeds=len(predicted),
+            **runs.score(metric, merged.gold, np.stack(predicted)).fields(),
+        )  # fmt: skip
         whole = points.get((scope, moment, 0.0))
         if whole is not None:
-            row |= runs.difference(metric, merged.gold, np.stack(predicted), np.stack(whole)).fields("change")
-        rows.append(row | {"n": len(merged.gold), "seeds": len(predicted)})
+            less = runs.difference(metric, merged.gold, np.stack(predicted), np.stack(whole))
+            point = replace(point, change=less.value, change_low=less.low, change_high=less.high)
+        rows.append(point)
     return rows
 
 
-def subnetwork_rows(merged: Subnetworks, metric: str) -> list[Row]:
+def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
     """Full, good, bad and random, then what good has more."""
     known: dict[str, list[Pruned]] = {}
     for pruned in merged.pruned:
         if pruned.what != CURVE:
             known.setdefault(pruned.what, []).append(pruned)
     predicted = {kind: np.stack([pruned.predicted for pruned in some]) for kind, some in known.items()}
-    rows: list[Row] = []
+    n, rows = len(merged.gold), []
     for kind in (kind for kind in (FULL, *KINDS) if kind in known):
         share = float(np.mean([pruned.share for pruned in known[kind]]))
-        rows.append({"kind": "subnetwork", "name": kind, "share": share}
-                    | runs.score(metric, merged.gold, predicted[kind]).fields()
-                    | {"n": len(merged.gold), "seeds": len(known[kind])})  # fmt: skip
+        score = runs.score(metric, merged.gold, predicted[kind]).fields()
+        rows.append(Subnetwork(kind="subnetwork", name=kind, share=share, n=n, seeds=len(known[kind]), **score))
     for better, other in ((GOOD, BAD), (GOOD, RANDOM), (FULL, GOOD)):
         if better in known and other in known:
             more = runs.difference(metric, merged.gold, predicted[better], predicted[other])
-            rows.append({"kind": "difference", "name": f"{better} less {other}"} | more.fields()
-                        | {"n": len(merged.gold), "seeds": min(len(known[better]), len(known[other]))})  # fmt: skip
+            name, seeds = f"{better} less {other}", min(len(known[better]), len(known[other]))
+            rows.append(Subnetwork(kind="difference", name=name, n=n, seeds=seeds, **more.fields()))
     return rows
 
 
@@ -321,8 +326,11 @@ def component_rows(orders: Sequence[Order]) -> list[Row]:
     for name in sorted(orders[0].order):
         places = [order.order.index(name) + 1 for order in orders]
         kept = sum(name in order.kept for order in orders)
-        rows.append({"kind": "component", "name": name, "value": kept / len(orders), "n": len(orders),
-                     "place": float(np.mean(places)), "of": len(orders[0].order)})  # fmt: skip
+        component = SubnetworkComponent(
+            name=name, value=kept / len(orders), n=len(orders), place=float(np.mean(places)),
+            of_components=len(orders[0].order),
+        )  # fmt: skip
+        rows.append(component.as_row())
     return rows
 
 
@@ -346,7 +354,9 @@ def class_rows(orders: Sequence[Order]) -> list[Row]:
             continue
         mean = np.mean(differences, 0)
         low, high = (float(end[0]) for end in mean_interval(mean[:, None]))
-        rows.append({"kind": "survivor class", "name": name, "value": float(mean.mean()), "low": low, "high": high,
-                     "n": len(mean), "share": float(np.mean(survived)),
-                     "note": "share among surviving heads' maps less that among the others', over inputs"})  # fmt: skip
+        survivor = SurvivorClass(
+            name=name, value=float(mean.mean()), low=low, high=high, n=len(mean), share=float(np.mean(survived)),
+            note="share among surviving heads' maps less that among the others', over inputs",
+        )  # fmt: skip
+        rows.append(survivor.as_row())
     return rows

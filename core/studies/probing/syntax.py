@@ -26,7 +26,14 @@ from core.store.rows import Row
 from core.studies.contract import Done, Flag, Study, Unit
 from core.studies.headline import Headline, defined, percent
 from core.studies.options import Checkpoint, Seed
-from core.studies.probing.records import ParsedScore
+from core.studies.probing.records import (
+    BestHeadTree,
+    DrawnTree,
+    HeadTree,
+    LeftOutSentences,
+    ParsedScore,
+    TreeDifference,
+)
 from core.studies.provenance import provenance
 from core.studies.records import picked
 from core.tasks.treebank import LeftOut, plain_relation, read_part
@@ -172,12 +179,14 @@ class SyntaxStudy(Study[Options, Syntax]):
     def rows(self, options: Options, merged: Syntax) -> list[Row]:
         """Probes and baselines, heads, the best head, what was left out, drawn trees."""
         about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
-        rows = [parsed_row(parsed, options.seed) | about for parsed in merged.parsed]
+        rows = [parsed_row(parsed, options.seed, **about) for parsed in merged.parsed]
         for heads in merged.heads:
             together = next(parsed for parsed in merged.parsed if parsed.name == ATTENTION)
             rows += [*best_rows(heads, together, options.seed), *head_rows(heads, options.seed)]
-        rows += [{"kind": "left out", "name": f"{out.part}: {out.reason}", "n": out.n,
-                  "note": "; ".join(out.names)} for out in merged.left_out]  # fmt: skip
+        rows += [
+            LeftOutSentences(name=f"{out.part}: {out.reason}", n=out.n, note="; ".join(out.names)).as_row()
+            for out in merged.left_out
+        ]
         return rows + [tree_row(number, drawn) for number, drawn in enumerate(merged.drawn, start=1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -342,12 +351,14 @@ def _spanned(sentences: "Sentences") -> tuple[np.ndarray, np.ndarray, np.ndarray
 # ---------------------------------------------------------------- rows
 
 
-def parsed_row(parsed: Parsed, seed: int) -> Row:
-    """UAS with its interval; beside it the undirected score."""
+def parsed_row(parsed: Parsed, seed: int, **sentences: int) -> Row:
+    """UAS with its interval; beside it the undirected score. sentences: of train, dev and test."""
     undirected = share_of(parsed.joined, parsed.governed, seed=seed)
-    row = {"kind": parsed.kind, "name": parsed.name} | share_of(parsed.right, parsed.words, seed=seed).fields()
-    row |= {"undirected": undirected.value, "undirected_low": undirected.low, "undirected_high": undirected.high}
-    return row | {"whole_trees": float(parsed.whole.mean()), "note": parsed.note}
+    return ParsedScore(
+        kind=parsed.kind, name=parsed.name, undirected=undirected.value, undirected_low=undirected.low,
+        undirected_high=undirected.high, whole_trees=float(parsed.whole.mean()), note=parsed.note, **sentences,
+        **share_of(parsed.right, parsed.words, seed=seed).fields(),
+    ).as_row()  # fmt: skip
 
 
 def head_rows(heads: SingleHeads, seed: int) -> list[Row]:
@@ -356,9 +367,11 @@ def head_rows(heads: SingleHeads, seed: int) -> list[Row]:
     dev = heads.dev_joined.sum(-1) / max(1, int(heads.dev_governed.sum()))
     for layer, head in np.ndindex(dev.shape):
         share = share_of(heads.joined[layer, head], heads.governed, seed=seed)
-        rows.append({"kind": "head", "statistic": "undirected UAS", "name": str(Head(layer, head)), "layer": layer,
-                     "head": head} | share.fields() | {"dev": float(dev[layer, head]),
-                     "whole_trees": float(heads.whole[layer, head].mean())})  # fmt: skip
+        tree = HeadTree(
+            statistic="undirected UAS", name=str(Head(layer, head)), layer=layer, head=head, **share.fields(),
+            dev=float(dev[layer, head]), whole_trees=float(heads.whole[layer, head].mean()),
+        )  # fmt: skip
+        rows.append(tree.as_row())
     return rows
 
 
@@ -368,16 +381,20 @@ def best_rows(heads: SingleHeads, together: Parsed, seed: int) -> list[Row]:
     own = heads.joined[layer, head]
     rooted = share_of(heads.rooted, heads.governed, seed=seed)
     name = str(Head(layer, head))
-    best: Row = {"kind": "best head", "name": name, "note": "undirected UAS of its spanning tree; chosen on dev"}
-    best |= share_of(own, heads.governed, seed=seed).fields()
-    best |= {"whole_trees": float(heads.whole[layer, head].mean()), "rooted": rooted.value,
-             "rooted_low": rooted.low, "rooted_high": rooted.high}  # fmt: skip
+    best = BestHeadTree(
+        name=name, note="undirected UAS of its spanning tree; chosen on dev",
+        **share_of(own, heads.governed, seed=seed).fields(), whole_trees=float(heads.whole[layer, head].mean()),
+        rooted=rooted.value, rooted_low=rooted.low, rooted_high=rooted.high,
+    )  # fmt: skip
     more = share_difference(together.joined, own, heads.governed, seed=seed)
     note = f"undirected UAS of all heads together less that of {name}"
-    return [best, {"kind": "difference", "name": f"all heads less {name}", "note": note} | more.fields()]
+    difference = TreeDifference(name=f"all heads less {name}", note=note, **more.fields())
+    return [best.as_row(), difference.as_row()]
 
 
 def tree_row(number: int, drawn: TreeExample) -> Row:
     """One sentence with both trees; lists in the order of its words."""
-    fields = {name: list(getattr(drawn, name)) for name in ("words", "relations", "gold", "drawn", "probability")}
-    return {"kind": "tree", "name": f"sentence {number}", "n": len(drawn.words)} | fields
+    return DrawnTree(
+        name=f"sentence {number}", n=len(drawn.words), words=list(drawn.words), relations=list(drawn.relations),
+        gold=list(drawn.gold), drawn=list(drawn.drawn), probability=list(drawn.probability),
+    ).as_row()  # fmt: skip

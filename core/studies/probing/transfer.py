@@ -197,8 +197,10 @@ def _frozen(options: Options, of: Step, on: object, shared: tuple) -> list[Predi
 def baseline_row(first: Predicted) -> Row:
     """The constant predictor."""
     metric = metrics_of(task_of(first.task))[0]
-    return {"kind": "baseline", "task": first.task, "name": f"always {first.constant}", "metric": metric,
-            "value": first.baseline, "n": len(first.gold)}  # fmt: skip
+    return Transferred(
+        kind="baseline", task=first.task, name=f"always {first.constant}", metric=metric, value=first.baseline,
+        n=len(first.gold),
+    ).as_row()  # fmt: skip
 
 
 def classifier_rows(mine: Sequence[Predicted]) -> list[Row]:
@@ -209,15 +211,20 @@ def classifier_rows(mine: Sequence[Predicted]) -> list[Row]:
     for (source, reading, layer), classifier in known.items():
         if source == RANDOM:
             continue
-        row: Row = {"kind": "classifier", "task": classifier.task, "reading": READINGS[reading], "layer": layer,
-                    "name": f"{READINGS[reading]}, layer {layer}", "metric": metric}  # fmt: skip
-        row |= runs.score(metric, classifier.gold, classifier.predicted[None]).fields() | {"n": len(classifier.gold)}
+        transferred = Transferred(
+            kind="classifier", task=classifier.task, reading=READINGS[reading], layer=layer,
+            name=f"{READINGS[reading]}, layer {layer}", metric=metric, n=len(classifier.gold),
+            constant=classifier.baseline, train_rows=classifier.train_rows,
+            **runs.score(metric, classifier.gold, classifier.predicted[None]).fields(),
+        )  # fmt: skip
         fresh = known.get((RANDOM, reading, layer))
         if fresh is not None:
-            row |= {"random_weights": runs.score(metric, classifier.gold, fresh.predicted[None]).value}
             more = runs.difference(metric, classifier.gold, classifier.predicted[None], fresh.predicted[None])
-            row |= more.fields("gain")
-        rows.append(row | {"constant": classifier.baseline, "train_rows": classifier.train_rows})
+            random_weights = runs.score(metric, classifier.gold, fresh.predicted[None]).value
+            transferred = replace(
+                transferred, random_weights=random_weights, gain=more.value, gain_low=more.low, gain_high=more.high
+            )
+        rows.append(transferred.as_row())
     return rows
 
 
@@ -235,9 +242,12 @@ def best_layer_rows(mine: Sequence[Predicted]) -> list[Row]:
         best = int(np.argmax([-2.0 if value is None else value for value in scores]))
         judged = slice(1, None, 2)
         more = runs.difference(metric, gold[judged], predicted[best][None, judged], predicted[-1][None, judged])
-        rows.append({"kind": "best layer", "task": own[0].task, "reading": words, "layer": best,
-                     "layers": len(predicted) - 1, "name": f"layer {best} less the last", "metric": metric}
-                    | more.fields() | {"n": len(gold[judged]), "note": "chosen on the other rows"})  # fmt: skip
+        best_layer = BestLayer(
+            task=own[0].task, reading=words, layer=best, layers=len(predicted) - 1,
+            name=f"layer {best} less the last", metric=metric, n=len(gold[judged]), note="chosen on the other rows",
+            **more.fields(),
+        )  # fmt: skip
+        rows.append(best_layer.as_row())
     return rows
 
 
@@ -253,9 +263,13 @@ def frozen_rows(mine: Sequence[Predicted]) -> list[Row]:
     rows, free = [], np.stack([tuned.predicted for tuned in by_depth[min(by_depth)]])
     for frozen, some in sorted(by_depth.items()):
         gold, predicted = some[0].gold, np.stack([tuned.predicted for tuned in some])
-        row: Row = {"kind": "frozen", "task": some[0].task, "frozen": frozen, "layers": some[0].layers,
-                    "name": f"first {frozen} layers frozen", "metric": metric}  # fmt: skip
-        row |= runs.score(metric, gold, predicted).fields() | {"n": len(gold), "seeds": len(some)}
-        row |= runs.difference(metric, gold, predicted, free).fields("change")
-        rows.append(row | {"constant": some[0].baseline, "train_rows": some[0].train_rows})
+        change = runs.difference(metric, gold, predicted, free)
+        transferred = Transferred(
+            kind="frozen", task=some[0].task, frozen=frozen, layers=some[0].layers,
+            name=f"first {frozen} layers frozen", metric=metric, n=len(gold), seeds=len(some),
+            **runs.score(metric, gold, predicted).fields(),
+            change=change.value, change_low=change.low, change_high=change.high,
+            constant=some[0].baseline, train_rows=some[0].train_rows,
+        )  # fmt: skip
+        rows.append(transferred.as_row())
     return rows

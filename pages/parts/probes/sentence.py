@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from core.studies.probing.records import BestHeadTree, DrawnTree, HeadTree, LeftOut, ParsedScore, TreeDifference
+from core.studies.probing.records import (
+    BestHeadTree,
+    DrawnTree,
+    HeadTree,
+    LeftOutSentences,
+    ParsedScore,
+    TreeDifference,
+)
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -80,7 +87,7 @@ def show_syntax() -> None:
         title="Spanning tree of each head alone: undirected UAS on test",
     )
     st.altair_chart(picture, width="content")
-    left = "; ".join(f"{out.name} {out.n} ({out.note})" for out in result.of(LeftOut)) or "none"
+    left = "; ".join(f"{out.name} {out.n} ({out.note})" for out in result.of(LeftOutSentences)) or "none"
     say(f"{result.caption} · n = {alone.n} words of {alone.test} test sentences, no punctuation · "
         f"left out: {left}")  # fmt: skip
     show_files(result.table("probe", "baseline", "head", "best head", "difference"), [bars, picture], "syntax")
