@@ -7,6 +7,7 @@ from . import component_masks as component_masks
 from . import components as components
 from . import constants as constants
 from . import contributions as contributions
+from . import contributors as contributors
 from . import copying as copying
 from . import edge_attribution as edge_attribution
 from . import edge_names as edge_names

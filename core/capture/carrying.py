@@ -15,60 +15,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-Kind = Literal["token", "position", "segment", "head", "attention", "feed-forward", "bias", "last bias"]
-KINDS: tuple[Kind, ...] = ("position", "token", "segment", "head", "attention", "feed-forward", "bias", "last bias")
+from core.capture.contributors import BIAS, LAST_BIAS, Component
+
 Role = Literal["stream", "heads", "branch"]
-
-
-@dataclass(frozen=True)
-class Component:
-    """Who wrote a contribution.
-
-    Attributes:
-        kind: "token", "position" and "segment" embeddings, a "head", an "attention" block (its heads together), a
-            "feed-forward" block, "bias" (every constant but the last) or "last bias" (of the head's own projection and
-            of the LayerNorm before it).
-        layer: of heads and blocks, zero-based; None for what has none.
-        head: of a head, zero-based.
-        part: which stack of an encoder-decoder; "" where there is one.
-    """
-
-    kind: Kind
-    layer: int | None = None
-    head: int | None = None
-    part: str = ""
-
-    @property
-    def order(self) -> tuple[Any, ...]:
-        """Embeddings first, then layer by layer, biases last."""
-        is_bias = self.kind in ("bias", "last bias")
-        return is_bias, -1 if self.layer is None else self.layer, KINDS.index(self.kind), self.part, self.head or 0
-
-    @property
-    def group(self) -> str:
-        """What people call it together with its like: "position", "heads of L2", "feed-forward of L3", "rest"."""
-        if self.kind in ("head", "attention"):
-            return f"heads of {self.part} L{(self.layer or 0) + 1}".replace("  ", " ")
-        return "rest" if self.kind in ("bias", "last bias") else self.label
-
-    @property
-    def sort(self) -> str:
-        """ "position", "token", "segment", "earlier heads", "feed-forward" or "rest"."""
-        names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
-        return names.get(self.kind, self.kind)
-
-    @property
-    def label(self) -> str:
-        """As pages name it, layers and heads from 1: "L2H5", "feed-forward of L3", "position"."""
-        stack = f"{self.part} " if self.part and self.layer is not None else ""
-        if self.kind == "head":
-            return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"
-        if self.layer is not None:
-            return f"{self.kind} of {stack}L{self.layer + 1}"
-        return "own bias" if self.kind == "last bias" else self.kind
-
-
-BIAS, LAST_BIAS = Component("bias"), Component("last bias")
 
 
 @dataclass(frozen=True)
@@ -190,6 +139,21 @@ class Sum:
         others = [number for number in range(len(self.components)) if number != last]
         rest = Sum(tuple(self.components[k] for k in others), lambda: self.parts[others], self.role)
         return rest.plus(Sum((BIAS,), lambda: self.parts[last][None], self.role))
+
+
+def _projected(
+    states: Sum, weight: Float[Tensor, "hidden out"], bias: Float[Tensor, " out"], place: int, rows: torch.Size
+) -> Float[Tensor, "part *rows out"]:
+    """Every contribution behind a projection, whose bias is added at `place`: each number is written once."""
+    parts = _widened(states.parts, torch.Size((*rows, weight.shape[0])))
+    count = len(parts)
+    whole = parts.new_empty((max(count, place + 1), *rows, weight.shape[1]))
+    torch.mm(parts.flatten(0, -2), weight, out=whole[:count].flatten(0, -2))
+    if place < count:
+        whole[place] += bias
+    else:
+        whole[place] = bias
+    return whole
 
 
 def _by_blocks(
@@ -327,12 +291,17 @@ class Carrying(TorchFunctionMode):
     def _project(self, states: Sum, whole: Tensor, weight: Tensor, value: Tensor, bias: Tensor | None) -> None:
         """A matrix times the stream is a branch; before the first attention, and of heads' outputs, the stream."""
         role: Role = "branch" if states.role == "branch" or (states.role == "stream" and self.writer) else "stream"
+        component = LAST_BIAS if role == "branch" else BIAS
         if states.blocks is not None and torch.equal(states.blocks.flatten(2), whole):  # each head has rows of its own
             projected = Sum(states.components, partial(_by_blocks, states.blocks, weight), role, states.norm)
+        elif bias is not None:
+            names = tuple(dict.fromkeys((*states.components, component)))
+            make = partial(_projected, states, weight, bias, names.index(component), value.shape[:-1])
+            carry(value, Sum(names, make, role, states.norm))
+            return
         else:
             projected = states.mapped(lambda part: part @ weight, role, broadcasts=True)
         if bias is not None:
-            component = LAST_BIAS if role == "branch" else BIAS
             projected = projected.plus(_constant(bias.expand(value.shape), component, role))
         carry(value, projected)
 

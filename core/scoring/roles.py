@@ -272,7 +272,17 @@ class RoleMeans:
             score = scores[role]
             rest = score.without_sink
             columns += [score.weight, score.weight - score.baseline, rest, rest - score.baseline_without_sink]
-        sums = np.stack(columns, -1)  # [batch, head, statistic]
+        self.add(layer, np.stack(columns, -1), numbers, only=only)
+
+    def add(
+        self,
+        layer: int,
+        sums: Float[np.ndarray, "batch head statistic"],
+        numbers: Sequence[int],
+        *,
+        only: Sequence[Role] = ROLES,
+    ) -> None:
+        """Add one layer's weight, effect, and both without the sink, of every role; NaN where there is no target."""
         counted = np.repeat([role in only for role in ROLES], 4)
         self.means.update(layer, sums, (~np.isnan(sums)).all(1) * counted.astype(float), numbers)
 

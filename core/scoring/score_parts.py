@@ -7,6 +7,7 @@ to 1 and may be negative (the regression of a sum on its terms; Elhage et al. 20
 pooled: sums of covariances over sums of variances. Every key counts the same, or as much as its weight.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -23,29 +24,28 @@ WEIGHTINGS: tuple[Weighting, ...] = ("even", "attention")
 def covariances(
     query: Float[Tensor, "a batch head query dim"],
     key: Float[Tensor, "b batch head key dim"],
-    scores: Float[Tensor, "batch head query key"],
-    visible: Bool[Tensor, "#batch #head query key"],
+    centred: Sequence[Float[Tensor, "batch head query key"]],
     *,
     scaling: float,
-    weights: Float[Tensor, "batch head query key"] | None = None,
-) -> Float[Tensor, "batch head a b"]:
-    """Covariance of every pair's term with the whole score, summed over queries.
+) -> list[Float[Tensor, "batch head a b"]]:
+    """Covariance of every pair's term with the whole score, summed over queries, for each way that keys count.
 
     Args:
         query, key: contributions to the queries and the keys.
-        scores: the whole scores. *Shape:* (batch, head, query, key).
-        visible: which keys a query sees; the others count nothing.
+        centred: the whole scores, centred under each way (`centred_scores`).
         scaling: of products of queries and keys.
-        weights: how much each key counts, rows sum to 1 over visible keys; None: all that are visible the same.
 
     Returns:
-        *Shape:* (batch, head, a, b), squared units of scores. With `score_variance` below it they are shares.
+        Of each way: *Shape:* (batch, head, a, b), squared units of scores. With `score_variance` below it they are
+        shares.
     """
-    centred = centred_scores(scores, visible, weights)
-    every_key = key.permute(1, 2, 3, 0, 4).flatten(3)  # one product for all b: [batch, head, key, b dim]
-    along_keys = torch.matmul(centred, every_key).unflatten(3, (len(key), -1))  # sum_j w s' k_b[j]
-    first, second = query.permute(1, 2, 0, 3, 4).flatten(3), along_keys.transpose(2, 3).flatten(3)
-    return torch.matmul(first, second.mT) * scaling
+    first = query.permute(1, 2, 0, 4, 3).flatten(3)  # [batch, head, a, dim query]
+    every_key = key.permute(1, 2, 3, 0, 4).flatten(3).mT  # one product for all b: [batch, head, b dim, key]
+    found = []
+    for scores in centred:
+        along_keys = torch.matmul(every_key, scores.mT).unflatten(2, (len(key), -1))  # sum_j w s' k_b[j]
+        found.append(torch.matmul(first, along_keys.flatten(3).mT) * scaling)
+    return found
 
 
 def centred_scores(
@@ -55,7 +55,8 @@ def centred_scores(
 ) -> Float[Tensor, "batch head query key"]:
     """Every key's share of a row's count times its score less the row's mean; 0 at invisible keys; rows sum to 0.
 
-    weights: as for `covariances`; the mean is weighted likewise.
+    weights: how much each key counts, also in the mean, rows sum to 1 over visible keys; None: all that are visible the
+    same.
     """
     counts = visible.to(scores.dtype) if weights is None else weights * visible
     counts = counts / counts.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)

@@ -22,6 +22,8 @@ from core.scoring.features import FeatureAttention, mark
 from core.scoring.heads import SpecialPositions
 from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.statistics import HeadStatistics
+from core.studies.attention.passes import Prepared
+from core.studies.attention.role_measure import RoleMeasure
 from tests.capture.conftest import DECODERS, NEW_FAMILIES, SINKS, TEXT, TRANSLATORS, built, newer, tiny
 from tests.capture.conftest import translator as translating
 
@@ -144,6 +146,24 @@ def test_features_have_the_same_results_either_way(name, monkeypatch):
     wide = 2 * len(features.definitions) * 3
     assert np.allclose(both[0].sums[..., :wide], both[1].sums[..., :wide], atol=SPAN)
     assert np.allclose(both[0].sums[..., wide:], both[1].sums[..., wide:], atol=2e-3)  # logarithms of 1e-6 and more
+
+
+@pytest.mark.parametrize("name", ["modernbert", "gpt2"])
+def test_roles_have_the_same_results_either_way(name, monkeypatch):
+    checkpoint = opened(name)
+    inputs = [Prepared(k, checkpoint.encode(text, None), ()) for k, text in enumerate((*TEXT, TEXT[0]))]
+    both = []
+    for least in (1, 10_000):
+        monkeypatch.setattr(streaming, "STREAMED_FROM", least)
+        roles = RoleMeasure(checkpoint)
+        if least == 1:
+            assert not whole_maps(checkpoint, [ready.encoding for ready in inputs], roles.take(inputs), monkeypatch)
+        else:
+            run(checkpoint, [ready.encoding for ready in inputs], roles.take(inputs))
+        both.append(roles.roles.means)
+    assert np.array_equal(both[0].counts, both[1].counts)
+    assert both[0].counts.any()
+    assert np.allclose(both[0].sums, both[1].sums, atol=SPAN)
 
 
 def whole_maps(checkpoint, encodings, observers, monkeypatch, **wanted):

@@ -5,6 +5,7 @@ import pytest
 
 from core.errors import InputError
 from core.scoring.registry import head_scores
+from core.scoring.role_blocks import RoleBlocks
 from core.scoring.roles import (
     LEAST,
     ROLES,
@@ -251,3 +252,27 @@ def test_the_smallest_input_with_a_repeat_and_one_without():
                   {"links": ((0, 5),)}, {"separators": (5,)}):  # fmt: skip
         with pytest.raises(InputError, match="lie inside an input of 5 tokens"):
             RolePositions(5, **wrong)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("first", [0, 2])
+def test_blocks_of_queries_give_the_roles_of_whole_maps(causal, first):
+    """Blocks of one row, of three, and all at once; with targets in every role that needs no control."""
+    length, links = 11, ((3, 5), (6, 4), (9, 1), (1, 9), (7, 7))
+    places = RolePositions(length, first, (5, 10), causal=causal, rare=(6, 7), links=links)
+    maps = random_maps(2, length, length, causal=causal, seed=3).numpy()
+    maps[0, 3:] = np.eye(length)[first] * (1 - LEAST / 2) + maps[0, 3:] * LEAST / 2  # rows with next to nothing left
+    scores = role_scores(maps, places)
+    wanted = np.stack([column for score in (scores[role] for role in ROLES) for column in (
+        score.weight, score.weight - score.baseline, score.without_sink,
+        score.without_sink - score.baseline_without_sink)], -1)  # fmt: skip
+    for step in (1, 3, length):
+        blocks, before = RoleBlocks(2, places), maps.copy()
+        for start in range(0, length, step):
+            for head in range(2):
+                blocks.take(head, start, maps[head, start : start + step])
+        assert blocks.result() == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+        assert np.array_equal(maps, before)
+    assert np.isfinite(wanted).all(0).sum() >= 16
+    with pytest.raises(InputError, match="control"):
+        RoleBlocks(2, RolePositions(8, repeat=(1, 3)))

@@ -26,7 +26,7 @@ def drawn(seed: int = 0, *, causal: bool = False):
 def test_covariances_are_those_of_a_loop_over_rows(causal, weighting):
     query, key, scores, visible = drawn(causal=causal)
     maps = torch.softmax(scores.masked_fill(~visible, -torch.inf), -1) if weighting == "attention" else None
-    found = score_parts.covariances(query, key, scores, visible, scaling=SCALING, weights=maps)
+    (found,) = score_parts.covariances(query, key, [score_parts.centred_scores(scores, visible, maps)], scaling=SCALING)
     expected = np.zeros((2, 2, 3, 2))
     for batch, head, a, b, i in np.ndindex(2, 2, 3, 2, 4):
         seen = [j for j in range(4) if visible[0, 0, i, j]]
@@ -41,8 +41,8 @@ def test_covariances_are_those_of_a_loop_over_rows(causal, weighting):
 def test_shares_of_all_pairs_add_up_to_one(weighting):
     query, key, scores, visible = drawn(causal=True)
     maps = torch.softmax(scores.masked_fill(~visible, -torch.inf), -1) if weighting == "attention" else None
-    pairs = score_parts.covariances(query, key, scores, visible, scaling=SCALING, weights=maps).sum((2, 3))
     centred = score_parts.centred_scores(scores, visible, maps)
+    pairs = score_parts.covariances(query, key, [centred], scaling=SCALING)[0].sum((2, 3))
     assert pairs.numpy() == pytest.approx(score_parts.score_variance(centred, scores).numpy(), rel=1e-9)
 
 

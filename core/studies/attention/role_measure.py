@@ -1,6 +1,7 @@
 """Roles of heads on a checkpoint: on a task's rows, and on random words that come twice."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ from core.capture.copying import copying
 from core.capture.running import BATCH_TOKENS, Observer, run
 from core.capture.words import groups_of
 from core.errors import InputError
+from core.map_sums import MapSums, Needs
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
+from core.scoring.role_blocks import RoleBlocks
 from core.scoring.roles import RepeatedTokens, Role, RoleMeans, RolePositions, repeated_tokens
 from core.studies.attention.partials import Place, RoleSums
 from core.studies.attention.passes import Prepared
@@ -29,6 +32,7 @@ class RoleMeasure:
         self.copying = np.zeros((0, 0))
         self._places: list[RolePositions] = []
         self._numbers: list[int] = []
+        self._blocks: dict[int, RoleBlocks] = {}
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Find where each input's targets are."""
@@ -44,6 +48,25 @@ class RoleMeasure:
             groups.setdefault(self._places[number], []).append(row)
         for places, rows in groups.items():
             self.roles.update_layer(layer, maps[rows], places, [self._numbers[inputs[row]] for row in rows])
+
+    def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
+        """Of long inputs blocks of queries, which are added up one layer after the other."""
+        if queries != keys:
+            return None
+        self._begin(inputs)
+        return [Needs(blocks=partial(self._take, number)) for number in inputs]
+
+    def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
+        """One layer without its maps: its blocks have gone by."""
+        found = np.stack([self._blocks[number].result() for number in inputs])
+        self.roles.add(layer, found, [self._numbers[number] for number in inputs])
+        self._begin(inputs)
+
+    def _begin(self, inputs: Sequence[int]) -> None:
+        self._blocks = {number: RoleBlocks(self.checkpoint.heads, self._places[number]) for number in inputs}
+
+    def _take(self, number: int, head: int, start: int, weights: Any) -> None:
+        self._blocks[number].take(head, start, weights)
 
     def repeats(self, *, sequences: int, period: int, seed: int) -> None:
         """Random words twice, `sequences` times, each beside a control without repeats; and the copying scores.

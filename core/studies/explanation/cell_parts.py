@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core.capture.carrying import Component
 from core.capture.contributions import HeadInputs, take_head_inputs
+from core.capture.contributors import Component
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding

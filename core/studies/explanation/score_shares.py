@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from core.capture.carrying import Component, FrozenNorm
+from core.capture.carrying import FrozenNorm
 from core.capture.contributions import HeadInputs, take_head_inputs
+from core.capture.contributors import Component
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
@@ -70,28 +71,29 @@ class ShareSums:
 
     def take(self, inputs: HeadInputs, numbers: list[int]) -> None:
         """Add a layer of a batch."""
-        for weighting in WEIGHTINGS:
-            found = layer_shares(inputs, weighting)
+        for weighting, found in zip(WEIGHTINGS, layer_shares(inputs), strict=True):
             before = self.layers.get((inputs.layer, weighting))
             self.layers[inputs.layer, weighting] = before.merge(found) if before else found
 
 
-def layer_shares(inputs: HeadInputs, weighting: Weighting) -> LayerShares:
-    """The moments of one layer of a batch."""
-    weights = inputs.weights if weighting == "attention" else None
-    pairs = covariances(
-        inputs.query, inputs.key, inputs.scores, inputs.visible, scaling=inputs.scaling, weights=weights
-    )
-    centred = centred_scores(inputs.scores, inputs.visible, weights)
-    flat = pairs.flatten(2)
+def layer_shares(inputs: HeadInputs) -> list[LayerShares]:
+    """The moments of one layer of a batch, for each weighting."""
+    counts = [inputs.weights if weighting == "attention" else None for weighting in WEIGHTINGS]
+    every = [centred_scores(inputs.scores, inputs.visible, weights) for weights in counts]
+    pairs = covariances(inputs.query, inputs.key, every, scaling=inputs.scaling)
     both = [(a, b) for a in inputs.query_components for b in inputs.key_components]
     if inputs.bias is not None:  # of places alone: position on both sides
-        flat = torch.cat([flat, (centred * inputs.bias).sum((-2, -1))[..., None]], -1)
         both.append((Component("position"), Component("position")))
     names, matrix = _collected(tuple(both))
-    parts = flat.double().cpu().numpy() @ matrix
-    whole = score_variance(centred, inputs.scores).double().cpu().numpy()
-    return LayerShares(inputs.layer, weighting, names, RatioMoments.of(parts, whole))
+    found = []
+    for weighting, centred, terms in zip(WEIGHTINGS, every, pairs, strict=True):
+        flat = terms.flatten(2)
+        if inputs.bias is not None:
+            flat = torch.cat([flat, (centred * inputs.bias).sum((-2, -1))[..., None]], -1)
+        whole = score_variance(centred, inputs.scores).double().cpu().numpy()
+        moments = RatioMoments.of(flat.double().cpu().numpy() @ matrix, whole)
+        found.append(LayerShares(inputs.layer, weighting, names, moments))
+    return found
 
 
 @lru_cache(maxsize=64)
