@@ -45,6 +45,7 @@ def open_sheet(page, address, name="ada"):
     root = page.locator(".root[data-cursor]")
     root.wait_for(timeout=PATIENCE)
     settled(page)
+    expect(box).not_to_be_focused()  # the next keys are labels and not more of the name
     root.locator("canvas").focus()
     return root
 

@@ -14,6 +14,7 @@ from pages.parts.reports import attending
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers
+from pages.parts.widgets.tables import show_table
 
 LONGEST = 48  # pieces of a small map
 TASK_ROWS, OWN = "task rows", "own sentences"
@@ -52,7 +53,7 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
     show_small_maps(maps, key="gallery_maps")
     st.caption(plain(f"{checkpoint} · {head} · {of} · {said} · rows are queries, columns keys"))
     said_of_each = [{"where": example.where, "value": example.value, "text": example.text} for example in shelved]
-    st.dataframe(pd.DataFrame(said_of_each), hide_index=True, height=200)
+    show_table(pd.DataFrame(said_of_each), height=200)
     return Gallery(shelved, f"{of} · {said}")
 
 

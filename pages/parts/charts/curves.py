@@ -18,8 +18,8 @@ def stacked_bars(
         alt.Chart(frame, title=title)
         .mark_bar()
         .encode(
-            y=alt.Y(field(axes.y, "N"), title=None, sort=None, axis=alt.Axis(labelLimit=220)),
-            x=alt.X(field(axes.x, "Q"), title=axes.x_says, stack="zero"),
+            y=alt.Y(field(axes.y, "N"), title=None, sort=None, axis=alt.Axis(labelLimit=320)),
+            x=alt.X(field(axes.x, "Q"), title=axes.x_says, stack="zero", scale=alt.Scale(nice=False)),
             color=category(frame, str(axes.colour), order).legend(legend),
             tooltip=tips(frame, axes.y, axes.colour, axes.x, *tooltip),
         )
@@ -50,6 +50,7 @@ def line_with_band(
     return alt.layer(*band, line, *baseline(rule)).properties(title=title, height=300)
 
 
+NAME_WIDTH, NAME_HEIGHT = 0.1, 0.03  # shares of a scatter's width and height that a point's name takes
 MANY = 14  # names that stand below a chart without touching each other; more stand at its left, one a line
 
 
@@ -145,11 +146,24 @@ def points(
     layers = [dots]
     if axes.name:
         layers.append(
-            alt.Chart(frame)
+            alt.Chart(frame[apart(frame, axes)])
             .mark_text(dx=8, align="left", fontSize=10, color="gray")
             .encode(**shared, text=alt.Text(field(axes.name, "N")))
         )
     return alt.layer(*layers).properties(title=title, height=420, **({"width": 420} if square else {}))
+
+
+def apart(frame: pd.DataFrame, axes: Axes) -> list[bool]:
+    """Which names of points stand free of those before them; the others are read by pointing."""
+    spans = [float(frame[name].max() - frame[name].min()) or 1.0 for name in (axes.x, axes.y)]
+    places = (frame[[axes.x, axes.y]].to_numpy(dtype=float) / spans).tolist()
+    free: list[tuple[float, float]] = []
+    shown = []
+    for x, y in places:
+        shown.append(all(abs(x - a) > NAME_WIDTH or abs(y - b) > NAME_HEIGHT for a, b in free))
+        if shown[-1]:
+            free.append((x, y))
+    return shown
 
 
 def calibration(frame: pd.DataFrame, axes: Axes, *, counted: str, title: str) -> Layers:

@@ -15,6 +15,7 @@ from pages.parts.charts.colours import colours_of, has_own
 
 Layers = alt.LayerChart | alt.FacetChart  # what altair says that layering gives
 CELL = 26  # pixels of one head in a layer x head picture
+LONGEST = 320  # pixels of a name in a legend: a checkpoint's whole short name
 LARGE = 44  # of one that has the width of the page, or the better part of it
 
 
@@ -112,7 +113,7 @@ def category(frame: pd.DataFrame, name: str, order: Sequence[str] | None = None)
         scale = alt.Scale(range=colours_of(names), domain=names)
     else:
         scale = alt.Scale(range="category", domain=names if order else alt.Undefined)
-    return alt.Color(field(name, "N"), title=name, sort=order, scale=scale)
+    return alt.Color(field(name, "N"), title=name, sort=order, scale=scale, legend=alt.Legend(labelLimit=LONGEST))
 
 
 def interval(mark: alt.Chart, axes: Axes, *, along: str = "y", **options: Any) -> list[alt.Chart]:

@@ -26,11 +26,13 @@ def head_picture(
     highlight: Collection[Head] = (),
     tooltip: Sequence[str] = (),
     select: bool = False,
+    lines: int = 1,
 ) -> Layers:
     """A layer x head picture of one number (or one class) per head.
 
     frame: one row a head with columns `layer`, `head` (zero-based) and the shade's. highlight: heads to outline.
     tooltip: more columns to read. select: a click selects "cell" (layer, head). Heads without a value stay empty.
+    lines: of the title at least, so that pictures side by side begin at one height.
     """
     heads = [Head(int(layer), int(head)) for layer, head in zip(frame.layer, frame["head"], strict=True)]
     drawn = frame.assign(
@@ -53,9 +55,14 @@ def head_picture(
     outline = alt.Chart(marked).mark_rect(fillOpacity=0, stroke="#D55E00", strokeWidth=2.5, aria=False).encode(x=x, y=y)
     columns = max((head.head + 1 for head in heads), default=1)
     cell = cell_of(columns, shade.cell) if heads else shade.cell
-    # a title must not be wider than its picture
-    lines = textwrap.wrap(title, max(24, (cell * columns + 60) // 7)) or ""
-    return alt.layer(cells, outline).properties(width=alt.Step(cell), height=alt.Step(cell), title=lines)
+    wrapped = wrapped_title(title, columns, cell)
+    wrapped += [" "] * (lines - len(wrapped))
+    return alt.layer(cells, outline).properties(width=alt.Step(cell), height=alt.Step(cell), title=wrapped or "")
+
+
+def wrapped_title(title: str, columns: int, cell: int) -> list[str]:
+    """The lines of a title that is no wider than its picture of so many heads and its legend."""
+    return textwrap.wrap(title, max(24, (cell * columns + 60) // 7))
 
 
 def clicked_heads(picked: Any) -> list[Head]:

@@ -30,6 +30,7 @@ from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
+from pages.parts.widgets.tables import show_table
 
 SAID = declared(circuits.Options)
 USUAL, MOST = 40, 200  # edges that are drawn
@@ -79,9 +80,7 @@ def _results() -> None:
         column.metric(name, f"{count} of {whole.raced}")
     st.markdown(plain(said_of_stability(whole)[0].upper() + said_of_stability(whole)[1:]))
     pictures = _pictures(whole, ranked, Faithfulness.among(rows))
-    st.dataframe(
-        pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]), hide_index=True
-    )
+    show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
     show_files(pd.DataFrame(rows), pictures, "circuit", of="Edges")
     _pairs(stored, ranked, CircuitPair.among(rows))
     st.caption(plain(_caption(stored, whole)))

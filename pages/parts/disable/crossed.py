@@ -16,6 +16,7 @@ from pages.parts.reports.stored_runs import drawer
 from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
+from pages.parts.widgets.tables import show_table
 
 FOLDS = Count("folds", "Parts", 2, 20, 5, "A model is fine-tuned for each.")
 
@@ -40,7 +41,7 @@ def _parts(rows: Sequence[Row]) -> None:
     parts, variants = CrossedPart.among(rows), SweptVariant.among(rows)
     agree = [variant.name for variant in variants if variant.folds_agree == len(parts)]
     st.subheader("Parts")
-    st.dataframe(pd.DataFrame(map(asdict, parts)), hide_index=True)
+    show_table(pd.DataFrame(map(asdict, parts)))
     st.caption(
         plain(
             f"In all {len(parts)} parts the change has the same sign for {len(agree)} of {len(variants)}: "

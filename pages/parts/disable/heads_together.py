@@ -29,6 +29,7 @@ from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
+from pages.parts.widgets.tables import show_table
 
 MOST = 30  # pairs in a table
 
@@ -73,7 +74,7 @@ def show_gates() -> None:
             right.markdown(f"No head is {check.name} in 95 % of the fits.")
     _agreements(right, rows)
     columns = ["name", "gate_class", "facilitating", "interfering", "irrelevant", "effect", "low", "high", "gradient"]
-    st.dataframe(frame[columns], hide_index=True)
+    show_table(frame[columns])
     show_files(pd.DataFrame(rows), [picture], "gates", of="Heads")
     _caption(stored, f"n = {heads[0].n} rows, {heads[0].fits} fits")
 
@@ -88,7 +89,7 @@ def show_pairs() -> None:
     for column, name in zip(st.columns(2), ("redundant", "cooperating"), strict=True):
         column.metric(name, f"{sum(pair.verdict == name for pair in pairs)} of {len(pairs)} pairs")
     columns = ["name", "interaction", "low", "high", "p", "verdict", "first", "second", "both", "loss_interaction"]
-    st.dataframe(pd.DataFrame(pairs)[columns].head(MOST), hide_index=True)
+    show_table(pd.DataFrame(pairs)[columns].head(MOST))
     show_files(pd.DataFrame(rows), [], "pairs", of="Pairs")
     _caption(stored, f"n = {pairs[0].n} rows; effects on the logit difference, p corrected over all pairs (max-T)")
 
@@ -116,7 +117,7 @@ def show_shapley() -> None:
         right.altair_chart(curve)
         right.markdown(f"{OrderContrast.among(rows)[0].verdict.capitalize()}.")
         pictures.append(curve)
-    st.dataframe(pd.DataFrame(heads)[["name", "value", "low", "high", "effect", "gradient"]], hide_index=True)
+    show_table(pd.DataFrame(heads)[["name", "value", "low", "high", "effect", "gradient"]])
     show_files(pd.DataFrame(rows), pictures, "shapley", of="Heads")
     _caption(stored, f"n = {heads[0].n} rows, {heads[0].orders} orders each")
 

@@ -16,6 +16,7 @@ from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.head_links import show_links
+from pages.parts.widgets.tables import show_table
 
 if TYPE_CHECKING:
     from core.capture.interventions import Operator
@@ -154,7 +155,7 @@ def _said(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) 
         table = table.drop(columns=["before", "after"])
     shares = {name: st.column_config.NumberColumn(format="percent") for name in ("before", "after")}
     logits = {name: st.column_config.NumberColumn(format="%.3f") for name in ("logit before", "logit after")}
-    st.dataframe(table, hide_index=True, column_config=shares | logits)
+    show_table(table, column_config=shares | logits)
     if not heads:
         st.caption("No head is changed yet: before and after are the same.")
         return

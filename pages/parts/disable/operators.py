@@ -24,6 +24,7 @@ from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import pick_and_link
+from pages.parts.widgets.tables import show_table
 
 COLUMNS = ["name", "operator", "value", "low", "high", "p"]
 AGREEMENT = ["name", "kendall", "low", "high", "itself", "same_rows"]
@@ -78,7 +79,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
     with right:
         _agreement(OperatorAgreement.among(rows))
     st.altair_chart(together(_pictures(effects, name)), width="content")
-    st.dataframe(pd.DataFrame(effects, columns=COLUMNS), hide_index=True)
+    show_table(pd.DataFrame(effects, columns=COLUMNS))
     st.caption(plain(
         f"{stored.checkpoint} · {stored.task} · n = {baseline.n} rows, loss {baseline.loss:.3f} "
         f"· {stored.date} · intervals over rows; p: max-T over heads and operators; what fewer than "
@@ -105,7 +106,7 @@ def _agreement(pairs: list[OperatorAgreement]) -> None:
     if not pairs:
         return
     st.markdown("**Do operators rank heads alike?** Kendall's tau of mean effects (1 the same order, 0 no relation)")
-    st.dataframe(pd.DataFrame(pairs, columns=AGREEMENT), hide_index=True)
+    show_table(pd.DataFrame(pairs, columns=AGREEMENT))
     st.caption(
         "Each operator on another half of the rows, since noise that both share would pass for agreement (same_rows "
         "has it). itself: how well each agrees with itself across halves, the most that could be seen. 95% over heads."

@@ -22,6 +22,7 @@ from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
+from pages.parts.widgets.tables import show_table
 
 SAID = declared(Options)
 KINDS = [kind for kind in WHAT if kind != "duplicates"]
@@ -102,7 +103,7 @@ def _results() -> None:
         left.altair_chart(rows_taken(verdicts), width="content")
     right.altair_chart(gradient_beside(verdicts, race))
     left.dataframe(looks(RaceLook.among(rows)), hide_index=True)
-    st.dataframe(_table(verdicts), hide_index=True)
+    show_table(_table(verdicts))
     st.caption(plain(
         f"{stored.checkpoint} · {race.task} {stored.split} · {race.n} rows · operator "
         f"{race.operator} · {stored.dtype} · seed {stored.seed} · {stored.date} · intervals hold "

@@ -24,6 +24,7 @@ from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import asked_heads, pick_and_link
 from pages.parts.widgets.pickers import task_name
+from pages.parts.widgets.tables import show_table
 
 SURE = 0.05  # p below which a change counts as beyond luck
 
@@ -308,7 +309,7 @@ def _table(variants: list[SweptVariant], metric: str) -> None:
                 line |= {f"{metric}_{name}": beyond.value} | ends
         lines.append(line)
     with st.expander(f"All {len(variants)}"):
-        st.dataframe(pd.DataFrame(lines), hide_index=True)
+        show_table(pd.DataFrame(lines))
 
 
 def _everywhere(heads: list[Head]) -> None:
@@ -341,9 +342,8 @@ def _everywhere(heads: list[Head]) -> None:
     ]
     signed = ("change, points", "95% from", "95% to")
     st.subheader(f"{', '.join(map(str, heads))} in every sweep")
-    st.dataframe(
+    show_table(
         pd.DataFrame(lines),
-        hide_index=True,
         column_config={name: st.column_config.NumberColumn(format="%+.2f") for name in signed},
     )
     st.caption("One head at a time; intervals are not corrected, p is, over all heads of its sweep.")

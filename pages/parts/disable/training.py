@@ -16,6 +16,7 @@ from pages.parts.tuning import table_one
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.pickers import task_name
+from pages.parts.widgets.tables import show_table
 
 
 def show_training() -> None:
@@ -87,5 +88,5 @@ def _results() -> None:
     )
     with st.expander("Runs and their checkpoints"):
         columns = ["task", "initialisation", "seed", "held_heads", *METRICS, "folder"]
-        st.dataframe(table_one.runs_table(scores, columns), hide_index=True)
+        show_table(table_one.runs_table(scores, columns))
         st.caption("A checkpoint that learned with heads held opens as any other does, its heads free again.")

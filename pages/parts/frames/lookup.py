@@ -23,6 +23,7 @@ from pages.parts.shell import bound, context, history, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
+from pages.parts.widgets.tables import show_table
 
 EXAMPLES = (
     "He was becoming agitated about the noise.",
@@ -226,9 +227,8 @@ def _clicked(key: str, chosen: str) -> None:
 
 def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
     shown = rows.head(TOP)[["rank", "name", "score", "same_distance", "difference", "place_rank"]]
-    st.dataframe(
+    show_table(
         shown.assign(place_rank=[f"{rank:.0f} of {reading.places}" for rank in shown["place_rank"]]),
-        hide_index=True,
         column_config={
             "rank": st.column_config.NumberColumn("rank", help=f"among {len(rows)} heads"),
             "name": "head",

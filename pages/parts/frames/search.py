@@ -10,6 +10,7 @@ from pages.parts.frames import sets
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.job_progress import show_job
+from pages.parts.widgets.tables import show_table
 
 CITATION = "FrameNet, International Computer Science Institute, Berkeley, CC BY 3.0."
 
@@ -34,7 +35,7 @@ def show_search() -> None:
             st.caption(f"{plain(row.release)}: {row.annotations:,} sentences, {len(skipped)} parts skipped. {CITATION}")
             if skipped:
                 with st.expander(f"Skipped in {row.release}"):
-                    st.dataframe(skipped[:500], hide_index=True)
+                    show_table(skipped[:500])
 
 
 def _search(releases: list[str]) -> None:
@@ -56,7 +57,7 @@ def _search(releases: list[str]) -> None:
     if hits.empty:
         st.info("Nothing is annotated like that: try a shorter beginning or another spelling.")
         return
-    event = st.dataframe(hits[["text", "frame", "unit", "elements"]], hide_index=True, on_select="rerun", height=320,
+    event = show_table(hits[["text", "frame", "unit", "elements"]], on_select="rerun", height=320,
                          selection_mode="single-row", key="search_rows")  # fmt: skip
     chosen = event["selection"]["rows"]
     left, middle, right = st.columns(3)

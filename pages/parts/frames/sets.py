@@ -24,6 +24,7 @@ from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.job_progress import begin, say_time, show_job
+from pages.parts.widgets.tables import show_table
 
 SOURCES = {
     "bundled": "the 137 bundled sentences",
@@ -251,7 +252,7 @@ def _table(heads: pd.DataFrame) -> None:
     ]
     names = [name for name in names if name in heads]
     three = st.column_config.NumberColumn(format="%.3f")
-    st.dataframe(heads[names], hide_index=True, height=240, column_config={
+    show_table(heads[names], height=240, column_config={
         "name": "head", "value": st.column_config.NumberColumn("weight", format="%.3f"), "low": three, "high": three,
         "baseline": st.column_config.NumberColumn("same distance", format="%.3f", help="mean of the first null"),
         "exchanged": st.column_config.NumberColumn("exchanged", format="%.3f", help="mean of the second null"),
@@ -273,7 +274,7 @@ def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummar
         for sentence in sentences
     ]).sort_values("weight", ascending=False)  # fmt: skip
     with st.expander(f"Sentences by the weight of {head}"):
-        event = st.dataframe(listed.head(SENTENCES_LISTED), hide_index=True, on_select="rerun",
+        event = show_table(listed.head(SENTENCES_LISTED), on_select="rerun",
                              selection_mode="single-row", key=f"sentences|{run}|{head}",
                              column_config={"weight": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
         number = event["selection"]["rows"][0] if event["selection"]["rows"] else 0

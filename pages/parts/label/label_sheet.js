@@ -166,8 +166,16 @@ const WRITES = "input:not([type=checkbox]):not([type=radio]), textarea, select, 
 const MOVES = "input, button, a, summary, [role=radio], [role=tab], [role=slider], [role=menuitem]"; // take Space, Enter and arrows
 const OF_MOVES = ["Enter", " ", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown"];
 
+// A name that was typed, a choice that was made: the next keys are labels and no more letters of it.
+function leaveField() {
+  const field = document.activeElement;
+  if (!field || !field.value) return;
+  if (field.closest(".st-key-annotator") || field.matches("[role=combobox][aria-expanded=false]")) field.blur();
+}
+
 // A key wherever the focus is, but in a field that is written in or under a dialog.
 function onAnyKey(sheet, press) {
+  if (press.key === "Enter") setTimeout(leaveField);
   const path = press.composedPath(), matches = (what) => path.some((part) => part.matches && part.matches(what));
   if (path.includes(sheet.root) || !sheet.header || !sheet.root.isConnected || press.altKey || matches(WRITES)) return;
   if (document.querySelector('[data-testid="stDialog"]') || (matches(MOVES) && OF_MOVES.includes(press.key))) return;
@@ -214,6 +222,7 @@ function startSheet(root) {
   root.onkeydown = (press) => { if (press.target.tagName !== "INPUT") onKey(sheet, press); };
   for (const kind of ["pointerdown", "pointermove"]) parts.canvas.addEventListener(kind, (press) => onPointer(sheet, press));
   listen(sheet);
+  leaveField(); // which brought the sheet
   return sheet;
 }
 
@@ -226,6 +235,8 @@ function listen(sheet) {
   const grown = new ResizeObserver(() => { if (sheet.header && !fits(sheet)) resized(); });
   for (const [kind, does] of Object.entries(heard)) window.addEventListener(kind, does);
   const pressed = (press) => onAnyKey(sheet, press);
+  const chosen = (press) => { if (press.target.closest("[role=option]")) setTimeout(leaveField, 50); };
+  document.addEventListener("pointerup", chosen, true);
   window.addEventListener("keydown", pressed, true); // before Streamlit, which has shortcuts of its own
   document.addEventListener("scroll", scrolled, true);
   document.addEventListener("visibilitychange", seen);
@@ -234,6 +245,7 @@ function listen(sheet) {
     sheet.stopped = true;
     for (const [kind, does] of Object.entries(heard)) window.removeEventListener(kind, does);
     window.removeEventListener("keydown", pressed, true);
+    document.removeEventListener("pointerup", chosen, true);
     document.removeEventListener("scroll", scrolled, true);
     document.removeEventListener("visibilitychange", seen);
     grown.disconnect();

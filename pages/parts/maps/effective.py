@@ -60,7 +60,11 @@ def show_stored() -> None:
     lengths = LengthCorrelation.among(rows)
     if lengths:
         lines = [
-            {"length_from": length.length_from, "mean": length.mean, "of": f"{length.checkpoint} · {length.task}"}
+            {
+                "length_from": length.length_from,
+                "mean": length.mean,
+                "of": attending.place_title((str(length.checkpoint), str(length.task)), bundled=picked.sampled),
+            }
             for length in lengths
         ]
         chart = line_with_band(

@@ -17,6 +17,7 @@ from pages.parts.charts.matrices import matrix
 from pages.parts.label.label_tools import pictures
 from pages.parts.patterns.classifiers import HeldOut, KnownClassifier
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.tables import show_table
 
 MOST_PICTURES = 12
 
@@ -54,9 +55,10 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
     held_out = classifier.held_out
     scores = HeldOutScore.among(held_out.rows)
     headlines = [score for score in scores if score.part == "scores"]
-    for score in sorted(headlines, key=lambda score: score.on != held_out.on):
+    headlines.sort(key=lambda score: score.on != held_out.on)
+    for place, score in zip(st.columns(max(3, len(headlines))), headlines, strict=False):
         low, high = (float("nan") if end is None else end for end in (score.low, score.high))
-        st.metric(
+        place.metric(
             f"Macro F1 on {score.on}",
             f"{score.macro_f1:.3f}",
             f"95 % {low:.3f} to {high:.3f} over {score.inputs} inputs, {score.maps} maps",
@@ -64,7 +66,7 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             delta_arrow="off",
         )
         if score.identity_f1 is not None:
-            st.caption(
+            place.caption(
                 f"Guessing from which head it is, without looking at the map: {score.identity_f1:.3f} "
                 f"({score.identity_low:.3f} to {score.identity_high:.3f})."
             )
@@ -72,7 +74,7 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
     if checkpoints:
         st.markdown(plain("Each checkpoint, by a classifier trained without any of its maps"))
         columns = ["checkpoint", "maps", "accuracy", "macro_f1", "low", "high", "ece", "unsure", "outside"]
-        st.dataframe(pd.DataFrame(checkpoints, columns=columns).round(3), hide_index=True)
+        show_table(pd.DataFrame(checkpoints, columns=columns).round(3))
     left, right = st.columns([1, 1])
     with left:
         _per_class(ClassScore.among(held_out.rows))
@@ -93,7 +95,7 @@ def _per_class(scores: Sequence[ClassScore]) -> None:
          "support": score.support}
         for score in scores
     ]  # fmt: skip
-    st.dataframe(pd.DataFrame(lines).round(3), hide_index=True)
+    show_table(pd.DataFrame(lines).round(3))
     rare = [score.name for score in scores if 0 < score.support < 20]
     if rare:
         st.caption(plain(f"Fewer than 20 scored maps: {', '.join(rare)}; their F1 says little."))

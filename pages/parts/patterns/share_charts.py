@@ -21,7 +21,8 @@ from pages.parts.reports.provenance import present_runs
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.head_links import pick_and_link
-from pages.parts.widgets.pickers import task_name
+from pages.parts.widgets.pickers import rows_name
+from pages.parts.widgets.tables import show_table
 
 MOST_RUNS = 40  # looked through for the newest of each task
 
@@ -41,10 +42,9 @@ def stored_rows(study: str, class_set: str) -> list[Row]:
     return kept
 
 
-def shortened(checkpoint: str, most: int = 24) -> str:
-    """The name of a checkpoint or of its folder, its middle left out where it is long."""
-    name = Path(checkpoint).name
-    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"
+def shortened(checkpoint: str) -> str:
+    """The name of a checkpoint or of its folder, whole: two fine-tuned ones differ in its middle."""
+    return Path(checkpoint).name
 
 
 def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -> None:
@@ -65,12 +65,12 @@ def bars(every: Sequence[ClassShare], part: str, title: str, names: list[str]) -
         )
     )
     with st.expander("Numbers, with 95 % intervals over inputs"):
-        st.dataframe(table.round(4), hide_index=True)
+        show_table(table.round(4))
         st.download_button("CSV", csv_text(table), f"shares-{part}.csv", on_click="ignore", key=f"csv_{part}")
 
 
 def _bar(share: ClassShare) -> str:
-    return f"{task_name(str(share.task))} · {shortened(share.checkpoint)}"
+    return f"{rows_name(str(share.task))} · {shortened(share.checkpoint)}"
 
 
 def _line(share: ClassShare) -> dict[str, str | float | None]:
@@ -116,7 +116,7 @@ def doubts(notes: Sequence[ClassNote]) -> None:
 def heads(every: Sequence[HeadClass], names: list[str]) -> None:
     """Each head's majority class, checkpoints side by side."""
     tasks = sorted({str(head.task) for head in every})
-    task = bound.pick(st.selectbox, "Task of the head picture", tasks, key="task", format_func=task_name)
+    task = bound.pick(st.selectbox, "Task of the head picture", tasks, key="task", format_func=rows_name)
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     shown = [head for head in every if head.task == task]
     for number, name in enumerate(dict.fromkeys(head.checkpoint for head in shown)):
@@ -131,7 +131,7 @@ def heads(every: Sequence[HeadClass], names: list[str]) -> None:
             head_picture(
                 pd.DataFrame(lines),
                 Shade("class", categories=names),
-                title=f"{shortened(name)}: class of most inputs",
+                title=shortened(name),
                 tooltip=["share", "counts"],
             ),
             width="content",

@@ -34,6 +34,7 @@ from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
+from pages.parts.widgets.tables import show_table
 
 STUDIES = {
     "perturb": "changed inputs: how often does the prediction change?",
@@ -157,7 +158,7 @@ def _patched(rows: list[Row]) -> int:
         f"Beyond luck (p < 0.05, corrected over {len(rows)}): {', '.join(kept) or 'none'}. {first.n} pairs by "
         f"{first.made_by}; {first.under_floor} differ too little, {first.not_made} were not made."
     ))  # fmt: skip
-    st.dataframe(pd.DataFrame(patched, columns=["name", "recovered", "low", "high", "p"]), hide_index=True)
+    show_table(pd.DataFrame(patched, columns=["name", "recovered", "low", "high", "p"]))
     return max(row.n for row in patched)
 
 
@@ -214,7 +215,7 @@ def _separators(rows: list[Row]) -> int:
         )
     columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
                "gradient_other", "ratio", "ratio_low", "ratio_high"]  # fmt: skip
-    st.dataframe(pd.DataFrame(layers, columns=columns).dropna(axis=1, how="all"), hide_index=True)
+    show_table(pd.DataFrame(layers, columns=columns).dropna(axis=1, how="all"))
     baseline = Untouched.among(rows)
     _without(every, {row.name: row.with_separators for row in every}, baseline[0])
     return max(baseline[0].n, *(row.n for row in every if row.n is not None))
@@ -258,7 +259,7 @@ def _number(value: float | None) -> float:
 
 def _table(lines: Sequence[Mapping[str, Any]]) -> None:
     """Lines without the columns that none of them has."""
-    st.dataframe(pd.DataFrame(lines).dropna(axis=1, how="all"), hide_index=True)
+    show_table(pd.DataFrame(lines).dropna(axis=1, how="all"))
 
 
 RESULTS = {"perturb": _perturbed, "patch": _patched, "knockout": _cut, "separators": _separators}

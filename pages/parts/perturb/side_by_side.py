@@ -13,6 +13,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.perturb.inputs import TwoInputs, pick_two
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import pick_and_link
+from pages.parts.widgets.tables import show_table
 
 
 def show_pair() -> None:
@@ -67,7 +68,7 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
     if len(choices) == 1:
         table[names[0]], table[names[1]] = [choices[0].logit_before], [choices[0].logit_after]
         form = {}
-    st.dataframe(table, hide_index=True, column_config=form)
+    show_table(table, column_config=form)
     known = [
         [choice for choice in choices if np.isfinite(getattr(choice, side))] for side in ("logit_before", "logit_after")
     ]

@@ -20,6 +20,7 @@ from pages.parts.probes.shipped import Result, pick_result, say
 from pages.parts.probes.tree_picture import tree_picture, words_table
 from pages.parts.shell import bound
 from pages.parts.widgets.files import show_files
+from pages.parts.widgets.tables import show_table
 
 
 def show_sentence() -> None:
@@ -45,7 +46,7 @@ def show_sentence() -> None:
     clicked = [int(point["word"]) for point in picked.selection.get("word") or []]  # type: ignore[union-attr]
     chosen = clicked[0] if clicked else None
     st.markdown("Every word of the sentence" if chosen is None else "The chosen word and its dependents in either tree")
-    st.dataframe(words_table(tree, chosen), hide_index=True)
+    show_table(words_table(tree, chosen))
     _score(result)
 
 

@@ -18,13 +18,14 @@ from core.studies.contract import declared, identity
 from core.studies.lookup import find_study
 from core.tasks.glue import TASKS, sampled
 from pages.parts.charts.encoding import CELL, LARGE, Shade
-from pages.parts.charts.heads import head_picture
+from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.reports.differences import DIFFERENCE, rows_second_less_first
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, context, resources, uploads
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
+from pages.parts.widgets.tables import show_table
 
 EXAMPLES = """The keys to the old cabinet were never on the table.
 When Mary met her sister, she smiled at her.
@@ -229,8 +230,13 @@ def by_place(scores: Sequence[S]) -> dict[tuple[str, str], list[S]]:
 def place_title(place: tuple[str, str], *, bundled: bool) -> str:
     """A checkpoint and a task in words; bundled: its rows are only like the task's."""
     checkpoint, task = place
+    return f"{Path(checkpoint).name} · {task_said(task, bundled=bundled)}"
+
+
+def task_said(task: str, *, bundled: bool) -> str:
+    """A task by its name; "SST-2-like" where its rows are the bundled ones."""
     name = pickers.task_name(task)
-    return f"{Path(checkpoint).name} · {sampled(name) if bundled else name}"
+    return sampled(name) if bundled else name
 
 
 def pictures(
@@ -247,11 +253,14 @@ def pictures(
     measured = [score for score in scores if score.checkpoint != DIFFERENCE]  # a difference has its own scale
     known = pd.to_numeric(pd.DataFrame(measured)[value]).dropna() if measured else ()
     domain = (min(0.0, float(min(known))), float(max(known))) if len(known) else (0.0, 1.0)
+    groups.sort(key=lambda group: group[0][1] != context.now().rows)  # the chosen rows first
     a_row = min(3, max(1, len(groups)))
+    cell = (LARGE, MIDDLE, CELL)[a_row - 1]
+    columns = 1 + max((int(score.head or 0) for score in scores), default=0)
+    lines = max((len(wrapped_title(title(place), columns, cell_of(columns, cell))) for place, _ in groups), default=1)
     for start in range(0, len(groups), a_row):
         for place, ((checkpoint, task), some) in zip(st.columns(a_row), groups[start : start + a_row], strict=False):
             frame, changed, sure = pd.DataFrame(some), checkpoint == DIFFERENCE, above_null(some)
-            cell = (LARGE, MIDDLE, CELL)[a_row - 1]
             shade = Shade(value, label, diverging or changed, None if changed else domain, cell=cell)
             chart = head_picture(
                 frame,
@@ -259,6 +268,7 @@ def pictures(
                 title=title((checkpoint, task)),
                 highlight=sure if 2 * len(sure) < len(some) else (),  # most outlined: none stands out
                 tooltip=[name for name in ("low", "high", "n", "baseline", "q") if frame[name].notna().any()],
+                lines=lines,
             )
             place.altair_chart(chart, width="content", key=f"picture_{checkpoint}_{task}_{label}")
             drawn.append(chart)
@@ -307,7 +317,7 @@ def _head(score: Score) -> Head:
 def table(measured: Measured, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str) -> None:
     """Heads by name with these columns, most of `by` first; the chosen one, or the first, leads to its maps."""
     if not scores:
-        st.dataframe(pd.DataFrame(columns=["checkpoint", "task", "head"]), hide_index=True, key=f"table_{key}")
+        show_table(pd.DataFrame(columns=["checkpoint", "task", "head"]), key=f"table_{key}")
         return
     frame = pd.DataFrame(scores).assign(name=[score.name for score in scores])
     size = pd.to_numeric(frame[by])
@@ -316,10 +326,10 @@ def table(measured: Measured, scores: Sequence[Score], columns: Sequence[str], *
     kept = ["checkpoint", "task", "name", *(name for name in columns if name in there)]
     shown = frame.loc[order, kept].rename(columns={"name": "head", "low": "95% from", "high": "95% to"})
     shown = shown.assign(**{name: tested(shown[name]) for name in ("p", "q") if name in shown})
+    shown["task"] = [task_said(str(task), bundled=measured.bundled) for task in shown["task"]]
     short = {name: st.column_config.NumberColumn(format="%.3g") for name in shown.select_dtypes("float").columns}
-    event = st.dataframe(
+    event = show_table(
         shown,
-        hide_index=True,
         height=min(280, 37 + 35 * len(shown)),
         column_config=short,
         on_select="rerun",

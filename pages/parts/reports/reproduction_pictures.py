@@ -21,6 +21,7 @@ from core.report.rendering.parquet import parquet_files
 from core.report.rendering.words import About, command_of, numbers_of, short
 from core.tasks.glue import task_name
 from pages.parts.shell.messages import plain
+from pages.parts.widgets.tables import show_table
 
 COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray"}
 COLUMNS = [
@@ -42,7 +43,7 @@ def summary(records: Records, about: About) -> None:
     st.code(command_of(about.options), language=None, wrap_lines=True)
     if failed:
         with st.expander(f"{len(failed)} steps left nothing"):
-            st.dataframe(pd.DataFrame(failed), hide_index=True)
+            show_table(pd.DataFrame(failed))
 
 
 def downloads(records: Records, about: About) -> None:
@@ -88,7 +89,7 @@ def claims_table(records: Records) -> None:
         frame = pd.DataFrame([asdict(claimed) | {"numbers": numbers_of(claimed)} for claimed in records.claims])
         wide = {"numbers": st.column_config.TextColumn(width="large"),
                 "needed": st.column_config.NumberColumn("rows that would decide it")}  # fmt: skip
-        st.dataframe(frame[names] if len(frame) else frame, hide_index=True, column_config=wide)
+        show_table(frame[names] if len(frame) else frame, column_config=wide)
 
 
 def _cell(claims: Sequence[ClaimRecord]) -> str:
@@ -121,10 +122,10 @@ def _exhibit(item: Exhibit, records: Records) -> None:
     measured = [value for value in records.values if value.value is not None]
     printed = [value for value in records.values if value.value is None]
     if measured:
-        st.dataframe(_table(measured), hide_index=True)
+        show_table(_table(measured))
     if printed:
         with st.expander(f"{len(printed)} printed numbers without ours"):
-            st.dataframe(_table(printed), hide_index=True)
+            show_table(_table(printed))
     if item.errors:
         st.markdown("Known errors of the sources:\n" + "\n".join(f"- {plain(error)}" for error in item.errors))
 

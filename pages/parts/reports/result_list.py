@@ -17,6 +17,7 @@ from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import pickers
 from pages.parts.widgets.pin import offer_pin_of_run
+from pages.parts.widgets.tables import show_table
 from pages.parts.widgets.undoing import offer_undo, take_away
 
 A_PART, COMPARED = 20, 12  # results of a part of the list; rows of two compared
@@ -109,7 +110,7 @@ def _compared(known: dict[str, StoredRun]) -> None:
         if len(chosen) == 1:
             st.caption("Press Compare on another result.")
         else:
-            st.dataframe(numbers_beside(*(_numbers(stored.run) for stored in chosen)), hide_index=True)
+            show_table(numbers_beside(*(_numbers(stored.run) for stored in chosen)))
         st.button("Close", icon=":material/close:", type="tertiary", on_click=_stop_comparing, key="stop_comparing")
 
 

@@ -16,6 +16,7 @@ from pages.parts.label.label_sheet import hints_of
 from pages.parts.label.label_tools import classes_now
 from pages.parts.shell import people
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.tables import show_table
 
 ORDER_TITLES = {
     "random": "at random",
@@ -140,7 +141,7 @@ def people_of(db: Database, known: projects.Project, by: str) -> None:
         {"person": name, "phase": level.phase, "gold right": f"{level.right} of {level.golds}", "why": reason(level)}
         for name, level in standing.items()
     ]
-    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    show_table(pd.DataFrame(rows))
     left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
     person = left.selectbox("Person", board.people, key=f"person_{known.project}")
     with clear_errors():

@@ -11,6 +11,7 @@ from core.store import erasure
 from core.store.database import Database
 from pages.parts.shell import uploads
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.tables import show_table
 
 
 def maps_from_elsewhere(db: Database) -> None:
@@ -49,7 +50,7 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
             report = import_studio(db, file, class_set, people=people)
             st.success(f"{report.rows} rows: {report.new} new, {report.already} there already, {report.maps} new maps.")
             if report.refused:
-                st.dataframe([{"row": number, "reason": why} for number, why in report.refused], hide_index=True)
+                show_table([{"row": number, "reason": why} for number, why in report.refused])
 
 
 def erase_person(db: Database, by: str) -> None:

@@ -20,7 +20,7 @@ from pages.parts.charts.encoding import CELL, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.shell import bound, history, links
 from pages.parts.shell.messages import plain
-from pages.parts.widgets.head_links import show_links
+from pages.parts.widgets.head_links import is_missing, show_links
 from pages.parts.widgets.pickers import task_name
 
 
@@ -140,6 +140,8 @@ def strongest(scores: Sequence[ChangeScore], compared: Options) -> None:
         place, link = st.columns([5, 2], vertical_alignment="center")
         second = f"\n{row.pair}" if row.pair else ""
         place.text(f"{changed.row} · 1 − cosine {1 - changed.cosine:.3f}\n{row.text}{second}")
+        if is_missing(after):
+            continue
         with link:
             links.link("maps", f"{name} before and after", checkpoint=compared.before, beside=after, text=row.text,
                        pair=row.pair, head=name)  # fmt: skip

@@ -7,7 +7,7 @@ import pandas as pd
 
 from core.report.published import QQP_CHANGE
 from core.studies.attention.records import ChangeScore
-from core.tasks.glue import task_name
+from core.tasks.glue import sampled, task_name
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
 
@@ -22,12 +22,14 @@ def _layers(scores: Sequence[ChangeScore]) -> list[ChangeScore]:
     return [score for score in layers if score.after == layers[0].after]
 
 
-def change_by_depth(scores: Sequence[ChangeScore]) -> Any:
+def change_by_depth(scores: Sequence[ChangeScore], *, whose: str = "yours", bundled: bool = False) -> Any:
     """1 less the cosine of maps before and after, a layer's mean with its interval; depth 0 is the first layer, 1 the
-    last."""
+    last. whose: what the line of these scores is called; bundled: they are of the bundled rows."""
     layers = _layers(scores)
+    task = task_name(layers[0].task)
+    of = f"{whose} on {sampled(task) if bundled else task}"
     lines: list[dict[str, Any]] = [
-        {"depth": score.layer / max(1, len(layers) - 1), "of": f"yours on {task_name(score.task)}",
+        {"depth": score.layer / max(1, len(layers) - 1), "of": of,
          "value": _turned(score.value), "low": _turned(score.high), "high": _turned(score.low)}
         for score in layers
     ]  # fmt: skip

@@ -14,6 +14,7 @@ from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
 from pages.parts.widgets import job_progress
+from pages.parts.widgets.tables import show_table
 
 SHARED = {
     "all pairs": "any", "same head": "head", "same rows": "rows", "same order": "order", "no seed in common": "none",
@@ -50,8 +51,8 @@ def _results() -> None:
     stable = [head for head in StableHead.among(rows) if head.runs == head.n]
     st.markdown(f"Among the most important heads in every run: **{', '.join(h.name for h in stable) or 'none'}**.")
     with st.expander("Runs and heads"):
-        st.dataframe(pd.DataFrame(map(asdict, runs)), hide_index=True)
-        st.dataframe(pd.DataFrame(map(asdict, StableHead.among(rows))), hide_index=True)
+        show_table(pd.DataFrame(map(asdict, runs)))
+        show_table(pd.DataFrame(map(asdict, StableHead.among(rows))))
     st.caption(
         plain(
             f"A Latin square: every pair of two kinds of seeds meets once · importance as in Michel et al. 2019 · "

@@ -8,7 +8,7 @@ import streamlit as st
 from core.report.published import PAPER, REPLICATION, printed
 from core.scoring.chance import above_constant
 from core.studies.tuning.records import TunedScore
-from core.tasks.glue import Task, task_of
+from core.tasks.glue import Task, sampled, task_of
 from core.tasks.metrics import shown
 from core.tasks.own import is_own
 from core.tuning.recipe import INITIALISATIONS
@@ -120,6 +120,15 @@ def runs_table(scores: Sequence[TunedScore], columns: Sequence[str]) -> pd.DataF
     return table.dropna(axis=1, how="all")
 
 
+def constant_scores(scores: Sequence[TunedScore]) -> list[float]:
+    """What the constant predictor scores on each task by the metric that the chart shows, x 100."""
+    metrics = {score.task: score.metric for score in scores if score.kind == "mean"}
+    values = [
+        score.of_metric(metrics[score.task]) for score in scores if score.kind == "baseline" and score.task in metrics
+    ]
+    return [100 * value for value in values if value is not None]
+
+
 def bars(scores: Sequence[TunedScore]) -> pd.DataFrame:
     """Means, with one standard deviation either way where there are two seeds: task initialisation value low high n."""
     means = []
@@ -150,10 +159,16 @@ def _metrics_of(means: pd.DataFrame) -> str:
     return f"{said} x 100"
 
 
-def show_bars(scores: Sequence[TunedScore]) -> None:
-    """The chart of `bars`, where a mean is defined."""
+def show_bars(scores: Sequence[TunedScore], *, bundled: bool = False) -> None:
+    """The chart of `bars`, where a mean is defined, with what a constant answer scores where it is one task's.
+
+    bundled: the rows are the bundled ones, only like the tasks'.
+    """
     means = bars(scores)
     if len(means):
+        if bundled:
+            means = means.assign(task=means["task"].map(sampled))
+        constants = constant_scores(scores)
         st.altair_chart(
             values_with_intervals(
                 means,
@@ -162,5 +177,6 @@ def show_bars(scores: Sequence[TunedScore]) -> None:
                 if (means["n"] > 1).any()
                 else "One seed, so no spread",
                 tooltip=("n",),
+                rule=constants[0] if len(constants) == 1 else None,
             )
         )

@@ -19,6 +19,7 @@ from pages.parts.team import choosing
 from pages.parts.team.bundled import labels_to_read
 from pages.parts.team.judging import judged
 from pages.parts.widgets.files import show_files
+from pages.parts.widgets.tables import show_table
 
 MOST = 200  # rows of the table of maps
 
@@ -42,7 +43,7 @@ def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
 def person_part(db, truth, rows: pd.DataFrame, class_set: str, names: list[str]) -> None:
     """Everybody's skill, confusion and pace."""
     st.subheader("People")
-    st.dataframe(crowd.people_table(truth, labels.pace(db, class_set)), hide_index=True)
+    show_table(crowd.people_table(truth, labels.pace(db, class_set)))
     who = bound.pick(st.selectbox, "Confusion of", [person.name for person in truth.people], key="who")
     person = next(somebody for somebody in truth.people if somebody.name == who)
     long = person.confusion.reset_index().melt("true", var_name="given", value_name="share")
@@ -79,7 +80,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
         by_name.dataframe(pd.DataFrame([vars(each) for each in by_class]), hide_index=True)
         with st.expander("Every two people"):
             everybody = [vars(each) for each in agreement.rater_pairs(votes)]
-            st.dataframe(pd.DataFrame(everybody), hide_index=True)
+            show_table(pd.DataFrame(everybody))
 
 
 def doubts_part(db, class_set: str) -> None:
@@ -95,7 +96,7 @@ def doubts_part(db, class_set: str) -> None:
         return
     suspects = known[1]
     st.caption(f"{len(suspects)} labels are in doubt: another class passes its own threshold and the given one's.")
-    st.dataframe([vars(suspect) for suspect in suspects[:MOST]], hide_index=True)
+    show_table([vars(suspect) for suspect in suspects[:MOST]])
     by = people.annotator_name(key="doubts_by")
     if suspects and db.person.may("annotator") and st.button("Queue them for adjudication", disabled=not by):
         with clear_errors():
@@ -122,7 +123,7 @@ def show(tools: DeltaGenerator) -> None:
     truth = judged(votes, tuple(names), method)
     st.info(crowd.advice(votes, names).sentence, icon=":material/balance:")
     table = maps_table(truth, votes)
-    st.dataframe(table.head(MOST), hide_index=True)
+    show_table(table.head(MOST))
     show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
     st.caption(
         plain(

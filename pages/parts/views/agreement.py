@@ -16,6 +16,7 @@ from pages.parts.label.retiring import retire_one, say_unknown
 from pages.parts.shell import bound, links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.team.bundled import labels_to_read
+from pages.parts.widgets.tables import show_table
 
 MOST = 8
 
@@ -88,9 +89,8 @@ def show(tools: DeltaGenerator) -> None:
         disputed(db, found, class_set)
     st.subheader("Pace")
     pace = labels.pace(db, class_set)
-    st.dataframe(
+    show_table(
         pace,
-        hide_index=True,
         column_config={
             "per_hour": st.column_config.NumberColumn("labels per hour", format="%d"),
             "median_seconds": st.column_config.NumberColumn("median seconds"),
@@ -99,11 +99,10 @@ def show(tools: DeltaGenerator) -> None:
     flags = labels.flagged(db, class_set)
     if len(flags):
         st.subheader("Flags and notes")
-        st.dataframe(
+        show_table(
             flags[["map_id", "kind", "annotator", "note", "checkpoint", "task", "layer", "head", "happened"]].assign(
                 layer=flags["layer"] + 1, head=flags["head"] + 1
             ),
-            hide_index=True,
         )
     st.caption(
         plain(

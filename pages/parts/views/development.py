@@ -18,6 +18,7 @@ from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
+from pages.parts.widgets.tables import show_table
 
 SHIPPED, MINE = "the bundled checkpoint's own", "snapshots of one's own"
 
@@ -60,10 +61,10 @@ def show_curves(points: Sequence[CurvePoint], source: str) -> None:
         "not known"
     ))  # fmt: skip
     st.subheader("Which role came when", anchor=False)
-    st.dataframe(_order_table(orders), hide_index=True)
+    show_table(_order_table(orders))
     begun = pd.DataFrame([_named(record) for record in records if isinstance(record, Beginning)])
     with st.expander(f"The {len(begun)} heads one by one", icon=":material/table:"):
-        st.dataframe(begun, hide_index=True)
+        show_table(begun)
     show_files(frame, [chart], "development")
 
 

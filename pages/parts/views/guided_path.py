@@ -122,12 +122,13 @@ def _step(number: int, title: str, done: bool, stored: StoredRun | None, target:
 
 def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
     """The change by depth beside the paper's, to take away as a figure with its citation."""
-    with _box(5, "Your figure beside the paper's", done=is_mine):
+    with _box(5, "Your figure beside the paper's" if is_mine else "A figure beside the paper's", done=is_mine):
         if stored is None:
             st.info("It is drawn from step 3's result.", icon=":material/insights:")
             return
         scores = ChangeScore.among(run_rows(resources.database(), stored.run))
-        chart = change_by_depth(scores)
+        whose = "yours" if is_mine else "the result that ships"
+        chart = change_by_depth(scores, whose=whose, bundled=stored.sampled)
         st.altair_chart(chart)
         st.markdown(plain(sentence_of_depth(scores)))
         with st.container(horizontal=True, vertical_alignment="center"):

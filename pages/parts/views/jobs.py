@@ -16,6 +16,7 @@ from pages.parts.reports.result_list import open_link
 from pages.parts.shell import history, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
+from pages.parts.widgets.tables import show_table
 
 SHOWN = 30  # jobs that stopped
 NOTHING = """
@@ -95,9 +96,8 @@ def show_shipped() -> None:
         return
     st.subheader("What the results that ship took")
     timed = timed[timed["seconds"].notna()].assign(minutes=timed["seconds"] / 60)
-    st.dataframe(
+    show_table(
         timed[["title", "study", "checkpoint", "rows", "minutes", "created"]],
-        hide_index=True,
         column_config={
             "minutes": st.column_config.NumberColumn("minutes of work", format="%.1f"),
             "created": st.column_config.DatetimeColumn("made (UTC)", format="D MMM HH:mm"),

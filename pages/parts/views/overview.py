@@ -12,6 +12,7 @@ from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.shell import bound, context, history, links
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
+from pages.parts.widgets.tables import show_table
 
 PLANE, LIKENESS, COMPARE = "two scores", "alike heads", "two places"
 
@@ -116,7 +117,7 @@ def table(mine: pd.DataFrame, brushed: list[str], keys: list[str]) -> None:
     rows: list[Row] = shown.drop(columns=["checkpoint", "layer", "head"]).to_dict("records")
     said = f"{len(brushed)} heads selected" if brushed else "every head"
     with st.expander(f"Scores and their sources: {said}", expanded=bool(brushed), icon=":material/table:"):
-        st.dataframe(pd.DataFrame(rows), hide_index=True, height=260)
+        show_table(pd.DataFrame(rows), height=260)
         show_files(shown, [], "atlas")
 
 

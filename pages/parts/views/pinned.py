@@ -22,6 +22,7 @@ from pages.parts.reports.result_list import open_link
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.pin import offer_pin_of_run
+from pages.parts.widgets.tables import show_table
 from pages.parts.widgets.undoing import offer_undo, take_away
 
 
@@ -57,7 +58,7 @@ def card(finding: Finding) -> None:
             st.vega_lite_chart(picture, width="content", key=f"picture|{finding.finding}|{place}")
         if finding.numbers:
             with st.expander(f"{len(finding.numbers)} numbers"):
-                st.dataframe(pd.DataFrame([asdict(number) for number in finding.numbers]), hide_index=True)
+                show_table(pd.DataFrame([asdict(number) for number in finding.numbers]))
         st.caption(
             plain(f"{finding.about} · pinned by {finding.annotator or 'nobody named'}, {finding.stored:%d %B %Y}")
         )

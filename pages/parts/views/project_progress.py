@@ -11,6 +11,7 @@ from core.store.label_checks import now
 from pages.parts.shell import bound, links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.team.bundled import show_bundled_work
+from pages.parts.widgets.tables import show_table
 
 
 def figures(known: projects.Project, advance: Progress) -> None:
@@ -81,7 +82,7 @@ def show_progress(db, known: projects.Project) -> None:
         figures(known, advance)
         pictures(advance)
         st.subheader("People")
-        st.dataframe(advance.people, hide_index=True)
+        show_table(advance.people)
         st.caption(
             plain(
                 f"{known.title} · {known.state} · class set {known.class_set} · {moment:%d %B %Y %H:%M} UTC · the end "

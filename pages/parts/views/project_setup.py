@@ -13,6 +13,7 @@ from pages.parts.shell import bound, links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.team import making, upkeep
 from pages.parts.team.bundled import show_bundled_work
+from pages.parts.widgets.tables import show_table
 
 ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}
 
@@ -36,9 +37,8 @@ def overview(db, known) -> None:
                 "made": project.made,
             }
         )
-    st.dataframe(
+    show_table(
         pd.DataFrame(rows),
-        hide_index=True,
         column_config={"labelled": st.column_config.ProgressColumn("labelled", min_value=0.0, max_value=1.0)},
     )
 

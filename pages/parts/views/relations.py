@@ -1,7 +1,8 @@
-"""Token to token: which heads look along links between words, and how well they predict dependencies."""
+"""Syntactic relations: which heads look along links between words, and how well they predict dependencies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 import streamlit as st
@@ -47,15 +48,15 @@ class TreeScore(DependencyScore):
         return cls(**(vars(score) | {"task": score.feature, "over": more}))
 
 
-def say_baselines(scores: Sequence[RelationScore]) -> None:
+def say_baselines(measured: attending.Measured[RelationScore], scores: Sequence[RelationScore]) -> None:
     """Accuracies of fixed distances, beside which the accuracy of a head stands; one line a checkpoint and task."""
-    for (checkpoint, task), some in attending.by_place(scores).items():
+    for place, some in attending.by_place(scores).items():
         first = some[0]
         if first.best_distance_accuracy is None:
             st.caption("Across sentences the baseline is the mean weight on the other words of the other sentence.")
             return
         st.caption(
-            f"{plain(checkpoint)} · {plain(task)} · always guessing the word at distance "
+            f"{plain(measured.title(place))} · always guessing the word at distance "
             f"{first.best_distance:+d} is right for {first.best_distance_accuracy:.3f} of the links; the "
             f"previous word {first.previous_accuracy:.3f}, the next word {first.next_accuracy:.3f}."
         )
@@ -67,7 +68,9 @@ def say_shared(scores: Sequence[RelationScore]) -> None:
         some = [score for score in scores if score.checkpoint == checkpoint]
         if len({score.task for score in some}) > 1:
             shared = ", ".join(map(str, attending.shared_heads(some))) or "none"
-            st.caption(f"{plain(str(checkpoint))} · heads above their baseline in all these tasks: {shared}.")
+            st.caption(
+                f"{plain(Path(str(checkpoint)).name)} · heads above their baseline in all these tasks: {shared}."
+            )
 
 
 def dependencies() -> None:
@@ -142,7 +145,7 @@ def show(tools: DeltaGenerator) -> None:
                 f"(such as any noun) and the distance explain, q < {attending.SURE} over all heads, relations and "
                 f"directions (from {FEWEST} inputs on)"
             )
-            say_baselines(chosen)
+            say_baselines(measured, chosen)
             say_shared(chosen)
             columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
             attending.sure_table(

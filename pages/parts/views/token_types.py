@@ -51,11 +51,11 @@ def layer_means(scores: Sequence[Score], feature: str) -> dict[int, float]:
     return {layer: fmean(values[layer]) for layer in sorted(values)}
 
 
-def by_layer(scores: Sequence[Score], feature: str) -> None:
+def by_layer(measured: attending.Measured[Score], scores: Sequence[Score], feature: str) -> None:
     """Layer means over heads beside the paper's, where it has them (bert-base on QQP)."""
     lines: list[dict[str, Any]] = [
-        {"layer": layer + 1, "mean": mean, "of": f"{checkpoint} · {task}"}
-        for (checkpoint, task), some in by_place(of_one(scores, "max")).items()
+        {"layer": layer + 1, "mean": mean, "of": measured.title(place)}
+        for place, some in by_place(of_one(scores, "max")).items()
         for layer, mean in layer_means(some, feature).items()
     ]
     for kind, means in PAPER_LAYERS[feature].items():
@@ -66,14 +66,14 @@ def by_layer(scores: Sequence[Score], feature: str) -> None:
     st.altair_chart(chart, key=f"layers_{feature}")
 
 
-def say_drift(scores: Sequence[Score]) -> None:
+def say_drift(measured: attending.Measured[Score], scores: Sequence[Score]) -> None:
     """Whether [CLS] is attended to early and separators late, as the paper found."""
-    for (checkpoint, task), some in by_place(of_one(scores, "max")).items():
+    for place, some in by_place(of_one(scores, "max")).items():
         start, separator = (drift(list(layer_means(some, feature).values())) for feature in ("start", "separator"))
         if not pd.isna(start) and not pd.isna(separator):
             st.caption(
                 plain(
-                    f"{checkpoint} · {task}: attention to [CLS] / start has mean depth {start:.2f}, to separators "
+                    f"{measured.title(place)}: attention to [CLS] / start has mean depth {start:.2f}, to separators "
                     f"{separator:.2f} (0 first layer, 1 last): the paper's drift from [CLS] to [SEP] "
                     f"{'appears' if start < separator else 'does not appear'}."
                 )
@@ -150,8 +150,8 @@ def show(tools: DeltaGenerator) -> None:
     st.subheader("From [CLS] to [SEP] over the layers")
     for special in PAPER_LAYERS:
         if special in names:
-            by_layer(scores, special)
-    say_drift(scores)
+            by_layer(measured, scores, special)
+    say_drift(measured, scores)
     st.caption(
         "The paper's lines are bert-base-uncased on QQP, read off its Fig 6; open that checkpoint on QQP rows to "
         "compare like with like."

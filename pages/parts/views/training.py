@@ -10,6 +10,7 @@ from core.store.runs import run_rows
 from core.studies.tuning.finetune import STUDY, Options
 from core.studies.tuning.finetuning_results import METRICS
 from core.studies.tuning.records import TunedScore
+from core.tasks.glue import sampled
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, context, links, resources
@@ -18,6 +19,7 @@ from pages.parts.tuning import table_one
 from pages.parts.tuning.live_runs import watch
 from pages.parts.tuning.tuning_settings import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
+from pages.parts.widgets.tables import show_table
 
 
 def start() -> None:
@@ -74,9 +76,8 @@ def results() -> None:
         return
     scores, options = TunedScore.among(run_rows(resources.database(), stored.run)), STUDY.read(dict(stored.told))
     st.subheader("Table 1")
-    st.table(
-        table_one.table_one(scores, beside_printed=True).set_index("task").T
-    )  # a column a task, so that all of it is in sight
+    table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
+    st.table(table if options.data else table.rename(columns=sampled))
     source = options.data or "bundled samples, whose figures compare with nothing published"
     st.caption(
         plain(
@@ -86,10 +87,10 @@ def results() -> None:
     )
     for said in table_one.at_chance(scores):
         st.warning(plain(said), icon=":material/warning:")
-    table_one.show_bars(scores)
+    table_one.show_bars(scores, bundled=not options.data)
     st.subheader("Checkpoints")
     columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
-    st.dataframe(table_one.runs_table(scores, columns), hide_index=True)
+    show_table(table_one.runs_table(scores, columns))
     runs = [score for score in scores if score.kind == "run"]
     if not any(score.folder and Path(score.folder).expanduser().is_dir() for score in runs):
         st.caption("These folders are not on this machine: Run again makes them anew.")

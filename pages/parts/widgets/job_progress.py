@@ -14,6 +14,7 @@ from core.jobs.api import JobStatus
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
 from pages.parts.shell import resources
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets.tables import show_table
 
 UNFINISHED = ("queued", "running", "failed", "cancelled", "interrupted")
 STATES = {
@@ -147,7 +148,7 @@ def _buttons(now: JobStatus) -> None:
 def _failures(job: str) -> None:
     failed = unit_outcomes(resources.database(), job).query("state == 'failed'")
     with st.expander(f"{len(failed)} units failed"):
-        st.dataframe(failed[["key", "error", "attempts"]], hide_index=True)
+        show_table(failed[["key", "error", "attempts"]])
 
 
 def _workers(job: str) -> None:
@@ -155,8 +156,8 @@ def _workers(job: str) -> None:
     db = resources.database()
     workers = by_worker(db, job)
     with st.expander(f"Who did what: {len(workers)} workers, {int(workers['retries'].sum())} retries"):
-        st.dataframe(workers, hide_index=True, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
-        st.dataframe(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]], hide_index=True)
+        show_table(workers, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
+        show_table(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]])
 
 
 def _partial(job: str, now: JobStatus) -> None:
@@ -165,4 +166,4 @@ def _partial(job: str, now: JobStatus) -> None:
         return
     label = "Rows" if now.state == "done" else f"Rows so far, of {now.done} of {now.units} units"
     with st.expander(f"{label} ({len(partial)})"):
-        st.dataframe(partial, hide_index=True)
+        show_table(partial)

@@ -1,0 +1,26 @@
+"""Tables as a page shows them: empty where there is no value, checkpoints by short names that differ, no higher than
+their rows."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts.shell.short_names import short_names
+
+ROW, MOST = 35, 400  # pixels of a row, and of a table that scrolls
+
+
+def show_table(data: Any, *, height: int = MOST, **options: Any) -> Any:
+    """`st.dataframe` of rows without their numbers; a value that is lacking is an empty cell and not the word None."""
+    frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
+    if "checkpoint" in frame:  # files to download keep its whole path
+        frame = frame.assign(checkpoint=_short(frame["checkpoint"]))
+    fitted = min(height, ROW * (len(frame) + 1) + 3)
+    return st.dataframe(frame, hide_index=True, placeholder="", height=fitted, **options)
+
+
+def _short(names: pd.Series) -> pd.Series:
+    """Each name with the last parts of its path that tell it from the others."""
+    shorts = short_names([name for name in names.dropna().unique() if isinstance(name, str)])
+    return names.map(lambda name: shorts.get(name, name) if isinstance(name, str) else name)

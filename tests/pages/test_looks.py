@@ -1,0 +1,100 @@
+"""What a look at the pages found, each as a test: pictures that begin at one height, names that do not cover each
+other, empty cells, bounds that lie flat."""
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.studies.tuning.records import TunedScore
+from pages.parts.charts.curves import points
+from pages.parts.charts.development import small_multiples
+from pages.parts.charts.encoding import Axes, Shade
+from pages.parts.charts.heads import head_picture
+from pages.parts.charts.ribbons import ribbons
+from pages.parts.charts.score_terms import token_map, waterfall
+from pages.parts.shell.page_table import page_of
+from pages.parts.tuning.table_one import constant_scores
+
+HEADS = pd.DataFrame([{"layer": 0, "head": k, "value": k / 6} for k in range(6)])
+
+
+def test_the_bound_of_a_curve_lies_flat():
+    frame = pd.DataFrame([{"layer": 0, "head": 0, "order": k, "snapshot": str(k), "value": 0.1 * k, "low": None,
+                           "high": None} for k in range(4)])  # fmt: skip
+    marks = [
+        layer["mark"] for layer in small_multiples(frame, label="w", title="t", bound=0.5).to_dict()["spec"]["layer"]
+    ]
+    dashed = [mark for mark in marks if "strokeDash" in mark]
+    assert [mark["type"] for mark in dashed] == ["line"], "a rule takes x as well, and stands upright at every snapshot"
+
+
+def test_pictures_side_by_side_begin_at_one_height():
+    long = "atlas-encoder-sst2-pretrained-s0-72241d · SST-2-like"
+    titles = [
+        head_picture(HEADS, Shade("value"), title=title, lines=3).to_dict()["title"] for title in (long, "difference")
+    ]
+    assert [len(title) for title in titles] == [3, 3]
+    assert " ".join(titles[0]).split() == long.replace("encoder-sst2", "encoder- sst2").split()
+
+
+def test_names_of_points_do_not_cover_each_other():
+    frame = pd.DataFrame({"x": [0.0, 0.001, 1.0], "y": [0.0, 0.001, 1.0], "name": ["a", "b", "c"]})
+    chart = points(frame, Axes(x="x", y="y", name="name"), title="t").to_dict()
+    (drawn,) = [layer["data"]["name"] for layer in chart["layer"] if layer["mark"]["type"] == "text"]
+    names = chart["datasets"][drawn]
+    assert [row["name"] for row in names] == ["a", "c"]
+
+
+def test_every_token_of_a_map_is_named_where_there_is_room_and_a_missing_ring_is_no_part_to_read():
+    weights = pd.DataFrame([{"query": q, "key": k, "weight": 0.5} for q in range(20) for k in range(20)])
+    tokens = [f"token{k}" for k in range(20)]
+    chart = token_map(weights, tokens, tokens, title="t", marked=None).to_dict()
+    cells, ring = chart["layer"]
+    assert cells["encoding"]["x"]["axis"]["labelOverlap"] is False
+    assert ring["mark"]["aria"] is False
+
+
+def test_numbers_beside_the_longest_bar_have_room():
+    frame = pd.DataFrame([{"term": "a", "start": 0.0, "end": 10.0, "value": 10.0, "kind": "raises", "right": 10.0}])
+    low, high = waterfall(frame, title="t").to_dict()["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert low == 0
+    assert high >= 11
+
+
+def test_a_picture_of_counterparts_has_its_heads_height_beside_its_title():
+    frame = pd.DataFrame([{"layer": layer, "head": 0, "match_layer": layer, "match_head": 0, "similarity": 0.5,
+                           "margin": 0.1, "p": 0.1, "matched": True, "best_layer": layer, "best_head": 0,
+                           "others_layers": 6, "others_heads": 1} for layer in range(6)])  # fmt: skip
+    chart = ribbons(frame, first="atlas-encoder", other="b").to_dict()
+    assert chart["height"] >= 6 * 30 + 100
+    assert chart["title"] == "atlas-encoder (left) and b (right)"
+
+
+def table_page():
+    import pandas as pd
+
+    from pages.parts.widgets.tables import show_table
+
+    long = "data/runs/finetuned/atlas-encoder-mrpc-s0"
+    show_table(pd.DataFrame({"checkpoint": [long, "atlas-encoder"], "q": [None, 0.5]}))
+
+
+def test_a_table_has_short_checkpoints_empty_cells_and_no_empty_rows():
+    app = AppTest.from_function(table_page).run()
+    (table,) = app.dataframe
+    assert list(table.value["checkpoint"]) == ["atlas-encoder-mrpc-s0", "atlas-encoder"]
+    assert table.proto.placeholder == ""
+    assert table.proto.HasField("placeholder")
+
+
+@pytest.mark.parametrize("name", ["ablation", "sequential", "pruning", "patching", "together", "circuit"])
+def test_a_view_that_needs_a_classifier_opens_on_a_checkpoint_that_has_one(name):
+    assert dict(page_of("interventions").view(name).starts)["checkpoint"] == "atlas-encoder-sst2"
+
+
+def test_the_line_of_a_constant_answer_is_by_the_metric_that_is_drawn():
+    def score(kind, **values):
+        return TunedScore(kind=kind, task="mrpc", initialisation="pretrained", metric="accuracy", **values)
+
+    assert constant_scores([score("mean", accuracy=0.7, f1=0.1), score("baseline", accuracy=0.6, f1=0.8)]) == [60.0]
+    assert constant_scores([score("baseline", accuracy=0.6)]) == [], "nothing is drawn beside it"
