@@ -157,6 +157,7 @@ def _cost(task: str, runs: Sequence[TunedRun]) -> Row:
     predicted = np.array([run.predicted for run in runs])
     weights = np.array([[(1.0 if run.initialisation == HELD else -1.0) * 2 / len(runs) for run in runs]])
     (change,) = effects.contrast_intervals(metric, gold, predicted[0], predicted, weights)
-    about = {"kind": "change", "task": task, "initialisation": "held less free", "metric": metric, "n": len(gold)}
-    ends = {"score": change.value, "low": change.low, "high": change.high}
-    return about | ends | {"seeds": len(runs) // 2, "held_heads": max(run.held_heads for run in runs)}
+    return HeldChange(
+        task=task, initialisation="held less free", metric=metric, n=len(gold), score=change.value, low=change.low,
+        high=change.high, seeds=len(runs) // 2, held_heads=max(run.held_heads for run in runs),
+    ).as_row()  # fmt: skip

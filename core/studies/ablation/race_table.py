@@ -8,6 +8,7 @@ from core.scoring import effects
 from core.scoring.racing import Rules, taken
 from core.store.rows import Row
 from core.studies.ablation.races import Race
+from core.studies.ablation.records import RaceLook, RaceSummary
 from core.studies.outcomes import metrics_of
 
 
@@ -16,41 +17,31 @@ def table(race: Race) -> list[Row]:
     return [_race(race), *_verdicts(race), *_looks(race)]
 
 
-def _about(race: Race) -> Row:
+def _about(race: Race) -> Any:
     options = race.options
     return {"task": race.task.key, "what": options.what, "operator": options.operator, "n": len(race.rows)}
 
 
 def _race(race: Race) -> Row:
     rules, state, choice = race.rules, race.standings, race.choice
-    counted = {f"{name}": state.verdicts.count(name) for name in ("matters", "does not matter", "open")}
-    return {
-        "kind": "race",
-        "name": "race",
-        **_about(race),
-        "loss": "squared error" if race.task.is_score else "nats",
-        "margin": rules.margin,
-        "clip": rules.clip,
-        "fewest": rules.fewest,
-        "alpha": rules.alpha,
-        "looks": " ".join(str(look) for look in rules.looks),
-        "intervals": "anytime" if rules.anytime else "at looks",
-        **counted,
-        "over": choice is not None and race.next().over,
-        **_control(race),
-        **_work(race),
-        **_gradient(race),
-    }
+    verdicts = state.verdicts
+    return RaceSummary(
+        **_about(race), loss="squared error" if race.task.is_score else "nats", margin=rules.margin, clip=rules.clip,
+        fewest=rules.fewest, alpha=rules.alpha, looks=" ".join(str(look) for look in rules.looks),
+        intervals="anytime" if rules.anytime else "at looks", matters=verdicts.count("matters"),
+        does_not_matter=verdicts.count("does not matter"), open=verdicts.count("open"),
+        over=choice is not None and race.next().over, **_control(race), **_work(race), **_gradient(race),
+    ).as_row()  # fmt: skip
 
 
-def _control(race: Race) -> Row:
+def _control(race: Race) -> Any:
     choice = race.choice
     if choice is None:
         return {"control": None, "foreseen_without": None, "foreseen_with": None}
     return {"control": choice.use, "foreseen_without": choice.without, "foreseen_with": choice.with_control}
 
 
-def _work(race: Race) -> Row:
+def _work(race: Race) -> Any:
     """What the verdicts took, in row evaluations and in passes of a row, against all rows of every variant. What the
     metric of survivors took beyond them is not counted."""
     rules, state, choice = race.rules, race.standings, race.choice
@@ -67,7 +58,7 @@ def _work(race: Race) -> Row:
     }
 
 
-def _gradient(race: Race) -> Row:
+def _gradient(race: Race) -> Any:
     """How far the gradient alone would lead, on the rows of the first look: ranks, and signs of heads that matter."""
     if race.choice is None:
         return {"gradient_spearman": None, "gradient_wrong_signs": None}
@@ -132,10 +123,8 @@ def _looks(race: Race) -> list[Row]:
         at = [v for v, n in zip(state.verdicts, state.rows, strict=True) if n == look]
         before = int((state.rows >= look).sum())
         if before:
-            settled = {"settled": sum(v != "open" for v in at), "matters": at.count("matters")}
-            rows.append(
-                {"kind": "look", "name": f"{look} rows", **_about(race), "rows": look, "open": before} | settled
-            )
+            settled: Any = {"settled": sum(v != "open" for v in at), "matters": at.count("matters")}
+            rows.append(RaceLook(name=f"{look} rows", rows=look, open=before, **settled, **_about(race)).as_row())
     return rows
 
 

@@ -151,14 +151,15 @@ class RaceSummary(Result):
     full sweep, and how far gradients alone would lead."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
+    name: str = stated("race")
     task: str
     what: str
     operator: str
     n: int
     loss: str
     margin: float
-    clip: float | None = None
-    fewest: int | None = None
+    clip: float | None = stated()
+    fewest: int | None = stated()
     alpha: float
     matters: int
     does_not_matter: int = column("does not matter")

@@ -89,12 +89,15 @@ class RepresentationStudy(Study[Options, Alike]):
         """One a statistic and layer."""
         values = dict(zip(KINDS, merged.similarity, strict=True))
         values |= {kind + BEYOND: values[kind] - values[RANDOM_PAIRS] for kind in KINDS[1:]}
-        about = {"task": task_of(options.task).key}
+        task = task_of(options.task).key
         rows = [
-            _row(name, layer, some[:, layer]) | about for name, some in values.items() for layer in range(some.shape[1])
+            _layer(name, layer, some[:, layer], task).as_row()
+            for name, some in values.items()
+            for layer in range(some.shape[1])
         ]
         return rows + [
-            _row(ENTROPY, layer + 1, merged.entropy[:, layer]) | about for layer in range(merged.entropy.shape[1])
+            _layer(ENTROPY, layer + 1, merged.entropy[:, layer], task).as_row()
+            for layer in range(merged.entropy.shape[1])
         ]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -110,9 +113,11 @@ class RepresentationStudy(Study[Options, Alike]):
 STUDY = RepresentationStudy()
 
 
-def _row(name: str, layer: int, values: np.ndarray) -> Row:
+def _layer(name: str, layer: int, values: np.ndarray, task: str) -> LayerSimilarity:
     known = values[np.isfinite(values)].astype(np.float64)
     low, high = (float(end[0]) for end in mean_interval(known[:, None])) if len(known) else (None, None)
     value = float(known.mean()) if len(known) else None
-    return {"kind": "layer", "similarity": name, "layer": layer, "name": f"{name}, layer {layer}", "value": value,
-            "low": low, "high": high, "n": len(known)}  # fmt: skip
+    return LayerSimilarity(
+        similarity=name, layer=layer, name=f"{name}, layer {layer}", value=value, low=low, high=high, n=len(known),
+        task=task,
+    )  # fmt: skip

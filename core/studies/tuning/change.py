@@ -173,20 +173,21 @@ def _rows(options: Options, task: str) -> list[TaskRow]:
 
 def _summary(change: "Sums", key: Row, task: str) -> list[Row]:
     heads, layers = change.heads.result(), change.layers.result()
-    rows: list[Row] = []
+    scores: list[ChangeScore] = []
     for place, statistic in enumerate(change.statistics):
-        shared = key | {"statistic": statistic, "n": int(heads.n[place])}
+        shared: Any = key | {"statistic": statistic, "n": int(heads.n[place])}
         for layer in range(heads.value.shape[0]):
             for head in range(heads.value.shape[1]):
-                row = shared | {"kind": "head", "layer": layer, "head": head} | _ends(heads, (layer, head, place))
-                if statistic == "cosine":
-                    lowest = change.lowest.get((layer, head), [])
-                    row |= {"changed_most": [{"row": name, "cosine": value} for value, name in lowest]}
-                rows.append(row | {"feature": task})
-            rows.append(shared | {"kind": "layer", "layer": layer} | _ends(layers, (layer, 0, place)))
-    return rows
+                ends = _ends(heads, (layer, head, place))
+                lowest = [{"row": name, "cosine": value} for value, name in change.lowest.get((layer, head), [])]
+                most = lowest if statistic == "cosine" else ()
+                scores.append(
+                    ChangeScore(kind="head", layer=layer, head=head, **ends, changed_most=most, feature=task, **shared)
+                )
+            scores.append(ChangeScore(kind="layer", layer=layer, **_ends(layers, (layer, 0, place)), **shared))
+    return [score.as_row() for score in scores]
 
 
-def _ends(estimate: Any, place: tuple[int, int, int]) -> Row:
+def _ends(estimate: Any, place: tuple[int, int, int]) -> Any:
     values = {name: float(getattr(estimate, name)[place]) for name in ("value", "low", "high")}
     return {name: None if value != value else value for name, value in values.items()}
