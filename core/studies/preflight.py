@@ -54,8 +54,8 @@ def _judges(trained: str, task: str, labels: Mapping[str, str] | None) -> bool:
 def _must_be_there(name: str) -> None:
     if name.startswith(("data/", "/", "./", "~")) and _folder(name) is None:
         raise InputError(
-            f"{name} is not on this machine (results that ship were measured on checkpoints that do not): fine-tune "
-            "one on the Fine-tuning page, and choose it."
+            f"{name} is not on this machine (of some results that ship the checkpoint does not): fine-tune one on the "
+            "Fine-tuning page, and choose it."
         )
 
 

@@ -105,6 +105,29 @@ def test_rows_that_vanished_are_said_and_the_rest_of_the_link_stays():
                for one in kind)  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("view", "link", "words", "stays"),
+    [
+        ("heads/development", {"checkpoint": "/nowhere/gone", "rows": "mrpc"}, "gone is not on this machine", "rows"),
+        ("interventions/pruning", {"checkpoint": "/nowhere/gone", "rows": "mrpc"}, "not on this machine", "rows"),
+        ("finetuning/seeds", {"checkpoint": "atlas-decoder", "rows": "OWN"}, 'no "sentence"', "checkpoint"),
+        ("interventions/circuit", {"checkpoint": "atlas-encoder-sst2", "rows": "OWN"}, 'no "sentence"', "checkpoint"),
+        ("linguistics/frames", {"checkpoint": "atlas-decoder", "head": "L12H12"}, "no head L12H12", "checkpoint"),
+        ("maps/generation", {"cut": "2000", "checkpoint": "atlas-decoder"}, "sentence of 2000 char", "checkpoint"),
+        ("interventions/sequential", {"rows": "nonsense", "checkpoint": "atlas-encoder-sst2"}, "nonsense", "rows"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_said_and_what_fits_stays(view, link, words, stays, tmp_path):
+    """A folder or rows that are gone, rows without labels, a head too many, a sentence that a link has no room for."""
+    (tmp_path / "own.csv").write_text("text\nThe old dog sleeps.\n", encoding="utf-8")
+    link = link | ({"rows": str(tmp_path / "own.csv")} if link.get("rows") == "OWN" else {})
+    app = opened(view, **link)
+    assert not app.exception
+    every = "\n".join(one.value for kind in (app.error, app.warning, app.info, app.caption) for one in kind)
+    assert words in every.replace("\\", "")
+    assert app.selectbox(key=stays).value == link[stays]
+
+
 def test_a_view_says_what_of_the_context_it_does_not_use():
     app = opened("heads/overview", text="The old dog sleeps.", head="L2H3")
     assert "does not use the chosen sentence, head" in said(app)

@@ -16,7 +16,7 @@ from core.store.rows import Row
 from core.studies.patterns.records import ClassNote, ClassRow, ClassShare, HeadClass
 from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
-from pages.parts.charts.heads import head_picture
+from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.reports.provenance import present_runs
 from pages.parts.shell import bound, resources
 from pages.parts.shell.messages import plain
@@ -119,7 +119,12 @@ def heads(every: Sequence[HeadClass], names: list[str]) -> None:
     task = bound.pick(st.selectbox, "Task of the head picture", tasks, key="task", format_func=rows_name)
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     shown = [head for head in every if head.task == task]
-    for number, name in enumerate(dict.fromkeys(head.checkpoint for head in shown)):
+    checkpoints = list(dict.fromkeys(head.checkpoint for head in shown))
+    heads_of_a_layer = 1 + max((int(head.head or 0) for head in shown), default=0)
+    lines_of = [
+        len(wrapped_title(shortened(name), heads_of_a_layer, cell_of(heads_of_a_layer))) for name in checkpoints
+    ]
+    for number, name in enumerate(checkpoints):
         mine = [head for head in shown if head.checkpoint == name]
         lines = [
             {"layer": head.layer, "head": head.head, "class": head.name, "share": head.share,
@@ -132,6 +137,7 @@ def heads(every: Sequence[HeadClass], names: list[str]) -> None:
                 pd.DataFrame(lines),
                 Shade("class", categories=names),
                 title=shortened(name),
+                lines=max(lines_of),
                 tooltip=["share", "counts"],
             ),
             width="content",

@@ -227,6 +227,11 @@ def by_place(scores: Sequence[S]) -> dict[tuple[str, str], list[S]]:
     return places
 
 
+def chosen_first(places: dict[tuple[str, str], list[S]]) -> dict[tuple[str, str], list[S]]:
+    """The same, those on the rows of the context before the others."""
+    return dict(sorted(places.items(), key=lambda item: item[0][1] != context.now().rows))
+
+
 def place_title(place: tuple[str, str], *, bundled: bool) -> str:
     """A checkpoint and a task in words; bundled: its rows are only like the task's."""
     checkpoint, task = place
@@ -249,11 +254,10 @@ def pictures(
 ) -> list[Any]:
     """One layer x head picture a checkpoint and task, side by side on one scale; heads above their null outlined."""
     drawn: list[Any] = []
-    groups = list(by_place(scores).items())
+    groups = list(chosen_first(by_place(scores)).items())
     measured = [score for score in scores if score.checkpoint != DIFFERENCE]  # a difference has its own scale
     known = pd.to_numeric(pd.DataFrame(measured)[value]).dropna() if measured else ()
     domain = (min(0.0, float(min(known))), float(max(known))) if len(known) else (0.0, 1.0)
-    groups.sort(key=lambda group: group[0][1] != context.now().rows)  # the chosen rows first
     a_row = min(3, max(1, len(groups)))
     cell = (LARGE, MIDDLE, CELL)[a_row - 1]
     columns = 1 + max((int(score.head or 0) for score in scores), default=0)

@@ -169,13 +169,14 @@ def show_bars(scores: Sequence[TunedScore], *, bundled: bool = False) -> None:
         if bundled:
             means = means.assign(task=means["task"].map(sampled))
         constants = constant_scores(scores)
+        several = (means["n"] > 1).any()
+        title = "Mean over seeds, one standard deviation either way" if several else "One seed, so no spread"
+        title += "; dashed: a constant answer" if len(constants) == 1 else ""
         st.altair_chart(
             values_with_intervals(
                 means,
                 Axes(x="task", y="value", low="low", high="high", colour="initialisation", y_title=_metrics_of(means)),
-                title="Mean over seeds, one standard deviation either way"
-                if (means["n"] > 1).any()
-                else "One seed, so no spread",
+                title=title,
                 tooltip=("n",),
                 rule=constants[0] if len(constants) == 1 else None,
             )

@@ -18,6 +18,7 @@ from pages.parts.shell import bound, context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import show_files
+from pages.parts.widgets.head_links import say_missing
 from pages.parts.widgets.tables import show_table
 
 SHIPPED, MINE = "the bundled checkpoint's own", "snapshots of one's own"
@@ -99,11 +100,12 @@ def show(tools: DeltaGenerator) -> None:
         )  # fmt: skip
     with clear_errors():
         if chosen == SHIPPED and shipped:
-            show_curves(shipped, f"pre-training of {name}, 80 MRPC-like pairs")
+            show_curves(shipped, f"pre-training of {name}, 80 MRPC-like pairs, whatever rows are chosen")
             return
         if chosen == SHIPPED:
             st.info(f"No curve ships with {plain(name)}: choose atlas-encoder or atlas-decoder above.")
             return
+        say_missing(name)
         start()
         stored = pick_run("development", "Nothing was measured over training yet: name snapshots and press Measure.",
                           icon=":material/timeline:")  # fmt: skip

@@ -43,7 +43,7 @@ def picture_of_heads(measured: attending.Measured[PlaceScore], places: list[Plac
         format_func=COLOURS.__getitem__,
     )  # fmt: skip
     drawn = []
-    for (checkpoint, task), some in attending.by_place(places).items():
+    for (checkpoint, task), some in attending.chosen_first(attending.by_place(places)).items():
         classes: dict[str, str] = {}
         names: Sequence[str] = ()
         if colour == "class":

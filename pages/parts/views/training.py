@@ -12,6 +12,7 @@ from core.studies.tuning.finetuning_results import METRICS
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import sampled
 from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe
+from pages.parts.reports.attending import task_said
 from pages.parts.reports.stored_runs import drawer, pick_run
 from pages.parts.shell import bound, context, links, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -90,7 +91,8 @@ def results() -> None:
     table_one.show_bars(scores, bundled=not options.data)
     st.subheader("Checkpoints")
     columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
-    show_table(table_one.runs_table(scores, columns))
+    runs_made = table_one.runs_table(scores, columns)
+    show_table(runs_made.assign(task=[task_said(task, bundled=not options.data) for task in runs_made["task"]]))
     runs = [score for score in scores if score.kind == "run"]
     if not any(score.folder and Path(score.folder).expanduser().is_dir() for score in runs):
         st.caption("These folders are not on this machine: Run again makes them anew.")

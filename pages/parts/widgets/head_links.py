@@ -27,16 +27,22 @@ def asked_heads() -> list[Head]:
 
 def show_links(checkpoint: str, head: Head | str, *, here: str, text: str = "", pair: str = "") -> None:
     """Links to other views with this head chosen. here: the view they are on, left out."""
-    if is_missing(checkpoint):
-        st.caption(
-            plain(f"{Path(checkpoint).name} is not on this machine, so nothing more can be computed of it here.")
-        )
+    if say_missing(checkpoint):
         return
     asked = {"checkpoint": checkpoint, "text": text, "pair": pair, "head": str(head)}
     with st.container(horizontal=True):
         for view, (label, icon, name) in LINKS.items():
             if view != here:
                 links.link(view, label.format(head), icon=icon, **(asked | {name: str(head)}))
+
+
+def say_missing(checkpoint: str) -> bool:
+    """Whether a checkpoint is not there, which is then said."""
+    if missing := is_missing(checkpoint):
+        st.caption(
+            plain(f"{Path(checkpoint).name} is not on this machine, so nothing more can be computed of it here.")
+        )
+    return missing
 
 
 def is_missing(checkpoint: str) -> bool:
