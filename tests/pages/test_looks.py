@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.studies.tuning.records import TunedScore
-from pages.parts.charts.curves import points
+from pages.parts.charts.curves import points, values_with_intervals
 from pages.parts.charts.development import small_multiples
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
@@ -98,3 +98,13 @@ def test_the_line_of_a_constant_answer_is_by_the_metric_that_is_drawn():
 
     assert constant_scores([score("mean", accuracy=0.7, f1=0.1), score("baseline", accuracy=0.6, f1=0.8)]) == [60.0]
     assert constant_scores([score("baseline", accuracy=0.6)]) == [], "nothing is drawn beside it"
+
+
+@pytest.mark.parametrize(
+    ("names", "angle"), [("a b c", 0), ("vertical diagonal vertical+diagonal block heterogeneous", -25)]
+)
+def test_no_name_below_a_chart_is_left_out(names, angle):
+    frame = pd.DataFrame([{"class": name, "labels": 3} for name in names.split()])
+    chart = values_with_intervals(frame, Axes(x="class", y="labels"), title="t").to_dict()
+    axis = chart["layer"][0]["encoding"]["x"]["axis"]
+    assert (axis["labelAngle"], axis["labelOverlap"]) == (angle, False)

@@ -51,6 +51,7 @@ def line_with_band(
 
 
 NAME_WIDTH, NAME_HEIGHT = 0.1, 0.03  # shares of a scatter's width and height that a point's name takes
+LEVEL = 48  # characters of names that fit side by side in half a page; more of them stand aslant
 MANY = 14  # names that stand below a chart without touching each other; more stand at its left, one a line
 
 
@@ -64,8 +65,14 @@ def values_with_intervals(
     sideways = frame[axes.x].nunique() > MANY
     names, numbers, offset = ("y", "x", "yOffset") if sideways else ("x", "y", "xOffset")
     along = alt.Y if sideways else alt.X
+    level = sideways or sum(map(len, frame[axes.x].astype(str).unique())) <= LEVEL
     shared: dict[str, Any] = {
-        names: along(field(axes.x, "N"), title=axes.x_says, sort=None, axis=alt.Axis(labelAngle=0))
+        names: along(
+            field(axes.x, "N"),
+            title=axes.x_says,
+            sort=None,
+            axis=alt.Axis(labelAngle=0 if level else -25, labelOverlap=False),
+        )
     }
     if axes.colour:
         shared |= {offset: (alt.YOffset if sideways else alt.XOffset)(field(axes.colour, "N"), sort=None)}

@@ -36,8 +36,8 @@ def change_by_depth(scores: Sequence[ChangeScore], *, whose: str = "yours", bund
     lines += [{"depth": k / (len(QQP_CHANGE) - 1), "of": PAPER, "value": 1 - value, "low": 1 - value, "high": 1 - value}
               for k, value in enumerate(QQP_CHANGE)]  # fmt: skip
     axes = Axes(x="depth", y="value", low="low", high="high", colour="of", x_title="depth (0: first layer, 1: last)",
-                y_title="1 − cosine of maps before and after")  # fmt: skip
-    return line_with_band(pd.DataFrame(lines), axes, title="How much fine-tuning changed each layer")
+                y_title="1 − cosine")  # fmt: skip
+    return line_with_band(pd.DataFrame(lines), axes, title="How much fine-tuning changed each layer's maps")
 
 
 def _turned(likeness: float | None) -> float | None:
