@@ -51,8 +51,16 @@ def test_a_slip_is_a_sentence_and_never_no_sign_in(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["a missing quote", "an empty auth", "auth is a list", "Latin-1", "a key twice", "no cookie_secret"]
-)
+    "name",
+    [
+        "a missing quote",
+        "no cookie_secret",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("an empty auth", "auth is a list", "Latin-1", "a key twice")
+        ),
+    ],
+)  # a process and 1.4 CPU seconds each; the sentences are in the test above
 def test_the_app_itself_does_not_start(tmp_path, name):
     file: Path = tmp_path / "secrets.toml"
     SLIPS[name](file)

@@ -47,8 +47,16 @@ def read(checkpoint, *, part: str = "", by_head: bool = False, norms: bool = Fal
     return layers, encodings
 
 
-@pytest.mark.parametrize("by_head", [False, True])
-@pytest.mark.parametrize("name", CLAIMED)
+@pytest.mark.parametrize(
+    ("name", "by_head"),
+    [
+        *((name, True) for name in CLAIMED),
+        ("bert", False),
+        *(
+            pytest.param(name, False, marks=pytest.mark.slow) for name in CLAIMED if name != "bert"
+        ),  # a sum of the others
+    ],
+)
 def test_contributions_add_up_to_the_maps_of_every_family(name, by_head):
     checkpoint = opened(name)
     layers, encodings = read(checkpoint, by_head=by_head)

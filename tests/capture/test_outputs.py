@@ -99,7 +99,9 @@ def sources(checkpoint):
     ]
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "gpt2"])
+@pytest.mark.parametrize(
+    "family", ["bert", "gpt2", *(pytest.param(name, marks=pytest.mark.slow) for name in ("roberta", "electra"))]
+)  # two kinds of stack
 def test_shared_work_changes_no_number(family):
     checkpoint = classifier(family)
     some = [*encodings(checkpoint), checkpoint.encode("a dog"), checkpoint.encode(TEXT[0])]

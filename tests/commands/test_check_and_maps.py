@@ -30,9 +30,8 @@ def core(monkeypatch):
     return command
 
 
-def test_check_prints_every_finding():
-    words = [sys.executable, "-m", "core", "check", "atlas-encoder", "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+def test_check_prints_every_finding(core):
+    done = core("check", "atlas-encoder", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["study"] == "check"

@@ -29,6 +29,7 @@ def refusal(*arguments):
     return str(error)
 
 
+@pytest.mark.slow  # 7 CPU seconds, a process with torch; heads are ranked in tests/studies/test_frame_heads.py
 def test_heads_ranks_every_head_of_one_sentence():
     done = core(
         "heads", "atlas-encoder", "--sentence", SENTENCE, "--target", "angry", "--element", "The old cook", "--json"

@@ -125,6 +125,7 @@ def test_a_study_run_from_the_terminal_is_stored_and_quiet_when_piped(tmp_path):
     db.close()
 
 
+@pytest.mark.slow  # 3 CPU seconds, a process; in this process in test_terminal_inputs.py
 def test_a_wrong_option_is_one_sentence_and_status_2(tmp_path):
     done = command("jobs", "start", TINY, "--set", "conut=3", database=tmp_path / "atlas.duckdb")
     assert done.returncode == 2
@@ -147,7 +148,7 @@ def test_while_the_app_holds_the_file_the_work_is_done_and_can_be_imported(tmp_p
     db.close()
 
 
-@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("held", [False, pytest.param(True, marks=pytest.mark.slow)])  # 6 CPU seconds, two processes
 def test_a_command_stopped_by_ctrl_c_goes_on_when_given_again(tmp_path, held):
     folder, database = tmp_path / "marks", tmp_path / "atlas.duckdb"
     folder.mkdir()
@@ -232,7 +233,9 @@ def test_a_command_starts_without_what_only_some_of_them_need():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("form", ["--json", "--csv", "--latex", None])
+@pytest.mark.parametrize(
+    "form", ["--json", *(pytest.param(form, marks=pytest.mark.slow) for form in ("--csv", "--latex", None))]
+)  # a process each
 def test_a_reader_that_leaves_early_is_a_status_of_its_own(tmp_path, form):
     Database(tmp_path / "atlas.duckdb").close()
     read, write = os.pipe()

@@ -108,6 +108,7 @@ def test_ctrl_c_while_modules_are_imported_is_one_sentence(tmp_path):
     assert done.stderr.startswith(b"Stopped")
 
 
+@pytest.mark.slow  # 4 CPU seconds, a process; Ctrl-C of a job is in test_output.py
 def test_ctrl_c_in_a_command_is_one_sentence_too(tmp_path):
     """`check` interrupts its own process where it would open the checkpoint."""
     script = (

@@ -29,6 +29,7 @@ def test_a_frame_that_is_not_bundled_is_refused():
         bundled_lexicon().of("No_such_frame")
 
 
+@pytest.mark.slow  # 17 CPU seconds of NLTK reading a release
 def test_a_release_knows_more_and_agrees_with_the_bundled_facts(release):
     whole, bundled = release_lexicon(release), bundled_lexicon()
     assert len(whole.units) > 1.5 * len(bundled.units)

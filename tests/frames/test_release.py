@@ -9,12 +9,14 @@ from core.frames.records import words
 from core.frames.release import Document, open_release
 
 
+@pytest.mark.slow  # 10 CPU seconds of NLTK reading a release
 def test_the_index_of_release_1_5(release):
     assert len(release.lexical_units) == 11829
     assert len(release.frame_names) == 1019
     assert sum(bool(release.frame(name).core_sets) for name in release.frame_names[:60]) > 0
 
 
+@pytest.mark.slow  # 10 CPU seconds of NLTK reading a release
 def test_frames_carry_coreness_and_core_sets(release):
     found = release.frame("Emotion_directed")
     assert set(found.core_sets[1]) == {"State", "Expressor", "Experiencer"}
@@ -25,6 +27,7 @@ def test_frames_carry_coreness_and_core_sets(release):
         release.frame("Emotion_undirected_x")
 
 
+@pytest.mark.slow  # 10 CPU seconds of NLTK reading a release
 def test_exemplars_have_spans_by_character(release):
     unit = next(one for one in release.lexical_units if one.name == "agitated.a")
     found = release.exemplars(unit)
@@ -46,6 +49,7 @@ def test_a_document_that_nltk_rejects_is_skipped_and_named(release):
     assert len(release.full_text(named["PropBank__BellRinging.xml"]).sentences) > 100
 
 
+@pytest.mark.slow  # 10 CPU seconds of NLTK reading a release
 def test_a_missing_lexical_unit_file_or_document_is_skipped(release):
     unit = next(one for one in release.lexical_units if not (release.folder / f"lu/lu{one.number}.xml").exists())
     assert f"lu{unit.number}.xml" in release.exemplars(unit).skipped[0].where

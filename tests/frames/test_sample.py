@@ -33,6 +33,7 @@ def test_they_are_many_varied_and_not_all_about_who_comes_first(sentences):
     assert len({one.text for one in sentences}) == len(sentences)
 
 
+@pytest.mark.slow  # 10 CPU seconds of NLTK reading a release
 def test_every_annotation_agrees_with_framenet(sentences, release):
     units = {(one.name, one.frame) for one in release.lexical_units}
     for one in sentences:
@@ -43,6 +44,7 @@ def test_every_annotation_agrees_with_framenet(sentences, release):
             assert (element.name in facts.in_core_sets) is element.in_core_set, (one, element)
 
 
+@pytest.mark.slow  # 10 CPU seconds of NLTK reading a release
 def test_no_sentence_is_framenets(sentences, shared_data, release):
     """None of the texts stands in the paper's list or in the exemplars that the tests unpack."""
     import json

@@ -39,7 +39,6 @@ def rows_of(db, place, options):
     return store.job_rows(db, done.job), runs.run_rows(db, done.run)
 
 
-@pytest.mark.processes
 def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed(db, folder, cluster):
     here = rows_of(db, Place(workers=2, threads=1), {})
     there = rows_of(db, Place(cluster=cluster.scheduler_address), {})
@@ -59,6 +58,7 @@ def test_a_cluster_gives_the_local_rows_bit_for_bit_also_when_a_worker_is_killed
     assert len({mark.name.rpartition("-")[2] for mark in folder.iterdir()}) >= 2
 
 
+@pytest.mark.slow  # 7 CPU seconds: torch in two workers; rows of a cluster are compared above
 @pytest.mark.skipif(not (config.BUNDLED_MODELS / config.ENCODER).is_dir(), reason="the bundled encoder is missing")
 def test_maps_that_a_cluster_drew_are_stored(db, cluster):
     api.runner(db, Place(cluster=cluster.scheduler_address))

@@ -365,7 +365,7 @@ class Killed(RuleBasedStateMachine):
 
 
 TestKilled = Killed.TestCase
-TestKilled.settings = settings(max_examples=4, stateful_step_count=20, deadline=None)  # databases on the disk
+TestKilled.settings = settings(max_examples=2, stateful_step_count=20, deadline=None)  # databases on the disk
 
 
 def test_where_the_store_takes_nothing_the_books_say_nothing(db, monkeypatch):

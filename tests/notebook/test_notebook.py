@@ -191,6 +191,7 @@ def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_
         notebook.atlas(object())
 
 
+@pytest.mark.slow  # 8 CPU seconds of imports; import-linter has it of all of core
 def test_the_notebook_never_imports_streamlit():
     script = "import core.notebook, sys; assert 'streamlit' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -159,7 +159,10 @@ SOURCES = {  # of each study: what it is given, its page, and how that page is b
 }
 
 
-@pytest.mark.parametrize("name", list(SOURCES))
+# 3 CPU seconds a study; what an atlas takes from rows is in tests/atlas
+@pytest.mark.parametrize(
+    "name", [name if name == "features" else pytest.param(name, marks=pytest.mark.slow) for name in SOURCES]
+)
 def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled, name):
     given, page, settings = SOURCES[name]
     study = find_study(name)

@@ -194,7 +194,9 @@ def test_the_maps_page_shows_raw_and_effective_side_by_side(db, checkpoint):
     assert "need not sum to 1" in compared.note
 
 
-@pytest.mark.parametrize("module", [features, relations, statistics])
+@pytest.mark.parametrize(
+    "module", [features, *(pytest.param(module, marks=pytest.mark.slow) for module in (relations, statistics))]
+)  # 1.8 CPU seconds each: a job and a page
 def test_a_run_on_task_rows_is_stored_and_shown(db, module):
     study = module.STUDY.name
     job = api.start(db, study, {"limit": 4, "tasks": ["mrpc"]}, f"{study} of rows")

@@ -53,6 +53,7 @@ def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(add
     assert "without L6H1" in page.get_by_text("The prediction,", exact=False).inner_text()
 
 
+@pytest.mark.slow  # 9 CPU seconds; words and numbers are in test_disabling.py
 def test_clicked_heads_go_on_to_a_sweep_and_a_head_of_the_maps_comes_here(address, page):
     visit(page, f"{address}/disable?text={MASKED}&heads=L2H2,L6H1")
     page.get_by_role("link", name="Maps of L2H2").click(timeout=PATIENCE)

@@ -21,6 +21,7 @@ def type_sentence(page, text: str) -> None:
     box.press("Enter")
 
 
+@pytest.mark.slow  # 7 CPU seconds; the view without a browser is in test_frames.py
 def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_them(address, page):
     visit(page, f"{address}/frames")
     type_sentence(page, SENTENCE)

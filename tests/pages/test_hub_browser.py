@@ -23,6 +23,7 @@ def environment(hub, tmp_path):
     return {"HF_ENDPOINT": hub.address, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "cache")}
 
 
+@pytest.mark.slow  # 12 CPU seconds, a fresh server; downloads are in tests/models/test_hub.py
 def test_a_checkpoint_arrives_and_its_maps_are_painted(page, tmp_path, folder):
     """Files come in threads of the hub's library, and each tells the page how far it is."""
     with (

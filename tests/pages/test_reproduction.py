@@ -61,6 +61,7 @@ def opened() -> AppTest:
     return switched(page, "reproduction").run()
 
 
+@pytest.mark.slow  # 5 CPU seconds of measuring
 @pytest.mark.shipped
 def test_the_time_of_a_report_is_the_sum_of_what_like_steps_took(db):
     page = opened()
@@ -134,6 +135,7 @@ def test_parquet_files_travel_as_one(db):
         assert json.loads(pd.read_parquet(BytesIO(archive.read("steps.parquet")))["options"][0]) == {"a": [1]}
 
 
+@pytest.mark.slow  # 11 CPU seconds, a server of its own; the report's file is in tests/report
 @pytest.mark.browser
 def test_a_claim_leads_to_its_figure_and_the_report_opens_alone(page, tmp_path):
     from core.store.database import Database

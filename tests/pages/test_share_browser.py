@@ -20,6 +20,7 @@ def from_disk(page, file):
     return drawn(page), asked
 
 
+@pytest.mark.slow  # 3 CPU seconds; saved pages open from disk in tests/drawing
 def test_the_page_that_is_saved_opens_from_disk_with_the_same_head(page, address, tmp_path):
     visit(page, f"{address}/maps?head=L2H3")
     expect(painted(page)).to_have_attribute("data-head", "L2H3")

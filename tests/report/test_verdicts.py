@@ -82,6 +82,11 @@ def test_numbers_are_paired_by_task_item_and_condition_and_none_is_lost():
 # ---------------------------------------------------------------- intervals
 
 
+def f1_of(gold, predicted):
+    hits = np.sum(gold & predicted)
+    return 2 * hits / (2 * hits + np.sum(gold ^ predicted))
+
+
 def test_f1_and_accuracy_give_back_the_counts():
     generator = np.random.default_rng(0)
     gold = generator.random(300) < 0.6
@@ -89,7 +94,8 @@ def test_f1_and_accuracy_give_back_the_counts():
     f1, accuracy = f1_score(gold, predicted), accuracy_score(gold, predicted)
     found = f1_interval(f1, accuracy, 300)
     draws = [generator.integers(0, 300, 300) for _ in range(2000)]
-    low, high = np.quantile([f1_score(gold[k], predicted[k]) for k in draws], [0.025, 0.975])
+    low, high = np.quantile([f1_of(gold[k], predicted[k]) for k in draws], [0.025, 0.975])
+    assert f1_of(gold, predicted) == f1  # scikit-learn's
     assert found.value == f1
     assert found.low == pytest.approx(low, abs=0.02)
     assert found.high == pytest.approx(high, abs=0.02)

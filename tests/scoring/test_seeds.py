@@ -68,7 +68,7 @@ def test_without_effects_p_is_right_and_shares_are_those_of_chance():
         assert np.mean([parts[factor].share for parts in drawn]) == pytest.approx(drawn[0][factor].by_chance, abs=0.015)
 
 
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("ratio", [1.0, *(pytest.param(ratio, marks=pytest.mark.slow) for ratio in (0.5, 4.0))])
 def test_the_interval_of_a_planted_share_covers_it(ratio):
     """Levels are drawn with a standard deviation of `ratio` times the noise; other seeds do nothing."""
     generator, levels = np.random.default_rng(2), np.array(square(3))

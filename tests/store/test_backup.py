@@ -57,6 +57,7 @@ def test_every_label_acknowledged_before_a_backup_is_in_it_and_none_is_half_in_i
         assert [row["event"] for row in kept] == [f"tab:{k}" for k in range(1, len(kept) + 1)]
 
 
+@pytest.mark.slow  # 5 CPU seconds, processes; in one process below
 def test_a_terminal_asks_the_process_that_holds_the_file_while_labels_arrive(db, tmp_path):
     labels.store_maps(db, [a_map()])
     labels.record_events(db, [event(1)])

@@ -182,7 +182,9 @@ def test_sigkill_loses_nothing_that_was_acknowledged(tmp_path):
     db.close()
 
 
-@pytest.mark.parametrize("place", [None, 0.1, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize(
+    "place", [None, 0.5, *(pytest.param(place, marks=pytest.mark.slow) for place in (0.1, 0.3, 0.7, 0.9))]
+)  # a process each
 def test_a_corrupt_log_is_never_lost_in_silence(tmp_path, place):
     """Garbage from end to end (None), or 64 bytes overwritten at a place in the log."""
     path = tmp_path / "atlas.duckdb"
@@ -417,8 +419,14 @@ def test_a_file_that_becomes_smaller_by_its_own_checkpoint_goes_on(db):
     assert db.path.stat().st_size < large
 
 
-@pytest.mark.parametrize(("rows", "width"), [(3, 200), (300, 200), (300, 9_000)])
-@pytest.mark.parametrize("missing", [0, 1, 40])
+LOGS = [(3, 200, 1), (300, 200, 0), (300, 9_000, 40)]  # rows, their width, bytes that are missing
+OTHER_LOGS = {(rows, width, missing) for rows, width, _ in LOGS for missing in (0, 1, 40)} - {*LOGS}
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "missing"),
+    [*LOGS, *(pytest.param(*log, marks=pytest.mark.slow) for log in sorted(OTHER_LOGS))],  # a process and a second each
+)
 def test_a_log_is_said_to_lack_what_it_lacks_to_the_byte(tmp_path, rows, width, missing):
     """DuckDB says its size as "3.7 MiB": a log that was read whole is not said to be damaged, nor the other way."""
     path = tmp_path / "atlas.duckdb"

@@ -55,11 +55,11 @@ def steps_with(path: Path, call: str, error: str, when: str) -> list[dict]:
 QUICK = [
     ("fdatasync", "EIO", "1"),
     ("fdatasync", "EDQUOT", "2"),
-    ("openat", "EDQUOT", "5"),
-    ("openat", "EPERM", "5"),
     ("pread64", "ESTALE", "3"),
 ]
 MORE = [
+    ("openat", "EDQUOT", "5"),
+    ("openat", "EPERM", "5"),
     *(("write", error, "1") for error in ("EIO", "EDQUOT", "ENOSPC", "ESTALE")),
     *(("pwrite64", error, "1+") for error in ("EIO", "EDQUOT", "ESTALE")),
     *(("pread64", "EIO", when) for when in ("2", "4", "6")),

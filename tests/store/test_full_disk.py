@@ -126,7 +126,11 @@ def test_a_database_that_stopped_is_opened_again_by_whatever_is_asked_next(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("fold", "room"), [("100MB", "0"), ("256KB", "1500000")], ids=["in the log", "while the log is folded in"]
+    ("fold", "room"),
+    [
+        pytest.param("100MB", "0", id="in the log", marks=pytest.mark.slow),  # 3 CPU seconds in a process of its own
+        pytest.param("256KB", "1500000", id="while the log is folded in"),
+    ],
 )
 def test_labels_on_a_full_disk(tmp_path, fold, room):
     done = run(CODE, tmp_path / "atlas.duckdb", fold, room)

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +22,15 @@ INJECTED = 'event") SELECT "event" FROM incoming; CREATE OR REPLACE VIEW undone 
 
 
 @pytest.fixture
-def export(tmp_path):
+def export(honest, tmp_path):
+    """A copy of it, to be changed."""
+    return Path(shutil.copytree(honest, tmp_path / "out"))
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
     """An export of a database with maps and labels, as anybody may hand it on."""
+    tmp_path = tmp_path_factory.mktemp("honest")
     with Database(tmp_path / "atlas.duckdb") as db:
         labels.store_maps(db, [a_map("m1"), a_map("m2", head=1)])
         labels.record_events(db, [event(1), event(2, "m2", "diagonal")])

@@ -148,6 +148,7 @@ def square(seeding):
     return rows_of("seeds", seeding)
 
 
+@pytest.mark.slow  # 3 CPU seconds of training
 def test_each_seed_moves_what_it_is_of_and_nothing_else(folder):
     """Head, sample and order, each changed alone: other first weights, other rows, the same rows in another order."""
     base = open_checkpoint(str(folder / "tiny"))

@@ -58,7 +58,7 @@ def claimed(rows):
     return {name for name, row in variants(rows).items() if row["p"] <= CLAIM}
 
 
-@pytest.mark.parametrize(("seed", "alone_has_others"), [(1, True), (3, False)])
+@pytest.mark.parametrize(("seed", "alone_has_others"), [(1, True), pytest.param(3, False, marks=pytest.mark.slow)])
 def test_claims_are_those_of_float32_though_bfloat16_alone_may_have_others(
     tmp_path, monkeypatch, seed, alone_has_others
 ):

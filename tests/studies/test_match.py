@@ -101,6 +101,7 @@ def test_identical_checkpoints_are_one_and_said(folders):
     assert "same weights" in match.STUDY.headline(found).sentence
 
 
+@pytest.mark.slow  # 7 CPU seconds: two more pairs of checkpoints
 def test_another_shape_leaves_heads_without_a_match(folders):
     heads = Counterpart.among(rows(folders, "bert", "small"))
     matched = [(head.match_layer, head.match_head) for head in heads if head.match_layer is not None]

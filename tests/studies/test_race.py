@@ -93,6 +93,7 @@ def test_a_race_under_way_has_rows_after_every_unit(options):
     assert seen[-1] == rows_of("race", options | HARDER | {"control": "always"})
 
 
+@pytest.mark.slow  # 2 CPU seconds; units in any order are default
 def test_slices_of_another_size_give_the_same_verdicts(options, monkeypatch):
     found = rows_of("race", options | HARDER)
     monkeypatch.setattr(race, "EXACT_A_UNIT", 5)
@@ -101,7 +102,10 @@ def test_slices_of_another_size_give_the_same_verdicts(options, monkeypatch):
     assert [row.get("rows") for row in found] == [row.get("rows") for row in again]
 
 
-@pytest.mark.parametrize(("change", "expected"), [({"what": "layers"}, 3), ({"heads": "L1H1; L2H3,L3H1"}, 2)])
+@pytest.mark.parametrize(("change", "expected"), [
+    pytest.param({"what": "layers"}, 3, marks=pytest.mark.slow),  # 2 CPU seconds; a head and a group race by default
+    ({"heads": "L1H1; L2H3,L3H1"}, 2),
+])  # fmt: skip
 def test_layers_and_groups_race_too(options, change, expected):
     found = verdicts(rows_of("race", options | change))
     assert len(found) == expected
@@ -109,7 +113,10 @@ def test_layers_and_groups_race_too(options, change, expected):
     assert matters == ({"L2"} if "what" in change else {"L2H3,L3H1"})
 
 
-@pytest.mark.parametrize("operator", ["zero", "mean", "resample"])
+@pytest.mark.parametrize(
+    "operator",
+    ["mean", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zero", "resample"))],  # 3 CPU seconds a race
+)
 def test_whatever_stands_in_the_planted_head_matters(options, operator):
     rows = rows_of("race", options | {"operator": operator, "reference": 20, "draws": 2})
     matters = {name for name, verdict in verdicts(rows).items() if verdict == "matters"}

@@ -20,7 +20,7 @@ from tests.survival.file_calls import Folder, traced
 pytestmark = pytest.mark.skipif(
     shutil.which("strace") is None, reason="strace (Debian's package) says which system calls a program makes"
 )
-SAMPLE = 8  # states of each episode in the quick form
+SAMPLE = 4  # states of each episode in the quick form
 LABELS = {  # what may be read after a kill: before the step, or after it
     "a killed one opens": [[1, 2, 3, 1]],
     "an earlier version opens": [[1, 2, 3, 1, 4]],

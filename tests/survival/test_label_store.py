@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -164,5 +165,10 @@ class LabelStore(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TestLabelStore = LabelStore.TestCase
-TestLabelStore.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)  # databases on the disk
+class TestLabelStore(LabelStore.TestCase):
+    settings = settings(max_examples=3, stateful_step_count=25, deadline=None)  # 1.5 CPU seconds an example
+
+
+@pytest.mark.slow  # 18 CPU seconds
+class TestManyLabelStores(LabelStore.TestCase):
+    settings = settings(max_examples=12, stateful_step_count=25, deadline=None)

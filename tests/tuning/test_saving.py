@@ -98,7 +98,8 @@ def test_a_full_disk_leaves_the_previous_checkpoint(tmp_path, monkeypatch, when)
     assert [file.name for file in tmp_path.iterdir()] == ["one"]
 
 
-@pytest.mark.parametrize("kilobytes", [pytest.param(2, marks=pytest.mark.slow), 40])
+@pytest.mark.slow  # 7 CPU seconds, a process with torch for each size; a full disk is above
+@pytest.mark.parametrize("kilobytes", [2, 40])
 def test_files_that_cannot_grow_leave_the_previous_checkpoint_and_state(tmp_path, kilobytes):
     """In a process whose files may not exceed a size: the writers' own errors, on config (2) or weights (40)."""
     base = tiny("bert")

@@ -40,7 +40,7 @@ def test_a_run_can_be_repeated_and_leaves_the_callers_chance_alone(base):
     assert one.log.losses == other.log.losses
 
 
-@pytest.mark.parametrize("stop_at", [4, 6, 11])
+@pytest.mark.parametrize("stop_at", [4, *(pytest.param(step, marks=pytest.mark.slow) for step in (6, 11))])
 def test_a_cancelled_run_goes_on_as_if_nothing_had_happened(base, tmp_path, stop_at):
     whole = fit(base).run()
     state = tmp_path / "state"
