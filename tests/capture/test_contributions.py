@@ -13,8 +13,8 @@ from core.models.checkpoint import Checkpoint
 from core.studies.explanation import score_shares
 from tests.capture import conftest as tiny
 
-# families that compute in float64 throughout; transformers turns the others' positions or scales their norms in float32,
-# which rounds the scores themselves at 2e-7
+# families that compute in float64 throughout; transformers turns the others' positions or scales their norms in
+# float32, which rounds the scores themselves at 2e-7
 ALL_FLOAT64 = ["bert", "roberta", "albert", "electra", "distilbert", "gpt2", "opt", "xlm-roberta"]
 ROTARY = [
     "modernbert",

@@ -1,5 +1,8 @@
 """Why: what the view says of a cell, and what it refuses."""
 
+from types import SimpleNamespace
+
+from pages.parts.views import why
 from tests.pages.opening import opened
 
 
@@ -28,3 +31,15 @@ def test_an_input_over_the_limit_is_cut_and_the_view_says_so():
     page = opened("maps/why", text="dog " * 100, pair="", head="L2H5")
     assert not page.exception
     assert "the first 64 of 102 tokens" in " ".join(one.value for one in page.caption)
+
+
+def test_a_click_names_its_cell_in_the_link_before_the_page_runs(monkeypatch):
+    """As a callback: read behind the chart, the page had to run a second time."""
+    link, clicked = {}, {"cell": [{"from_token": "3 old", "to_token": "12 2"}]}
+    monkeypatch.setattr(why.st, "query_params", link)
+    monkeypatch.setattr(why.st, "session_state", {"why_cell": SimpleNamespace(selection=clicked)})
+    why._take()
+    assert link == {"cell": "3-12"}
+    clicked["cell"] = []  # a click beside the cells keeps the one that is open
+    why._take()
+    assert link == {"cell": "3-12"}

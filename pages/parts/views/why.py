@@ -44,8 +44,7 @@ def show(tools: DeltaGenerator) -> None:
         own, alone = both.container(width="content"), both.container(width="content")
         with own:
             chart = _map(scores, scores.inputs.weights[0, head.head], f"{head} as it is", (query, key), select=True)
-            picked = st.altair_chart(chart, width="content", on_select="rerun", selection_mode="cell", key="why_cell")
-            _take(picked, scores)
+            st.altair_chart(chart, width="content", on_select=_take, selection_mode="cell", key="why_cell")
         alone.altair_chart(
             _map(scores, scores.map_of(head.head, group, side), f"{head} by {group} in {side} alone", (query, key)),
             width="content",
@@ -95,14 +94,12 @@ def _cell(scores: "LayerScores", head: Head) -> tuple[int, int]:
     return int(row) + len(weights) - len(inner), int(column)
 
 
-def _take(picked: Any, scores: "LayerScores") -> None:
-    """A click on a cell goes into the link, which the next run reads."""
-    chosen = picked.selection.get("cell") or []
+def _take() -> None:
+    """A click on a cell goes into the link, before the page runs: it runs once a click, not twice."""
+    chosen = st.session_state["why_cell"].selection.get("cell") or []
     if chosen:
         query, key = (int(str(chosen[0][name]).split(" ", 1)[0]) for name in ("from_token", "to_token"))
-        if st.query_params.get("cell") != f"{query}-{key}":
-            st.query_params["cell"] = f"{query}-{key}"
-            st.rerun()
+        st.query_params["cell"] = f"{query}-{key}"
 
 
 def _map(scores: "LayerScores", weights: Any, title: str, marked: tuple[int, int], *, select: bool = False) -> Any:
