@@ -32,7 +32,6 @@ WORDS = {
     "annotate/classes",
     "statistics/effective",
     "interventions/together",  # none was measured on the classifier that ships
-    "interventions/circuit",  # edges are followed where [CLS] is read; the classifier that ships reads the mean
 }  # no result
 MODES = {
     "interventions/ablation": ["One sentence", "A task's rows"],
