@@ -63,6 +63,8 @@ def test_functions_stay_short():
 TESTS = sorted((PROJECT / "tests").rglob("test_*.py"))
 INTERPRETERS = 33  # files of tests that start a Python of their own: 2 CPU seconds each time, and 5 with torch
 
+BROWSER_WALKS = 26  # tests in a browser by default, 1 to 12 CPU seconds each; others of a page are with the slow tests
+
 
 def marked(file: Path, marker: str) -> list[str]:
     """Tests of a file that carry a marker, by themselves or with the whole file."""
@@ -85,6 +87,8 @@ def test_what_makes_tests_dear_stays_rare():
     assert len(workers) <= 12, workers
     interpreters = [file.name for file in TESTS if "sys.executable" in file.read_text(encoding="utf-8")]
     assert len(interpreters) <= INTERPRETERS, interpreters
+    walks = [test for file in TESTS for test in marked(file, "browser") if test not in marked(file, "slow")]
+    assert len(walks) <= BROWSER_WALKS, walks
     fresh = [file.name for file in TESTS if re.search(r"serving\([^)]*fresh=True", file.read_text(encoding="utf-8"))]
     assert len(fresh) <= 1, fresh
 
