@@ -59,7 +59,8 @@ class ValueRecord:
 @dataclass(frozen=True)
 class ClaimRecord:
     """What one claim's test says of one checkpoint. said: the numbers; needed: how many rows would decide what is
-    undecided, None where it is decided, or no number would."""
+    undecided, None where it is decided, or no number would; statistic, low, high: what was tested with its
+    interval, where it is one number; margin: what it was tested against."""
 
     claim: str
     exhibit: str
@@ -74,6 +75,10 @@ class ClaimRecord:
     n: int | None
     run: str | None
     needed: int | None = None
+    statistic: float | None = None
+    low: float | None = None
+    high: float | None = None
+    margin: float | None = None
 
 
 @dataclass(frozen=True)

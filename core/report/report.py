@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from core.models.present import present_weights
+from core.report.claims.outcomes import Outcome
 from core.report.claims.registry import CLAIMS, Claim
 from core.report.data import Data, Facts, facts_of, find_data
 from core.report.evidence import Evidence, Origin, StepResult
@@ -128,13 +129,17 @@ def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
 
 def outcomes(claim: Claim, evidence: Evidence) -> list[ClaimRecord]:
     """What one claim's test says of one checkpoint."""
-    return [
-        ClaimRecord(
+    return [_claimed(claim, evidence, outcome) for outcome in claim.test(evidence)]
+
+
+def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
+    tested = outcome.statistic
+    return ClaimRecord(
             claim.id, claim.exhibit, claim.source, claim.section, claim.sentence, claim.error, evidence.checkpoint,
             outcome.task, outcome.outcome, outcome.said, outcome.n, outcome.run, outcome.needed,
-        )
-        for outcome in claim.test(evidence)
-    ]  # fmt: skip
+            tested.value if tested else None, tested.low if tested else None, tested.high if tested else None,
+            outcome.margin,
+        )  # fmt: skip
 
 
 # ---------------------------------------------------------------- the store

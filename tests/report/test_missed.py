@@ -63,7 +63,7 @@ def test_rows_to_decide_follow_the_square_of_what_is_missing():
     assert apart([span(0.5, 0.2)], [span(0.3, 0.2)]).times == pytest.approx(4)
     assert apart([span(0.5, 0.01)], [span(0.3, 0.01)]) == Decision(HOLDS)
     assert no_loss([span(0.0, 0.02)]).times == pytest.approx(4)  # the lower end must rise to -0.01
-    assert no_loss([span(-0.02, 0.04)]).times == pytest.approx(4)  # the upper end must fall to 0
+    assert no_loss([span(-0.02, 0.04)]).times == pytest.approx(16)  # the upper end must fall to -0.01, the margin
     assert no_loss([span(0.0, 0.02), span(0.0, 0.04)]).times == pytest.approx(16)  # the slowest decides
 
 

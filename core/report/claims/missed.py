@@ -95,7 +95,9 @@ def few_meaningful(evidence: Evidence) -> list[Outcome]:
         some = [shares[name].estimate for name in ("heterogeneous", "block") if name in shares]
         total = some[0] if len(some) == 1 else some[0] + some[1]
         sentence = f"Heterogeneous and Block maps together {percent(total)}, the most that could be meaningful"
-        return found_by(result, decided(total.turned, -0.5), sentence, shares["heterogeneous"].inputs)
+        return found_by(
+            result, decided(total.turned, -0.5), sentence, shares["heterogeneous"].inputs, statistic=total, margin=0.5
+        )
 
     return of_each(evidence, Part.SHARES, test)
 
@@ -183,7 +185,14 @@ def more_vertical(evidence: Evidence) -> list[Outcome]:
         if "vertical" not in moved:
             return Outcome(UNTESTED, "its classes have no vertical one", result.task)
         change = moved["vertical"]
-        return found_by(result, decided(change.change), f"vertical maps {points(change.change)}", change.inputs)
+        return found_by(
+            result,
+            decided(change.change),
+            f"vertical maps {points(change.change)}",
+            change.inputs,
+            statistic=change.change,
+            margin=0.0,
+        )
 
     return of_each(evidence, Part.SHARES, test)
 

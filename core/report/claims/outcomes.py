@@ -1,5 +1,7 @@
 """What a claim's test says of one checkpoint: holds, does not hold, undecided, cannot be tested; with the numbers.
 
+A sentence that is about data or arithmetic, not about a checkpoint, is a known error of its source and none of these.
+
 A test is a pure function from the evidence of a checkpoint to outcomes, one a task (or one for all). "undecided":
 the numbers point one way but their intervals do not exclude the other. Then it also says how many rows would decide
 it, if the estimates stay where they are: intervals shrink with the square root of the rows.
@@ -10,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core.report.estimates import Estimate
+from core.report.estimates import Estimate, among
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import nothing_to_lose
@@ -20,15 +22,16 @@ MOST_TIMES = 10_000  # so many times the rows are no plan
 
 
 class OutcomeWord(StrEnum):
-    """The four words."""
+    """The four words of a decision, and one for sentences that no checkpoint can decide."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
     UNDECIDED = "undecided"
     UNTESTED = "cannot be tested"
+    KNOWN_ERROR = "known error"
 
 
-HOLDS, FAILS, UNDECIDED, UNTESTED = OutcomeWord
+HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR = OutcomeWord
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Decision:
 @dataclass(frozen=True)
 class Outcome:
     """What a test found. task: None where it has no one task; said: the numbers in a sentence; n and run of them;
-    times: see `Decision`."""
+    times: see `Decision`; statistic: what was tested, with its interval, where it is one number; margin: what it was
+    tested against."""
 
     outcome: OutcomeWord
     said: str
@@ -50,6 +54,8 @@ class Outcome:
     n: int | None = None
     run: str | None = None
     times: float | None = None
+    statistic: Estimate | None = None
+    margin: float | None = None
 
     @property
     def needed(self) -> int | None:
@@ -60,9 +66,18 @@ class Outcome:
 Test = Callable[[Evidence], list[Outcome]]
 
 
-def found_by(result: StepResult, decision: Decision, said: str, n: int | None, task: str | None = None) -> Outcome:
+def found_by(
+    result: StepResult,
+    decision: Decision,
+    said: str,
+    n: int | None,
+    task: str | None = None,
+    *,
+    statistic: Estimate | None = None,
+    margin: float | None = None,
+) -> Outcome:
     """The outcome of one result of a step. task: default that of the step."""
-    return Outcome(decision.word, said, task or result.task, n, result.run, decision.times)
+    return Outcome(decision.word, said, task or result.task, n, result.run, decision.times, statistic, margin)
 
 
 # ---------------------------------------------------------------- deciding
@@ -101,22 +116,40 @@ def _pair(one: Estimate, other: Estimate) -> Decision:
 
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
-    """HOLDS where no interval reaches below -`most`, FAILS where one lies below 0, else UNDECIDED: too few rows."""
+    """HOLDS where no interval reaches below -`most`, FAILS where one lies wholly below it, else UNDECIDED.
+
+    A loss that is there but smaller than the margin is none: an interval from -0.5 to -0.1 points holds.
+    """
     if not changes:
         return Decision(UNDECIDED)
     return all_of([_no_loss(change, most) for change in changes])
 
 
 def _no_loss(change: Estimate, most: float) -> Decision:
-    if change.high is not None and change.high < 0:
+    if change.high is not None and change.high < -most:
         return Decision(FAILS)
     if change.low is not None and change.low >= -most:
         return Decision(HOLDS)
-    ways = (
-        _times(change.value + most, _half(change, above=True)) if change.value > -most else None,
-        _times(change.value, _half(change, above=False)) if change.value < 0 else None,
-    )
-    return Decision(UNDECIDED, min((way for way in ways if way is not None), default=None))
+    return Decision(UNDECIDED, times_until(change, -most))
+
+
+def exists(effects: Sequence[Estimate], bound: float) -> Decision:
+    """Of "there are heads above `bound`": HOLDS where one lies above it, FAILS where all lie below it, else UNDECIDED.
+
+    Corrected over them (Bonferroni) for picking the largest: so many intervals are widened. A head that has no
+    interval is not decided.
+    """
+    if not effects:
+        return Decision(UNDECIDED)
+    decisions = [decided(among(effect, len(effects)), bound) for effect in effects]
+    words = [decision.word for decision in decisions]
+    if HOLDS in words:
+        return Decision(HOLDS)
+    # "all lie below" is said of each at once, so no correction is taken for it: an intersection-union test
+    if all(decided(effect, bound).word == FAILS for effect in effects):
+        return Decision(FAILS)
+    times = [decision.times for decision in decisions if decision.word == UNDECIDED and decision.times]
+    return Decision(UNDECIDED, min(times, default=None))
 
 
 def within(changes: Sequence[Estimate], margin: float) -> Decision:

@@ -8,12 +8,16 @@ from core.report import readings
 from core.report.claims.outcomes import (
     FAILS,
     HOLDS,
+    KNOWN_ERROR,
+    MARGIN,
     UNDECIDED,
     UNTESTED,
     Decision,
     Outcome,
+    all_of,
     apart,
     decided,
+    exists,
     found_by,
     no_loss,
     of_each,
@@ -24,7 +28,7 @@ from core.report.claims.outcomes import (
     untested,
     within,
 )
-from core.report.estimates import Estimate, mean_over
+from core.report.estimates import Estimate, among, mean_over
 from core.report.evidence import Evidence, StepResult
 from core.report.ids import Part
 from core.report.measures.scores import best_by_layer, constant_score, removable, scored
@@ -36,6 +40,7 @@ from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS
 
 SHARE_MARGIN = 0.05
+HALF = 0.5  # of a head's weight
 OLD_SHARES = "the shares were counted before changes were paired by input: run that step anew"
 
 # ---------------------------------------------------------------- Table 1
@@ -81,7 +86,8 @@ def random_learns(evidence: Evidence) -> list[Outcome]:
 
 
 def constant_cells(evidence: Evidence) -> list[Outcome]:
-    """The cells of Table 1 that are named so equal a constant predictor on these rows, to the printed digit."""
+    """The named cells of Table 1 equal a constant predictor on these rows, to the printed digit: arithmetic, which
+    no checkpoint decides."""
 
     def test(result: StepResult) -> Outcome | None:
         cells = [cell for cell in printed(result.task or "") if cell.source == PAPER and cell.constant]
@@ -96,7 +102,7 @@ def constant_cells(evidence: Evidence) -> list[Outcome]:
         equal = [min(abs(cell.values["accuracy"] - other) for other in both) < 0.001 for cell in cells]
         numbers = ", ".join(f"{100 * cell.values['accuracy']:.1f}" for cell in cells)
         sentence = f"printed {numbers}; constant predictors score {100 * share:.2f} and {100 * (1 - share):.2f}"
-        return found_by(result, Decision(HOLDS if all(equal) else FAILS), sentence, n)
+        return found_by(result, Decision(KNOWN_ERROR), f"{sentence}: {sum(equal)} of {len(equal)} equal one", n)
 
     return of_each(evidence, Part.TUNING, test)
 
@@ -115,7 +121,7 @@ def random_head_helps(evidence: Evidence) -> list[Outcome]:
             return None
         up = sum(change.value > 0 for change in changes)
         sentence = f"{_on_rows(result)}{sweep.metric} {points(mean)} on average; {up} of {len(changes)} heads raise it"
-        return found_by(result, decided(mean), sentence, sweep.variants[0].n)
+        return found_by(result, decided(mean), sentence, sweep.variants[0].n, statistic=mean, margin=0.0)
 
     return of_each_sweep(evidence, test, ("mrpc", "rte"))
 
@@ -154,7 +160,7 @@ def first_layer_helps(evidence: Evidence) -> list[Outcome]:
             return None
         variant, change = first
         sentence = f"{sweep.metric} {points(change)}; p {variant.p:.2g} corrected over {len(sweep.known)} layers"
-        return found_by(result, decided(change), sentence, variant.n)
+        return found_by(result, decided(change), sentence, variant.n, statistic=change, margin=0.0)
 
     return of_each(evidence, Part.LAYERS, test, ("rte",))
 
@@ -212,7 +218,7 @@ def many_heads_go(evidence: Evidence) -> list[Outcome]:
         sentence = f"{fifth.metric} {points(change)} without {fifth.share:.0%} of the heads; no loss beyond luck up to "
         sentence += f"{shares['importance']:.0%}, in random orders up to {min(chance, default=0):.0%} to "
         sentence += f"{max(chance, default=0):.0%} ({fifth.baseline:.3f} with all)"
-        return found_by(result, no_loss([change]), sentence, fifth.n)
+        return found_by(result, no_loss([change]), sentence, fifth.n, statistic=change, margin=-MARGIN)
 
     return of_each_loss(evidence, Part.PRUNE, test)
 
@@ -257,19 +263,28 @@ def neighbours(evidence: Evidence) -> list[Outcome]:
     result = evidence.one(Part.STATISTICS)
     if result is None:
         return untested(evidence, Part.STATISTICS)
-    outcomes = []
-    for task in result.tasks():
-        counts = {}
-        for name in ("previous", "next"):
-            scores = picked(result.scores, task=task, statistic=name)
-            counts[name] = sum(score.low is not None and score.low > 0.5 for score in scores)
-        wanted = ("previous",) if evidence.causal else ("previous", "next")
-        sentence = (
-            f"{counts['previous']} heads on the previous, {counts['next']} on the next token (lower end above half)"
-        )
-        decision = Decision(HOLDS if all(counts[name] for name in wanted) else FAILS)
-        outcomes.append(found_by(result, decision, sentence, result.n, task))
-    return outcomes
+    sides = ("previous",) if evidence.causal else ("previous", "next")
+    return [_neighbours(result, task, sides) for task in result.tasks()]
+
+
+def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
+    """Corrected over the heads of both sides."""
+    known = {
+        side: [
+            score.estimate
+            for score in picked(result.scores, task=task, statistic=side)
+            if score.layer is not None and score.value is not None
+        ]
+        for side in sides
+    }
+    counts = {
+        side: sum(decided(among(weight, len(weights)), HALF).word == HOLDS for weight in weights)
+        for side, weights in known.items()
+    }
+    largest = {side: max((weight.value for weight in weights), default=0.0) for side, weights in known.items()}
+    sentence = "; ".join(f"{counts[side]} heads on the {side} token, the most {largest[side]:.2f}" for side in sides)
+    decision = all_of([exists(weights, HALF) for weights in known.values()])
+    return found_by(result, decision, f"{sentence} (above half, corrected over heads)", result.n, task, margin=HALF)
 
 
 def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
@@ -287,7 +302,8 @@ def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
         if mean is not None:
             names = sorted({(score.layer or 0) + 1 for score in middle})
             sentence = f"mean over layers {names[0]} to {names[-1]}: {said(mean, 2)}"
-            outcomes.append(found_by(result, decided(mean, 0.5), sentence, scores[0].n, task))
+            decision = decided(mean, HALF)
+            outcomes.append(found_by(result, decision, sentence, scores[0].n, task, statistic=mean, margin=HALF))
     return outcomes or [Outcome(UNTESTED, "no task has a separator")]
 
 

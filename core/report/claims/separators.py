@@ -10,42 +10,47 @@ from core.studies.explanation.records import SortScore
 from core.studies.records import picked
 
 FROM = 4 / 12  # of the depth: layer 5 of 12
+HARDLY = 0.5  # of how the loss moves with attention to other tokens: "hardly" is less than half of it
+ANY_WEIGHT = 0.1  # of all weight: below it separators have none to speak of, and moving it says nothing
 MOSTLY = 0.5  # of its weight on separators: a head that looks at them
 ORIGIN_MARGIN = 0.1  # of a score's variance: by so much feed-forward blocks must have more than words and places
 
 
 def no_op(evidence: Evidence) -> list[Outcome]:
-    """From layer 5 of 12 up (here: at that depth) the loss moves less with attention to separators than to others."""
+    """From layer 5 of 12 up (here: at that depth) the loss moves with attention to separators less than half as much as
+    with attention to other tokens (HARDLY). Heads that give separators no weight to speak of cannot test it."""
     return of_each(evidence, Part.SEPARATORS, _smaller)
 
 
 def _smaller(result: StepResult) -> Outcome | None:
     layers = separator_layers(result.rows)
     upper = [layer for layer in layers if layer.ratio is not None and (layer.layer or 0) / len(layers) >= FROM]
-    mean = mean_over(_below_one(layer) for layer in upper)
+    mean = mean_over(_below(layer) for layer in upper)
     if mean is None:
         return None
-    ratio = mean.turned + Estimate(1.0, 1.0, 1.0)
+    ratio = mean.turned + Estimate(HARDLY, HARDLY, HARDLY)
     weight = sum(layer.weight_on_separators or 0.0 for layer in upper) / len(upper)
     names = sorted((layer.layer or 0) + 1 for layer in upper)
-    decision = decided(mean)
     sentence = (
         f"gradient by attention to separators over that to other tokens, layers {names[0]} to {names[-1]}: "
-        f"{said(ratio, 2)}; weight on separators there {weight:.2f}"
+        f"{said(ratio, 2)}, hardly is below {HARDLY}; weight on separators there {weight:.2f}"
     )
+    if weight < ANY_WEIGHT:
+        return found_by(result, Decision(UNTESTED), f"{sentence}, none to speak of", upper[0].n)
+    decision = decided(mean)
     norms = [layer.norm_on_separators for layer in upper if layer.norm_on_separators is not None]
     if norms:
         sentence += f", of norms {sum(norms) / len(norms):.2f}"
     falls = _falls(layers)
     if decision.word == HOLDS and falls:
         sentence += f"; the ratio falls from {falls[0]:.2f} below to {falls[1]:.2f} there"
-    return found_by(result, Decision(decision.word, decision.times), sentence, upper[0].n)
+    return found_by(result, decision, sentence, upper[0].n, statistic=ratio, margin=HARDLY)
 
 
-def _below_one(layer: SeparatorLayer) -> Estimate:
-    """How far the ratio lies below 1."""
-    low, high = (None if end is None else 1 - end for end in (layer.ratio_high, layer.ratio_low))
-    return Estimate(1 - (layer.ratio or 0.0), low, high)
+def _below(layer: SeparatorLayer) -> Estimate:
+    """How far the ratio lies below HARDLY."""
+    low, high = (None if end is None else HARDLY - end for end in (layer.ratio_high, layer.ratio_low))
+    return Estimate(HARDLY - (layer.ratio or 0.0), low, high)
 
 
 def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:

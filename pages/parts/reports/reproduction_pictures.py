@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from core.atlas.example_grid import example_grids
-from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
+from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED
 from core.report.claims.registry import claim
 from core.report.exhibits import EXHIBITS, Exhibit
 from core.report.records import ClaimRecord, Records, ValueRecord
@@ -23,7 +23,7 @@ from core.tasks.glue import task_name
 from pages.parts.shell.messages import plain
 from pages.parts.widgets.tables import show_table
 
-COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray"}
+COLOURS = {HOLDS: "green", FAILS: "orange", UNDECIDED: "violet", UNTESTED: "gray", KNOWN_ERROR: "gray"}
 COLUMNS = [
     "checkpoint", "task", "item", "condition", "published", "ours", "low", "high", "n", "of", "verdict", "why", "note",
     "source", "run",
