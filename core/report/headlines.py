@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from core.errors import JobError, StoreError
-from core.report.claims.outcomes import FAILS, HOLDS
+from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR
 from core.report.records import records_of
 from core.report.report import STUDY_NAME
 from core.store.rows import Row
@@ -30,7 +30,13 @@ def has_headline(study: str) -> bool:
 
 def _report(rows: Sequence[Row]) -> Headline:
     records = records_of(rows)
-    outcomes = [claim.outcome for claim in records.claims]
+    outcomes = [
+        claim.outcome for claim in records.claims if claim.outcome != KNOWN_ERROR
+    ]  # which no checkpoint decides
     counts = {name: outcomes.count(name) for name in dict.fromkeys(outcomes)}
     said = ", ".join(f"{count} {SEVERAL.get(name, name) if count > 1 else name}" for name, count in counts.items())
-    return Headline(f"Of {len(outcomes)} tests of the papers' sentences: {said}.", len(records.steps), "studies")
+    errors = len(records.claims) - len(outcomes)
+    beside = f" Beside them {errors} known error{'' if errors == 1 else 's'} of the papers." if errors else ""
+    return Headline(
+        f"Of {len(outcomes)} tests of the papers' sentences: {said}.{beside}", len(records.steps), "studies"
+    )

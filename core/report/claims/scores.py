@@ -268,7 +268,7 @@ def neighbours(evidence: Evidence) -> list[Outcome]:
 
 
 def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
-    """Corrected over the heads of both sides."""
+    """Each side is corrected over its heads; both must hold, so nothing more is corrected over the sides."""
     known = {
         side: [
             score.estimate
