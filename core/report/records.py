@@ -60,7 +60,8 @@ class ValueRecord:
 class ClaimRecord:
     """What one claim's test says of one checkpoint. said: the numbers; needed: how many rows would decide what is
     undecided, None where it is decided, or no number would; statistic, low, high: what was tested with its
-    interval, where it is one number; margin: what it was tested against."""
+    interval, where it is one number; margin: what it was tested against; seeds: of fine-tuning behind a sentence about
+    what fine-tuning changes, None of others."""
 
     claim: str
     exhibit: str
@@ -79,6 +80,7 @@ class ClaimRecord:
     low: float | None = None
     high: float | None = None
     margin: float | None = None
+    seeds: int | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from core.models.present import present_weights
-from core.report.claims.outcomes import Outcome
+from core.report.claims.outcomes import UNTESTED, Outcome
 from core.report.claims.registry import CLAIMS, Claim
 from core.report.data import Data, Facts, facts_of, find_data
 from core.report.evidence import Evidence, Origin, StepResult
@@ -138,8 +138,13 @@ def _claimed(claim: Claim, evidence: Evidence, outcome: Outcome) -> ClaimRecord:
             claim.id, claim.exhibit, claim.source, claim.section, claim.sentence, claim.error, evidence.checkpoint,
             outcome.task, outcome.outcome, outcome.said, outcome.n, outcome.run, outcome.needed,
             tested.value if tested else None, tested.low if tested else None, tested.high if tested else None,
-            outcome.margin,
+            claim.rule.margin if outcome.margin is None else outcome.margin, _seeds(claim, outcome),
         )  # fmt: skip
+
+
+def _seeds(claim: Claim, outcome: Outcome) -> int | None:
+    """A plan fine-tunes one checkpoint a task for maps before and after: one seed."""
+    return 1 if claim.rule.tuned and outcome.outcome != UNTESTED else None
 
 
 # ---------------------------------------------------------------- the store

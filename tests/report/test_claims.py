@@ -147,6 +147,15 @@ def test_more_to_nouns_reads_the_difference_the_right_way_round():
     assert only(maps.more_to_nouns(evidence(found("features", rows, "mrpc")))) == FAILS
 
 
+def test_some_heads_look_more_at_nouns_though_the_mean_head_looks_less():
+    rows = feature_rows((-0.1, 0.3), "noun", checkpoint="difference")
+    (one,) = maps.more_to_nouns(evidence(found("features", rows, "mrpc")))
+    assert one.outcome == HOLDS
+    assert " heads more, " in one.said
+    open_rows = feature_rows((-0.005, 0.0), "noun", checkpoint="difference")
+    assert only(maps.more_to_nouns(evidence(found("features", open_rows, "mrpc")))) == UNDECIDED
+
+
 def test_the_classifying_row_is_the_fine_tuned_last_layers():
     def rows(separator, punctuation, checkpoint):
         return [
@@ -170,6 +179,21 @@ def test_the_best_noun_pronoun_head_is_diagonal_or_not():
         assert only(maps.diagonal_heads(evidence(found("relations", links), found("statistics", places)))) == outcome
 
 
+def test_the_best_noun_pronoun_head_is_open_where_it_is_not_above_its_distance_or_another_sort():
+    places = [
+        {"task": "rte", "statistic": "place", "layer": 0, "head": head, "kind": kind}
+        for head, kind in enumerate(("previous", "broad"))
+    ]
+    for table, baseline, outcome in (
+        ([[0.6, 0.1]], 0.3, HOLDS),
+        ([[0.6, 0.1]], 0.7, UNDECIDED),
+        ([[0.6, 0.595]], 0.3, UNDECIDED),
+        ([[0.1, 0.6]], 0.3, FAILS),
+    ):
+        links = head_rows(table, task="rte", feature="noun-pronoun", statistic="forward", baseline=baseline)
+        assert only(maps.diagonal_heads(evidence(found("relations", links), found("statistics", places)))) == outcome
+
+
 def test_a_random_head_helps_on_average():
     for changes, outcome in (
         ({"L1H1": 0.05, "L1H2": 0.03}, HOLDS),
@@ -189,12 +213,20 @@ def test_a_cross_fitted_sweep_stands_in_for_the_dev_rows_of_its_task():
     assert "cross-fitted" not in of_mrpc.said
 
 
-def test_the_best_of_many_counts_on_rows_that_did_not_choose_it():
+def test_the_best_of_many_counts_by_its_p_corrected_over_heads():
     held = {"kind": "split half", "chosen": 0.1, "held_out": 0.0, "low": -0.05, "high": 0.05, "n": 100, "name": "L1H1"}
-    rows = [*sweep_rows({"L1H1": 0.1, "L1H2": 0.0}), held]
-    assert only(scores.some_head_helps(evidence(found("heads", rows, "rte")))) == UNDECIDED
-    rows[-1] = held | {"low": 0.01}
-    assert only(scores.some_head_helps(evidence(found("heads", rows, "rte")))) == HOLDS
+    for change, half, p, outcome in (
+        (0.1, 0.01, 0.5, UNDECIDED),  # clear alone, luck among heads
+        (0.1, 0.01, 0.01, HOLDS),  # whatever the range over splits
+        (-0.1, 0.01, 0.01, FAILS),
+        (0.004, 0.005, 0.5, FAILS),  # a gain below a point is none
+    ):
+        rows = [row | {"p": p} for row in sweep_rows({"L1H1": change, "L1H2": 0.0}, half / 2)]
+        (one,) = scores.some_head_helps(evidence(found("heads", [*rows, held], "rte")))
+        assert one.outcome == outcome
+        assert "on the others" in one.said
+    (without,) = scores.some_head_helps(evidence(found("heads", rows, "rte")))
+    assert without.outcome == FAILS
 
 
 def test_dead_heads_are_told_from_live_ones():

@@ -7,9 +7,10 @@ import json
 import pathlib
 import sys
 
-from tests.simulations import calibration_page, drawing, few_inputs, registry
+from tests.simulations import calibration_page, claim_worlds, claims_page, drawing, few_inputs, registry
 
 parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("what", nargs="?", choices=["claims"], help="docs/claims.md: what the report's claims decide")
 parser.add_argument("--json", action="store_true", help="{study: {world: {rate, draws, limit}}}")
 parser.add_argument("--calibration", action="store_true", help="docs/calibration.md")
 parser.add_argument("--quick", action="store_true", help="the draws that every test run has")
@@ -51,7 +52,10 @@ def _outcomes() -> list[registry.Outcome]:
 
 
 VALUES = drawing.read(wanted.values)
-if wanted.json:
+if wanted.what == "claims":
+    rates = claim_worlds.as_json(wanted.draws or claim_worlds.DRAWS)
+    sys.stdout.write(json.dumps(rates, indent=1) + "\n" if wanted.json else claims_page.page(rates))
+elif wanted.json:
     sys.stdout.write(json.dumps(registry.as_json(_outcomes()), indent=1) + "\n")
 elif wanted.calibration:
     sys.stdout.write(calibration_page.page(_outcomes()))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from core.report.claims.outcomes import Test
+from core.report.claims.rules import RULES, Rule
 from core.report.exhibits import BOTH
 from core.report.ids import ExhibitId
 
@@ -19,3 +20,13 @@ class Claim:
     test: Test
     causal: tuple[bool, ...] = BOTH
     error: str = ""
+
+    @property
+    def rule(self) -> Rule:
+        """By what the test decides."""
+        return RULES[self.id]
+
+    @property
+    def statistic(self) -> str:
+        """What the test tests, in the words of its function."""
+        return " ".join((self.test.__doc__ or "").split())

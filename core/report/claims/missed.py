@@ -18,6 +18,7 @@ from core.report.claims.outcomes import (
     all_of,
     apart,
     decided,
+    enough_heads,
     found_by,
     of_each,
     of_each_loss,
@@ -39,26 +40,6 @@ BUNDLED = "; the rows are the project's own, like this task's in form alone"
 ROLES = ("previous", "next", "separator", "first")
 
 # ---------------------------------------------------------------- what heads attend to
-
-
-def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Decision:
-    """HOLDS where at least a share of the heads lies above a bound, each with its interval; FAILS where that can no
-    longer be reached; else UNDECIDED until enough of the open heads are decided."""
-    decisions = [decided(weight, bound) for weight in weights]
-    words = [decision.word for decision in decisions]
-    wanted = share * len(words) - 1e-9
-    above, below = words.count(HOLDS), words.count(FAILS)
-    if above >= wanted:
-        return Decision(HOLDS)
-    if len(words) - below < wanted:
-        return Decision(FAILS)
-    pairs = [(weight.value > bound, decision.times) for weight, decision in zip(weights, decisions, strict=True)]
-    opened = [(up, times) for (up, times), word in zip(pairs, words, strict=True) if word == UNDECIDED]
-    rising = above + sum(up for up, _ in opened) >= wanted
-    missing = wanted - above if rising else len(words) - below - wanted
-    known = sorted(times for up, times in opened if up == rising and times is not None)
-    needed = max(1, int(missing) + (missing % 1 > 0 if rising else 1))
-    return Decision(UNDECIDED, known[needed - 1] if len(known) >= needed else None)
 
 
 def special_tokens(evidence: Evidence) -> list[Outcome]:
@@ -138,7 +119,8 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
     """Fewer than half of the heads that have a role on one task have it over the rows of all tasks together.
 
     Roles by Clark et al.'s rules: more than half of the weight on the previous or next token, more than 0.6 on
-    separators or the first position. The interval is Wilson's over heads and tasks.
+    separators or the first position. The interval is Wilson's over heads: what a head does on several tasks is not
+    independent, so its roles count once in it.
     """
     result = evidence.one(Part.STATISTICS)
     if result is None:
@@ -153,12 +135,14 @@ def keeps_its_role(evidence: Evidence) -> list[Outcome]:
     pairs = [(whole[score.name], score.kind) for score in picked(scores, statistic="place") if score.kind in ROLES]
     if not pairs:
         return [Outcome(UNTESTED, "no head has a role on any task")]
-    kept = share_interval(sum(role == of_task for role, of_task in pairs) / len(pairs), len(pairs))
+    heads = len({score.name for score in picked(scores, statistic="place") if score.kind in ROLES})
+    kept = share_interval(sum(role == of_task for role, of_task in pairs) / len(pairs), heads)
     sentence = (
-        f"of {len(pairs)} roles of heads on single tasks {percent(kept)} are their role over all {len(tasks)} tasks"
+        f"of {len(pairs)} roles of {heads} heads on single tasks {percent(kept)} are their role over all {len(tasks)} "
+        "tasks, the roles of a head counted once in the interval"
     )
     word = decided(kept.turned, -0.5).word  # more heads there are not, and more rows narrow it otherwise
-    return [Outcome(word, sentence, None, len(pairs), result.run)]
+    return [Outcome(word, sentence, None, heads, result.run, statistic=kept, margin=0.5)]
 
 
 def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:

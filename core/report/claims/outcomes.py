@@ -152,6 +152,26 @@ def exists(effects: Sequence[Estimate], bound: float) -> Decision:
     return Decision(UNDECIDED, min(times, default=None))
 
 
+def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Decision:
+    """HOLDS where at least a share of the heads lies above a bound, each with its interval; FAILS where that can no
+    longer be reached; else UNDECIDED until enough of the open heads are decided."""
+    decisions = [decided(weight, bound) for weight in weights]
+    words = [decision.word for decision in decisions]
+    wanted = share * len(words) - 1e-9
+    above, below = words.count(HOLDS), words.count(FAILS)
+    if above >= wanted:
+        return Decision(HOLDS)
+    if len(words) - below < wanted:
+        return Decision(FAILS)
+    pairs = [(weight.value > bound, decision.times) for weight, decision in zip(weights, decisions, strict=True)]
+    opened = [(up, times) for (up, times), word in zip(pairs, words, strict=True) if word == UNDECIDED]
+    rising = above + sum(up for up, _ in opened) >= wanted
+    missing = wanted - above if rising else len(words) - below - wanted
+    known = sorted(times for up, times in opened if up == rising and times is not None)
+    needed = max(1, int(missing) + (missing % 1 > 0 if rising else 1))
+    return Decision(UNDECIDED, known[needed - 1] if len(known) >= needed else None)
+
+
 def within(changes: Sequence[Estimate], margin: float) -> Decision:
     """HOLDS where every interval lies inside -`margin` to `margin`, FAILS where one lies outside, else UNDECIDED."""
     if not changes:

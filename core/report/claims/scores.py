@@ -25,6 +25,7 @@ from core.report.claims.outcomes import (
     of_each_sweep,
     points,
     said,
+    times_until,
     untested,
     within,
 )
@@ -40,6 +41,7 @@ from core.studies.tuning.records import finetuned_task
 from core.tasks.glue import TASKS
 
 SHARE_MARGIN = 0.05
+LEVEL = 0.05  # of p corrected over heads
 HALF = 0.5  # of a head's weight
 OLD_SHARES = "the shares were counted before changes were paired by input: run that step anew"
 
@@ -132,22 +134,28 @@ def _on_rows(result: StepResult) -> str:
 
 
 def some_head_helps(evidence: Evidence) -> list[Outcome]:
-    """On every task there is a head whose disabling raises the score, also on rows that did not choose it."""
+    """On every task there is a head whose disabling raises the score: p corrected over all heads (max-T) at most .05.
 
-    def test(result: StepResult) -> Outcome | None:
-        sweep = readings.sweep(result.rows)
-        held, known = sweep.held_out, sweep.known
-        if held is None or not known:
-            return None
-        best, change = max(known, key=lambda pair: pair[1].value)
-        sentence = (
-            f"{_on_rows(result)}best of {len(known)} on the rows that choose it: {best.name} {points(change)}; on the "
-            f"other half of the rows {points(held.gain)}; p {best.p:.2g} corrected"
-        )
-        word = decided(held.gain).word  # the range is over splits of these rows: more rows narrow it otherwise
-        return found_by(result, Decision(word), sentence, held.n)
+    It fails where every head's interval ends below a gain of one point (MARGIN): all at once, so without correction.
+    The range over splits of the rows that a sweep also has is no interval, and decides nothing.
+    """
+    return of_each_sweep(evidence, _some_head)
 
-    return of_each_sweep(evidence, test)
+
+def _some_head(result: StepResult) -> Outcome | None:
+    sweep = readings.sweep(result.rows)
+    held, known = sweep.held_out, sweep.known
+    if not known:
+        return None
+    best, change = max(known, key=lambda pair: pair[1].value)
+    sentence = f"{_on_rows(result)}best of {len(known)}: {best.name} {points(change)}; p {best.p:.2g} corrected (max-T)"
+    if held is not None:
+        sentence += f"; chosen on half of the rows, on the others {points(held.gain)}"
+    gains = [variant for variant, gained in known if gained.value > 0 and variant.p <= LEVEL]
+    none = all(gained.high is not None and gained.high < MARGIN for _, gained in known)
+    corrected = among(change, len(known))
+    decision = Decision(HOLDS) if gains else Decision(FAILS) if none else Decision(UNDECIDED, times_until(corrected, 0))
+    return found_by(result, decision, sentence, best.n, statistic=corrected, margin=0.0)
 
 
 def first_layer_helps(evidence: Evidence) -> list[Outcome]:
@@ -308,17 +316,19 @@ def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
 
 
 def heads_beat_distances(evidence: Evidence) -> list[Outcome]:
-    """For most dependencies the best single head beats the best fixed distance, and none does over all of them."""
+    """For most dependencies the head that is best on dev beats, on test, the best fixed distance: corrected over the
+    dependencies."""
 
     def test(result: StepResult) -> Outcome | None:
         labels: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
         every = DependencyScore.among(result.rows)
+        chosen = []
         for label in dict.fromkeys(score.feature or "" for score in every):
             scores = [score for score in picked(every, feature=label) if score.value is not None and score.baseline]
-            if not scores or label == "all":
-                continue
-            best = max(scores, key=lambda score: score.dev or 0.0)
-            labels[decided(best.estimate, best.baseline or 0.0).word].append(label)
+            if scores and label != "all":
+                chosen.append((label, max(scores, key=lambda score: score.dev or 0.0)))
+        for label, best in chosen:
+            labels[decided(among(best.estimate, len(chosen)), best.baseline or 0.0).word].append(label)
         better, worse, unclear = labels.values()
         total = len(better) + len(worse) + len(unclear)
         sentence = f"better on {len(better)} of {total} ({', '.join(better[:8]) or 'none'}), worse on {len(worse)}, "

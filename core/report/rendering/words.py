@@ -42,8 +42,16 @@ def short(name: str) -> str:
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """The numbers behind an outcome; of an undecided one also how many rows would decide it."""
-    return claim.said + (f"; {needed_rows(claim.needed)} would decide it" if claim.needed else "")
+    """The numbers behind an outcome, the margin they were held against, and whether one seed is behind them; of an
+    undecided one also how many rows would decide it."""
+    parts = [claim.said]
+    if claim.margin is not None:
+        parts.append(f"margin {claim.margin:g}")
+    if claim.seeds == 1:
+        parts.append("one seed of fine-tuning, whose luck is not in the interval")
+    if claim.needed:
+        parts.append(f"{needed_rows(claim.needed)} would decide it")
+    return "; ".join(parts)
 
 
 def needed_rows(needed: int) -> str:

@@ -1,0 +1,31 @@
+"""Claims in planted worlds (slow), and docs/claims.md, which is made from the code."""
+
+from pathlib import Path
+
+import pytest
+
+from core.report.claims.registry import CLAIMS
+from core.report.claims.rules import RULES
+from tests.simulations import claim_worlds, claims_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
+
+
+def test_each_claim_declares_its_rule_and_its_test():
+    assert [claim.id for claim in CLAIMS] == [name for name in RULES if name in {claim.id for claim in CLAIMS}]
+    assert set(RULES) == {claim.id for claim in CLAIMS}
+    assert all(claim.statistic.endswith(".") for claim in CLAIMS)
+
+
+def test_the_page_of_claims_says_what_the_code_does():
+    assert PAGE.read_text().startswith(claims_page.declared())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", claim_worlds.PLANTED, ids=lambda world: world.claim)
+def test_a_claim_is_seldom_wrong_where_the_truth_is_planted(world):
+    rates = claim_worlds.rates(world)
+    bound = claim_worlds.limit(claim_worlds.DRAWS)
+    assert rates["false_holds"] <= bound
+    assert rates["false_fails"] <= bound
+    assert f"| {world.claim} | {world.n} | {100 * rates['false_holds']:.1f} % |" in PAGE.read_text()
