@@ -281,9 +281,8 @@ def separator_or_punctuation(evidence: Evidence) -> list[Outcome]:
 
 
 def diagonal_heads(evidence: Evidence) -> list[Outcome]:
-    """The best noun-pronoun head is diagonal: most of its weight is on the previous or next token. Open where it is not,
-    corrected over heads, above its own weight at the same distance elsewhere and above the best of the other sort.
-    """
+    """The best noun-pronoun head is diagonal: most of its weight is on the previous or next token. Open where it is
+    not, corrected over heads, above its weight at the same distance elsewhere and above the best of the other sort."""
     relations, statistics = evidence.one(Part.RELATIONS), evidence.one(Part.STATISTICS)
     if relations is None or statistics is None:
         return untested(evidence, Part.RELATIONS if relations is None else Part.STATISTICS)

@@ -136,8 +136,7 @@ def _on_rows(result: StepResult) -> str:
 def some_head_helps(evidence: Evidence) -> list[Outcome]:
     """On every task there is a head whose disabling raises the score: p corrected over all heads (max-T) at most .05.
 
-    It fails where every head's interval ends below a gain of one point (MARGIN): all at once, so without correction.
-    The range over splits of the rows that a sweep also has is no interval, and decides nothing.
+    It fails where every head's interval ends below a gain of one point (MARGIN). The range over splits decides nothing.
     """
     return of_each_sweep(evidence, _some_head)
 
@@ -147,11 +146,12 @@ def _some_head(result: StepResult) -> Outcome | None:
     held, known = sweep.held_out, sweep.known
     if not known:
         return None
-    best, change = max(known, key=lambda pair: pair[1].value)
-    sentence = f"{_on_rows(result)}best of {len(known)}: {best.name} {points(change)}; p {best.p:.2g} corrected (max-T)"
+    gains = [pair for pair in known if pair[1].value > 0 and pair[0].p <= LEVEL]
+    best, change = min(gains, key=lambda pair: pair[0].p) if gains else max(known, key=lambda pair: pair[1].value)
+    sentence = f"{_on_rows(result)}the {'clearest' if gains else 'largest'} gain of {len(known)} heads: {best.name} "
+    sentence += f"{points(change)}; p {best.p:.2g} corrected (max-T)"
     if held is not None:
         sentence += f"; chosen on half of the rows, on the others {points(held.gain)}"
-    gains = [variant for variant, gained in known if gained.value > 0 and variant.p <= LEVEL]
     none = all(gained.high is not None and gained.high < MARGIN for _, gained in known)
     corrected = among(change, len(known))
     decision = Decision(HOLDS) if gains else Decision(FAILS) if none else Decision(UNDECIDED, times_until(corrected, 0))
