@@ -37,8 +37,8 @@ rows: of seeds of fine-tuning and of the classifier of maps none is planted. Of 
 
 END = """
 *random-head* averages the ends of the heads' intervals, which is too wide where heads flip different rows: it is nearly
-never decided, and the rows that it says it needs are too many. Where a claim is undecided in more than half of the draws
-the report says how many rows would decide it.
+never decided, and the rows that it says it needs are too many. Where a claim is undecided in more than half of the
+draws the report says how many rows would decide it.
 
 No worlds are planted yet for {missing}.
 """
